@@ -30,23 +30,33 @@ impl Model {
         self.set = u16::try_from(i32::from(self.set) + step).unwrap_or(self.set);
         self.seen = SLOWEST.min(self.seen + 1);
     }
+}
 
-    /// The part of a range of this width that stands for a set bit: not all and not nothing of it.
-    fn split(self, width: u32) -> u32 {
-        let set = u64::from(self.set.clamp(64, 0xffff - 64));
-        u32::try_from((u64::from(width) * set) >> 16).unwrap_or(width / 2)
-    }
+/// A set bit is as likely as another one.
+const EVEN: u16 = 1 << 15;
+
+/// The part of a range of this width that stands for a set bit: not all and not nothing of it.
+fn split(set: u16, width: u32) -> u32 {
+    let set = u64::from(set.clamp(64, 0xffff - 64));
+    u32::try_from((u64::from(width) * set) >> 16).unwrap_or(width / 2)
 }
 
 /// Codes bits, in one of the two directions.
 pub(super) trait Coder {
+    /// Codes a bit that is set with this probability, in units of 2^-16.
+    fn code(&mut self, set: u16, bit: bool) -> bool;
+
     /// Codes a bit by its model.
-    fn bit(&mut self, model: &mut Model, bit: bool) -> bool;
+    fn bit(&mut self, model: &mut Model, bit: bool) -> bool {
+        let bit = self.code(model.set, bit);
+        model.learn(bit);
+        bit
+    }
 
     /// Codes the lowest `count` bits of a value without a model; at most 64.
     fn bits(&mut self, count: u32, value: u64) -> u64 {
         (0..count).rev().fold(0, |read, shift| {
-            let bit = self.bit(&mut Model::new(128), value >> shift & 1 == 1);
+            let bit = self.code(EVEN, value >> shift & 1 == 1);
             read << 1 | u64::from(bit)
         })
     }
@@ -59,7 +69,7 @@ pub(super) trait Coder {
         while count < limit {
             let is_longer = match model.0.get_mut(count as usize) {
                 Some(model) => self.bit(model, length > count),
-                None => self.bit(&mut Model::new(128), length > count),
+                None => self.code(EVEN, length > count),
             };
             if !is_longer {
                 break;
@@ -121,8 +131,8 @@ impl Encoder {
 }
 
 impl Coder for Encoder {
-    fn bit(&mut self, model: &mut Model, bit: bool) -> bool {
-        let middle = self.low + model.split(self.high - self.low);
+    fn code(&mut self, set: u16, bit: bool) -> bool {
+        let middle = self.low + split(set, self.high - self.low);
         match bit {
             true => self.high = middle,
             false => self.low = middle + 1,
@@ -133,7 +143,6 @@ impl Coder for Encoder {
             self.low <<= 8;
             self.high = self.high << 8 | 0xff;
         }
-        model.learn(bit);
         bit
     }
 }
@@ -179,8 +188,8 @@ impl<'a> Decoder<'a> {
 }
 
 impl Coder for Decoder<'_> {
-    fn bit(&mut self, model: &mut Model, _bit: bool) -> bool {
-        let middle = self.low + model.split(self.high - self.low);
+    fn code(&mut self, set: u16, _bit: bool) -> bool {
+        let middle = self.low + split(set, self.high - self.low);
         let bit = self.code <= middle;
         match bit {
             true => self.high = middle,
@@ -191,7 +200,6 @@ impl Coder for Decoder<'_> {
             self.high = self.high << 8 | 0xff;
             self.shift();
         }
-        model.learn(bit);
         bit
     }
 }

@@ -151,10 +151,10 @@ pub(super) fn put_together<'a>(
     unit: Option<&Unit>,
     content: impl Fn(&Run) -> Option<&'a [u8]>,
 ) -> Option<[u8; PACKET]> {
-    let mut out = Vec::with_capacity(PACKET);
+    let mut out = Assembly::default();
     let flag = |set: bool, bit: u8| if set { bit } else { 0 };
     let [high, low] = (made.pid & 0x1fff).to_be_bytes();
-    out.extend([
+    out.add(&[
         0x47,
         high | flag(made.begins, 0x40) | flag(made.priority, 0x20),
         low,
@@ -162,32 +162,80 @@ pub(super) fn put_together<'a>(
             | flag(made.field.is_some(), 0x20)
             | flag(made.has_payload, 0x10)
             | made.counter & 0x0f,
-    ]);
-    let planned: usize = made.runs.iter().map(Run::len).sum();
+    ])?;
     if let Some(field) = &made.field {
+        let planned: usize = made.runs.iter().map(Run::len).sum();
         let behind = prefix_length(&made.prefix) + planned;
         let length = ROOM.checked_sub(1 + behind)?;
-        out.push(u8::try_from(length).ok()?);
-        let end = out.len() + length;
-        write_field(field, &mut out);
+        out.add(&[u8::try_from(length).ok()?])?;
+        let end = out.at + length;
         // A field of no length has no flags either.
-        if field.flags == 0 && length == 0 {
-            out.pop();
+        if field.flags != 0 || length > 0 {
+            out.add(&[field.flags])?;
         }
-        if out.len() > end {
-            return None;
+        if let Some(clock) = field.clock {
+            out.add(&clock_bytes(clock))?;
         }
-        out.resize(end, 0xff);
+        out.add(&field.rest)?;
+        out.fill_to(end)?;
     }
-    write_prefix(&made.prefix, unit, &mut out)?;
+    out.add_prefix(&made.prefix, unit)?;
     for run in &made.runs {
-        out.extend(content(run)?);
+        out.add(content(run)?)?;
     }
-    if out.len() > PACKET || made.field.is_some() && out.len() != PACKET {
-        return None;
+    (made.field.is_none() || out.at == PACKET).then_some(out.bytes)
+}
+
+/// A packet that is written from its beginning, and filled up with ff.
+#[derive(Debug)]
+struct Assembly {
+    bytes: [u8; PACKET],
+    at: usize,
+}
+
+impl Default for Assembly {
+    fn default() -> Self {
+        Self {
+            bytes: [0xff; PACKET],
+            at: 0,
+        }
     }
-    out.resize(PACKET, 0xff);
-    out.first_chunk().copied()
+}
+
+impl Assembly {
+    fn add(&mut self, bytes: &[u8]) -> Option<()> {
+        let end = self.at + bytes.len();
+        self.bytes.get_mut(self.at..end)?.copy_from_slice(bytes);
+        self.at = end;
+        Some(())
+    }
+
+    /// Leaves ff up to this position.
+    fn fill_to(&mut self, end: usize) -> Option<()> {
+        (self.at <= end && end <= PACKET).then(|| self.at = end)
+    }
+
+    fn add_prefix(&mut self, prefix: &Prefix, unit: Option<&Unit>) -> Option<()> {
+        match *prefix {
+            Prefix::Nothing => Some(()),
+            Prefix::Pointer(pointer) => self.add(&[pointer]),
+            Prefix::Literal(ref bytes) => self.add(bytes),
+            Prefix::Pes {
+                length,
+                flags,
+                data,
+            } => {
+                let unit = unit?;
+                let (stamps, times) = stamps(unit.times);
+                let flags = flags.unwrap_or(usual_flags(unit));
+                let [high, low] = length.to_be_bytes();
+                self.add(&[0, 0, 1, unit.stream_id, high, low, flags, stamps, data])?;
+                let end = self.at + usize::from(data);
+                self.add(&times)?;
+                self.fill_to(end)
+            }
+        }
+    }
 }
 
 /// A packet without payload, in the place of one that is missing.
@@ -278,14 +326,6 @@ fn read_field(bytes: &[u8]) -> Option<Field> {
     (flags != 0 || rest.is_empty()).then_some(Field { flags, clock, rest })
 }
 
-fn write_field(field: &Field, out: &mut Vec<u8>) {
-    out.push(field.flags);
-    if let Some(clock) = field.clock {
-        out.extend(clock_bytes(clock));
-    }
-    out.extend(&field.rest);
-}
-
 fn read_clock(bytes: &[u8]) -> Option<u64> {
     let bytes = bytes.first_chunk::<6>()?;
     let bits = { bytes.iter() }.fold(0, |bits, &byte| bits << 8 | u64::from(byte));
@@ -303,30 +343,4 @@ fn clock_bytes(clock: u64) -> [u8; 6] {
 /// The seventh byte of a PES header: no scrambling, and whether it is aligned.
 const fn usual_flags(unit: &Unit) -> u8 {
     if unit.aligned { 0x84 } else { 0x80 }
-}
-
-fn write_prefix(prefix: &Prefix, unit: Option<&Unit>, out: &mut Vec<u8>) -> Option<()> {
-    match *prefix {
-        Prefix::Nothing => {}
-        Prefix::Pointer(pointer) => out.push(pointer),
-        Prefix::Literal(ref bytes) => out.extend(bytes),
-        Prefix::Pes {
-            length,
-            flags,
-            data,
-        } => {
-            let unit = unit?;
-            let (stamps, times) = stamps(unit.times);
-            out.extend([0, 0, 1, unit.stream_id]);
-            out.extend(length.to_be_bytes());
-            out.extend([flags.unwrap_or(usual_flags(unit)), stamps, data]);
-            let end = out.len() + usize::from(data);
-            out.extend(times);
-            if out.len() > end {
-                return None;
-            }
-            out.resize(end, 0xff);
-        }
-    }
-    Some(())
 }

@@ -219,11 +219,15 @@ impl TsWriter {
                     }
                     self.restore(&packet, out);
                 }
-                Action::Remultiplex(stream, _) if layout::is_restored_alone(stream) => {}
-                Action::Remultiplex(_, payload) => {
+                Action::Remultiplex(stream, payload) => {
                     self.statistics.remultiplexed_sections += 1;
-                    if let Ok((header, rest)) = Header::decode(&payload) {
-                        self.write_alone(&header, rest, out);
+                    match Header::decode(&payload) {
+                        // A unit that has no tables yet would come out of its place.
+                        Ok((Header::Unit(unit), _)) if !self.is_known(unit.pid) => {}
+                        Ok((header, rest)) if !layout::is_restored_alone(stream) => {
+                            self.write_alone(&header, rest, out);
+                        }
+                        _ => {}
                     }
                 }
                 Action::Break => self.interrupted = self.packetiser.pids(),

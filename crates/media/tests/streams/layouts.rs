@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use comity_media::{
-    FrameType, Header, HeaderError, MediaSection, Notice, Output, PACKET, ReaderConfig, TsWriter,
-    WriterConfig, WriterStatistics,
+    Event, FrameType, Header, HeaderError, MediaSection, Notice, Output, PACKET, Reader,
+    ReaderConfig, TsWriter, WriterConfig, WriterStatistics,
 };
 use comity_units::Time;
 use proptest::prelude::*;
@@ -676,4 +676,35 @@ proptest! {
         prop_assert_eq!(written, (out.len() / PACKET) as u64);
         prop_assert!(out.len() <= stream.len());
     }
+}
+/// An opaque source is not looked into: each datagram is a section, and all come out as they were.
+#[test]
+fn an_opaque_source_is_carried_datagram_by_datagram() {
+    let config = ReaderConfig {
+        opaque: true,
+        layouts: true,
+        ..ReaderConfig::default()
+    };
+    let mut reader = Reader::new(config);
+    let mut sections = Vec::new();
+    for (index, datagram) in (0..).zip(CLIP.chunks(1_316)) {
+        let arrival = Time::from_millis(7_000 + 3 * index);
+        reader.push_arrived(datagram, arrival).expect("bytes");
+        let Some(Event::Section(section)) = reader.poll() else {
+            panic!("a section for datagram {index}");
+        };
+        assert_eq!(reader.poll(), None);
+        assert_eq!(section.source_time, Time::from_millis(3 * index));
+        let (header, content) = Header::decode(&section.payload).expect("a header");
+        assert_eq!((header, content), (Header::Raw, datagram));
+        sections.push(section);
+    }
+    reader.finish().expect("bytes");
+    assert_eq!(reader.poll(), None);
+    assert!(restore(&sections, |_| true).0 == CLIP);
+    // A file is cut at the assumed rate, without a word about its format.
+    let (sections, notices) = crate::part(events_of(config, [CLIP]));
+    assert_eq!(notices, []);
+    assert!(sections.len() > 50 && sections.iter().all(|section| section.stream == 0));
+    assert!(restore(&sections, |_| true).0 == CLIP);
 }
