@@ -61,6 +61,7 @@ pub use comity_frames::{
     Verdict,
 };
 pub use header::{Header, HeaderError, PACKET, Times, Unit};
+pub use layout::{LAYOUT_FEATURE, is_announcement, needs_layouts};
 pub use reader::{ReadError, Reader, ReaderConfig};
 pub use section::{Event, MediaSection, MissingUnit, Notice};
 pub use writer::{Output, TsWriter, WriterConfig, WriterStatistics};

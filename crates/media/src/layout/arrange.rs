@@ -92,9 +92,10 @@ pub(crate) struct Arranger {
 }
 
 impl Arranger {
-    /// Announces layouts: a receiver waits for them from here on.
+    /// Announces layouts, as the first section of the tables: a receiver waits for layouts from
+    /// here on.
     pub(crate) fn announce(&mut self, events: &mut VecDeque<Event>) {
-        self.cut(false, events);
+        self.layout(super::TABLES, &Layout::default(), events);
     }
 
     /// Adds a table of this PID that ends in the next packet, or one like it that was sent before:
@@ -102,7 +103,7 @@ impl Arranger {
     pub(crate) fn table(&mut self, pid: u16, number: u64, payload: &Bytes, source_time: Time) {
         if let Ok((Header::Table { .. }, content)) = Header::decode(payload) {
             let found = Found {
-                section: SectionRef::new(0, number, payload, content.len()),
+                section: SectionRef::new(super::TABLES, number, payload, content.len()),
                 unit: None,
                 content: payload.slice_ref(content),
                 source_time,
@@ -303,10 +304,14 @@ impl Arranger {
             is_last,
             packets: packets.flatten().collect(),
         };
+        self.layout(LAYOUTS, &layout, events);
+    }
+
+    fn layout(&mut self, stream: u16, layout: &Layout, events: &mut VecDeque<Event>) {
         let mut payload = Vec::new();
         Header::Layout.encode(&mut payload);
-        payload.extend(format::encode(&layout));
-        self.section(LAYOUTS, FrameType::Table, payload, events);
+        payload.extend(format::encode(layout));
+        self.section(stream, payload, events);
     }
 
     /// Returns sections of the packets that are carried whole, PID by PID, and where each is.
@@ -324,11 +329,7 @@ impl Arranger {
         }
         whole.sort_by_key(|&(stream, pid, at, _)| (stream, pid, at));
         let mut runs = BTreeMap::new();
-        for (stream, frame) in [
-            (CARRIED, FrameType::Opaque),
-            (SCRAMBLED, FrameType::Slice),
-            (DAMAGED, FrameType::Slice),
-        ] {
+        for stream in [CARRIED, SCRAMBLED, DAMAGED] {
             let packets: Vec<_> = { whole.iter() }
                 .filter(|(carried_in, ..)| *carried_in == stream)
                 .collect();
@@ -345,26 +346,25 @@ impl Arranger {
                     let to = from + PACKET as u32;
                     runs.insert(*at, Run { section, from, to });
                 }
-                self.section(stream, frame, payload, events);
+                self.section(stream, payload, events);
             }
         }
         runs
     }
 
-    fn section(
-        &mut self,
-        stream: u16,
-        frame: FrameType,
-        payload: Vec<u8>,
-        events: &mut VecDeque<Event>,
-    ) {
+    fn section(&mut self, stream: u16, payload: Vec<u8>, events: &mut VecDeque<Event>) {
+        let (frame, like) = match stream {
+            CARRIED => (FrameType::Slice, FrameType::Opaque),
+            SCRAMBLED | DAMAGED => (FrameType::Slice, FrameType::Slice),
+            _ => (FrameType::Table, FrameType::Table),
+        };
         let next = self.numbers.entry(stream).or_insert(0);
         events.push_back(Event::Section(MediaSection {
             stream,
             number: *next,
             source_time: self.latest,
             deadline: Span::ZERO,
-            importance: Importance::of(frame, 0),
+            importance: Importance::of(like, 0),
             frame,
             position: 0,
             needs: None,

@@ -22,6 +22,10 @@ pub(crate) use restore::{Action, Arrived, Restorer};
 
 use twox_hash::XxHash64;
 
+use crate::header::Header;
+
+/// The stream of the tables.
+pub(crate) const TABLES: u16 = 0;
 /// The stream of the layouts.
 pub(crate) const LAYOUTS: u16 = 0x3fff;
 /// The stream of carried packets that belong to no elementary stream.
@@ -30,6 +34,24 @@ pub(crate) const CARRIED: u16 = 0x3ffe;
 pub(crate) const SCRAMBLED: u16 = 0x3ffd;
 /// The stream of other carried packets of elementary streams: damaged or not understood.
 pub(crate) const DAMAGED: u16 = 0x3ffc;
+
+/// The bit by which a receiver says in its transport parameters that it takes layouts.
+pub const LAYOUT_FEATURE: u64 = 1;
+
+/// Whether only a receiver that takes layouts gets the sections of this stream.
+pub const fn needs_layouts(stream: u16) -> bool {
+    stream == LAYOUTS || is_restored_alone(stream)
+}
+
+/// Whether this is the announcement of layouts, for receivers that take them.
+pub fn is_announcement(stream: u16, payload: &[u8]) -> bool {
+    let mut announcement = Vec::new();
+    Header::Layout.encode(&mut announcement);
+    stream == TABLES
+        && payload
+            .strip_prefix(&announcement[..])
+            .is_some_and(|layout| layout.len() < 8 && decode(layout) == Some(Layout::default()))
+}
 
 /// Whether the sections of this stream are for restored packets alone: a new stream of pictures and
 /// sound has no place for them.

@@ -1,11 +1,11 @@
 //! Layouts and sections, to packets.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 
 use super::packet::{self, null_packet, put_together, without_payload};
-use super::{Layout, Null, Packet, Run, SectionRef, hash};
+use super::{Layout, Null, Packet, Run, SectionRef, TABLES, hash};
 use crate::header::{PACKET, Unit};
 
 /// How much may wait for sections and layouts. Then the oldest layout does without what it lacks.
@@ -24,8 +24,6 @@ const MAX_TABLES: usize = 256;
 const MAX_REMEMBERED: usize = 64;
 /// The number of gaps remembered in a stream.
 const MAX_GAPS: usize = 1_024;
-/// The stream of the tables.
-const TABLES: u16 = 0;
 
 /// What to write next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -231,6 +229,37 @@ impl Restorer {
                 .flat_map(|stream| stream.held.values());
             held.any(|held| held.state == State::Fresh)
         }
+    }
+
+    /// The PIDs of the units that wait.
+    pub(crate) fn held_pids(&self) -> BTreeSet<u16> {
+        let held = self
+            .streams
+            .values()
+            .flat_map(|stream| stream.held.values());
+        held.filter(|held| held.state == State::Fresh)
+            .filter_map(|held| Some(held.unit?.pid))
+            .collect()
+    }
+
+    /// Learns that layouts will come.
+    pub(crate) const fn expect(&mut self) {
+        self.is_on = true;
+    }
+
+    /// Keeps a section until it is known whether layouts will come.
+    pub(crate) fn keep(&mut self, arrived: &Arrived, out: &mut Vec<Action>) {
+        self.hold(arrived, State::Fresh, out);
+    }
+
+    /// Writes what was kept, without layouts.
+    pub(crate) fn release(&mut self, out: &mut Vec<Action>) {
+        self.remultiplex_all(out);
+    }
+
+    /// How many bytes wait.
+    pub(crate) const fn held(&self) -> usize {
+        self.held
     }
 
     /// Takes a section that has a layout, or will have one.

@@ -149,7 +149,8 @@ impl Demux {
             roles: BTreeMap::new(),
             clocks: BTreeMap::new(),
             references: BTreeMap::new(),
-            next_table: 0,
+            // The announcement is one of them.
+            next_table: u64::from(config.layouts),
             unreferenced: (0, 0),
             next_stream: 1,
             tables: BTreeMap::new(),
@@ -235,9 +236,12 @@ impl Demux {
                 .is_some_and(|field| field.random_access_indicator()),
             discontinuity: announced,
         };
+        let is_carried = self.arranger.is_some();
         let role = self.roles.entry(pid).or_insert_with(|| {
             if pid < 0x20 || pid == ATSC_TABLES {
                 Role::Tables(Tables::default())
+            } else if is_carried {
+                Role::Unreferenced
             } else {
                 events.push_back(Event::Notice(Notice::Unreferenced { pid }));
                 self.unreferenced.0 += 1;

@@ -77,6 +77,8 @@ pub struct TsWriter {
     /// Whether the payloads so far belong to a transport stream.
     is_transport: Option<bool>,
     restorer: Restorer,
+    /// Whether it may still be announced that layouts come.
+    is_undecided: bool,
     /// The PIDs whose counters may jump before their next packet.
     interrupted: BTreeSet<u16>,
     statistics: WriterStatistics,
@@ -126,6 +128,7 @@ impl TsWriter {
             held_bytes: 0,
             is_transport: None,
             restorer: Restorer::default(),
+            is_undecided: true,
             interrupted: BTreeSet::new(),
             statistics: WriterStatistics::default(),
         }
@@ -158,7 +161,12 @@ impl TsWriter {
             return Ok(());
         }
         let mut actions = Vec::new();
-        if header == Header::Layout {
+        let is_announcement = header == Header::Layout && stream == layout::TABLES;
+        if is_announcement {
+            self.is_undecided = false;
+            self.restorer.expect();
+        } else if header == Header::Layout {
+            self.is_undecided = false;
             let layout = layout::decode(rest).ok_or(HeaderError::Layout)?;
             if !self.restorer.is_on() {
                 // What waits for tables was too early to be understood.
@@ -178,12 +186,19 @@ impl TsWriter {
                     _ => None,
                 },
             };
-            if self.restorer.is_on() {
+            // An announcement is the first of the tables.
+            if stream == layout::TABLES || self.restorer.held() > HELD {
+                self.decide(&mut actions);
+            }
+            if self.is_undecided {
+                self.restorer.keep(&arrived, &mut actions);
+            } else if self.restorer.is_on() {
                 self.restorer.section(&arrived, &mut actions);
                 if let Header::Table { pid, repeated } = header {
                     self.learn_table(pid, repeated, rest);
                 }
             } else {
+                self.act(core::mem::take(&mut actions), out);
                 self.restorer.remember(&arrived, &mut actions);
                 if !layout::is_restored_alone(stream) {
                     self.write_alone(&header, rest, out);
@@ -199,7 +214,17 @@ impl TsWriter {
     pub fn miss(&mut self, stream: u16, first: u64, count: u64, out: &mut Vec<u8>) {
         let mut actions = Vec::new();
         self.restorer.miss(stream, first, count, &mut actions);
+        if stream == layout::TABLES {
+            self.decide(&mut actions);
+        }
         self.act(actions, out);
+    }
+
+    /// Stops waiting for an announcement of layouts.
+    fn decide(&mut self, actions: &mut Vec<Action>) {
+        if core::mem::take(&mut self.is_undecided) {
+            self.restorer.release(actions);
+        }
     }
 
     fn act(&mut self, actions: Vec<Action>, out: &mut Vec<u8>) {
@@ -220,10 +245,12 @@ impl TsWriter {
                     self.restore(&packet, out);
                 }
                 Action::Remultiplex(stream, payload) => {
-                    self.statistics.remultiplexed_sections += 1;
+                    let is_on = u64::from(self.restorer.is_on());
+                    self.statistics.remultiplexed_sections += is_on;
                     match Header::decode(&payload) {
                         // A unit that has no tables yet would come out of its place.
-                        Ok((Header::Unit(unit), _)) if !self.is_known(unit.pid) => {}
+                        Ok((Header::Unit(unit), _))
+                            if self.restorer.is_on() && !self.is_known(unit.pid) => {}
                         Ok((header, rest)) if !layout::is_restored_alone(stream) => {
                             self.write_alone(&header, rest, out);
                         }
@@ -333,9 +360,11 @@ impl TsWriter {
         !self.held.is_empty() || self.restorer.is_holding()
     }
 
-    /// The streams whose units wait for tables.
+    /// The PIDs of the units that wait, for tables or for layouts.
     pub fn held_streams(&self) -> BTreeSet<u16> {
-        self.held.iter().map(|(unit, _)| unit.pid).collect()
+        let mut pids = self.restorer.held_pids();
+        pids.extend(self.held.iter().map(|(unit, _)| unit.pid));
+        pids
     }
 
     /// The counters so far.

@@ -175,7 +175,7 @@ fn bytes_of(sections: &[MediaSection], is_it: impl Fn(&MediaSection) -> bool) ->
 }
 
 fn is_layout(section: &MediaSection) -> bool {
-    section.stream == LAYOUTS
+    Header::decode(&section.payload).is_ok_and(|(header, _)| header == Header::Layout)
 }
 
 /// What the transport takes for a section beside its payload, at least.
@@ -226,6 +226,14 @@ fn layouts_change_nothing_else() {
         let others: Vec<_> = { with.iter() }
             .filter(|section| !is_layout(section))
             .cloned()
+            .map(|section| match section.stream {
+                // The announcement is the first table.
+                0 => MediaSection {
+                    number: section.number - 1,
+                    ..section
+                },
+                _ => section,
+            })
             .collect();
         assert_eq!(others, without, "{name}");
         assert_eq!(write(&with), write(&without), "{name}");
@@ -427,7 +435,7 @@ fn a_missing_table_costs_its_packets_until_the_next_one() {
         .filter(|section| section.stream == 0)
         .count() as u64;
     assert!(tables > 30);
-    for (lost, max_missing) in [(0..12, 60), (12..15, 0), (tables - 3..tables, 0)] {
+    for (lost, max_missing) in [(1..12, 60), (12..15, 0), (tables - 3..tables, 0)] {
         let arrives =
             |section: &MediaSection| section.stream > 0 || !lost.contains(&section.number);
         let (out, _) = restore(&sections, arrives);
@@ -541,6 +549,21 @@ fn a_late_receiver_finds_its_place() {
         let end = |stream: &[u8]| stream[stream.len() - 300 * PACKET..].to_vec();
         assert!(end(&out) == end(CLIP), "{skipped}");
         check_counters(&out, "clip");
+    }
+}
+
+/// A receiver that misses the announcement begins with a new stream, until the first layout.
+#[test]
+fn a_missing_announcement_costs_the_first_packets() {
+    for (name, stream) in VECTORS {
+        let sections = sections(stream);
+        assert!(is_layout(&sections[0]) && sections[0].stream == 0, "{name}");
+        let arrives = |section: &MediaSection| (section.stream, section.number) != (0, 0);
+        let (out, statistics) = restore(&sections, arrives);
+        assert!(statistics.packets > 0, "{name}");
+        let half = stream.len() / PACKET / 2 * PACKET;
+        assert!(out.ends_with(&stream[half..]), "{name}");
+        check_counters(&out, name);
     }
 }
 
@@ -702,7 +725,7 @@ fn an_opaque_source_is_carried_datagram_by_datagram() {
     reader.finish().expect("bytes");
     assert_eq!(reader.poll(), None);
     assert!(restore(&sections, |_| true).0 == CLIP);
-    // A file is cut at the assumed rate, without a word about its format.
+    // A file is cut at the assumed rate, and its format is not reported.
     let (sections, notices) = crate::part(events_of(config, [CLIP]));
     assert_eq!(notices, []);
     assert!(sections.len() > 50 && sections.iter().all(|section| section.stream == 0));
