@@ -1,5 +1,6 @@
 //! What can be written on the command line.
 
+mod check;
 mod demo;
 mod emulate;
 mod kernel;
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+pub(crate) use check::Check;
 pub(crate) use demo::Demo;
 pub(crate) use emulate::Emulate;
 pub(crate) use kernel::{
@@ -49,6 +51,7 @@ use crate::commands::list;
   comity demo
   comity recv 'comity://:9000?passphrase=@secret' film.ts
   comity send clip.ts 'comity://host:9000?passphrase=@secret'
+  comity check clip.ts
   comity sim run experiments/demo/dumbbell.toml
   comity sim list experiments
   comity results merge node-*/results --out all
@@ -82,6 +85,9 @@ pub(crate) enum Command {
     /// Forward media from an input to an output without encoding it again
     #[command(arg_required_else_help = true)]
     Relay(Relay),
+    /// Check a transport stream for faults, in the terms of TR 101 290
+    #[command(arg_required_else_help = true)]
+    Check(Check),
     /// Simulate networks that scenario files describe
     #[command(subcommand, arg_required_else_help = true)]
     Sim(Sim),

@@ -141,10 +141,16 @@ pub enum Pacing {
     Bucket {
         /// The rate at which the bucket fills.
         rate: Rate,
-        /// How fast it may be emptied.
+        /// How fast it may be emptied; with [`Rate::MAX`] at once, however much time there is.
         peak: Rate,
         /// The most tokens that it holds, and its largest debt.
         depth: Bytes,
+        /// The average rate that the losses and delays of the path allow; [`Rate::MAX`] before any.
+        /// `rate` is lower at the start of a flow, after a silence, and where the source uses
+        /// little: nothing of that says what the path carries.
+        fair: Rate,
+        /// The most that `rate` may be after what the flow has used so far.
+        proven: Rate,
     },
     /// The next packet leaves no earlier than this. The controller schedules each departure and
     /// advances the time with [`Event::Sent`]: Libra's randomly placed pairs.

@@ -109,6 +109,8 @@ pub struct Frame {
     pub position: u8,
     /// The earlier frame that it depends on.
     pub needs: Option<u64>,
+    /// Whether it is worthless without that.
+    pub is_bound: bool,
     /// When the source has it.
     pub source_time: Time,
     /// How large it is.
@@ -119,5 +121,10 @@ impl Frame {
     /// Its importance.
     pub fn importance(&self) -> Importance {
         Importance::of(self.frame_type, self.position)
+    }
+
+    /// The earlier frame without which it is worthless.
+    pub fn bound_to(&self) -> Option<u64> {
+        self.needs.filter(|_| self.is_bound)
     }
 }

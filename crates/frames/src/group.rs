@@ -57,6 +57,9 @@ pub struct Arrival {
     pub source_time: Time,
     /// From its decoding to its presentation.
     pub reordering: Span,
+    /// Whether gradual refresh begins with it: a recovery point whose picture is repaired by the
+    /// ones that follow.
+    pub begins_refresh: bool,
 }
 
 /// The position of a picture in its group.
@@ -66,6 +69,8 @@ pub struct Place {
     pub position: u8,
     /// The earlier picture that it depends on.
     pub needs: Option<u64>,
+    /// Whether it is worthless without that.
+    pub is_bound: bool,
     /// When it is submitted.
     pub source_time: Time,
     /// The span from its source time to its deadline, without the latency.
@@ -79,7 +84,42 @@ pub struct Group {
     /// The latest referenced pictures in decoding order.
     references: VecDeque<Reference>,
     position: u8,
+    repair: Repair,
 }
+
+/// What repairs a picture whose reference is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Repair {
+    /// Nothing that is known: the stream has had no intra picture yet.
+    Unknown,
+    /// The next intra picture. The latest one was decoded at this time, so long after the one
+    /// before it.
+    Intra { at: Time, period: Option<Span> },
+    /// The pictures that follow, each in a part of its area.
+    Refresh,
+}
+
+impl Repair {
+    /// Whether a picture decoded now is worthless without its reference.
+    fn binds(self, now: Time) -> bool {
+        let Self::Intra { at, period } = self else {
+            return false;
+        };
+        let holds = match period {
+            None => FADE,
+            Some(period) if period <= LONGEST_PERIOD => period.max(FADE),
+            Some(_) => Span::ZERO,
+        };
+        now.saturating_since(at) < holds
+    }
+}
+
+/// How long after an intra picture a picture counts as worthless without its reference, if nobody
+/// knows when the next intra picture comes.
+const FADE: Span = Span::from_secs(1);
+
+/// The longest time between two intra pictures in which it is worth waiting for the next one.
+const LONGEST_PERIOD: Span = Span::from_secs(2);
 
 /// No supported codec keeps more than 16 decoded pictures.
 const KEPT: usize = 16;
@@ -91,6 +131,7 @@ impl Group {
             rule,
             references: VecDeque::new(),
             position: 0,
+            repair: Repair::Unknown,
         }
     }
 
@@ -98,6 +139,7 @@ impl Group {
     pub fn reset(&mut self) {
         self.references.clear();
         self.position = 0;
+        self.repair = Repair::Unknown;
     }
 
     /// Places the next picture of the stream, in decoding order.
@@ -105,7 +147,22 @@ impl Group {
     /// A P picture depends on the I or P picture before it. A B picture depends on the later
     /// decoded of the two references between which it is presented. The true references are in the
     /// slices of a picture; these match the streams of common encoders.
+    ///
+    /// A picture is bound to its dependency, which means that it is worthless without it, while an
+    /// intra picture is expected soon:
+    ///
+    /// | time between the last two intra pictures | a picture is bound |
+    /// |---|---|
+    /// | at most 2 s | for that time after the last one, and for 1 s at least |
+    /// | unknown | for 1 s after the last one |
+    /// | longer, or none has come yet, or the stream has gradual refresh | never |
+    ///
+    /// A sender drops what is bound to a picture that is missing. Otherwise the loss of one picture
+    /// would end a video without intra pictures. Decoders show the rest of a damaged picture, and
+    /// gradual refresh repairs it.
     pub fn place(&mut self, arrival: Arrival) -> Place {
+        self.follow_repair(&arrival);
+        let is_bound = self.repair.binds(arrival.source_time);
         let own = Common {
             source_time: arrival.source_time,
             deadline: Span::ZERO,
@@ -176,8 +233,24 @@ impl Group {
                 self.position
             },
             needs,
+            is_bound: is_bound && needs.is_some(),
             source_time: place.source_time,
             deadline: place.deadline,
+        }
+    }
+
+    /// Learns what repairs the stream from now on.
+    fn follow_repair(&mut self, arrival: &Arrival) {
+        let now = arrival.source_time;
+        if arrival.frame_type.is_intra() {
+            let period = match self.repair {
+                Repair::Intra { at, .. } => Some(now.saturating_since(at)),
+                Repair::Unknown | Repair::Refresh => None,
+            };
+            self.repair = Repair::Intra { at: now, period };
+        } else if arrival.begins_refresh {
+            self.repair = Repair::Refresh;
+            self.position = 0;
         }
     }
 
@@ -223,6 +296,7 @@ mod tests {
                     reordering: Span::from_millis(
                         40 * (presentation + 1 - number.min(presentation + 1)),
                     ),
+                    begins_refresh: false,
                 })
             })
             .collect()
@@ -289,6 +363,70 @@ mod tests {
     fn a_stream_joined_in_the_middle_has_no_unknown_dependency() {
         assert_eq!(needs(&[(P, 3), (B, 1), (B, 5)]), [None, Some(0), Some(0)]);
         assert_eq!(needs(&[(B, 1), (P, 3)]), [None, None]);
+    }
+
+    /// Intra pictures at these multiples of 40 ms, or refresh that begins there; how many of the P
+    /// pictures after each are bound.
+    fn bound(begins_refresh: bool, intra: &[u64], end: u64) -> Vec<usize> {
+        let mut group = Group::new(DeadlineRule::Each);
+        let mut counts = Vec::new();
+        for number in 0..end {
+            let begins = intra.contains(&number);
+            let place = group.place(Arrival {
+                number,
+                frame_type: if begins && !begins_refresh {
+                    FrameType::Key
+                } else {
+                    P
+                },
+                presentation: None,
+                source_time: Time::from_millis(40 * number),
+                reordering: Span::ZERO,
+                begins_refresh: begins && begins_refresh,
+            });
+            assert!(!place.is_bound || place.needs.is_some());
+            if begins {
+                counts.push(0);
+            }
+            if let Some(count) = counts.last_mut() {
+                *count += usize::from(place.is_bound);
+            }
+        }
+        counts
+    }
+
+    #[test]
+    fn pictures_are_bound_while_an_intra_picture_is_near() {
+        // Each second, each two seconds, and each 2.04 s: 24 P pictures in the first second.
+        assert_eq!(bound(false, &[0, 25, 50], 75), [24, 24, 24]);
+        assert_eq!(bound(false, &[0, 50, 100], 150), [24, 49, 49]);
+        assert_eq!(bound(false, &[0, 51, 102], 153), [24, 0, 0]);
+        // Each half second, and then none.
+        assert_eq!(bound(false, &[0, 12, 24], 300), [11, 11, 24]);
+        assert_eq!(bound(true, &[0, 50], 100), [0, 0]);
+        assert_eq!(bound(false, &[30], 40), [9], "before the first, none is");
+    }
+
+    #[test]
+    fn refresh_is_a_way_in_of_its_own_and_ends_with_an_intra_picture() {
+        let mut group = Group::new(DeadlineRule::Each);
+        let mut place = |number: u64, frame_type, begins_refresh| {
+            let place = group.place(Arrival {
+                number,
+                frame_type,
+                presentation: None,
+                source_time: Time::from_millis(40 * number),
+                reordering: Span::ZERO,
+                begins_refresh,
+            });
+            (place.position, place.needs, place.is_bound)
+        };
+        assert_eq!(place(0, FrameType::Key, false), (0, None, false));
+        assert_eq!(place(1, P, false), (1, Some(0), true));
+        assert_eq!(place(2, P, true), (1, Some(1), false));
+        assert_eq!(place(3, P, false), (2, Some(2), false));
+        assert_eq!(place(4, FrameType::Key, false), (0, None, false));
+        assert_eq!(place(5, P, false), (1, Some(4), true));
     }
 
     #[test]

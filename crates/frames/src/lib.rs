@@ -18,6 +18,7 @@
 //!         presentation: None,
 //!         source_time: Time::from_millis(40 * number),
 //!         reordering: Span::ZERO,
+//!         begins_refresh: false,
 //!     })
 //! });
 //! assert_eq!((places[0].needs, places[1].needs), (None, Some(0)));

@@ -94,7 +94,8 @@ fn class(frame: &Frame) -> Class {
         FrameType::Bidirectional { referenced: false }
         | FrameType::Predicted { referenced: false } => Class::Unreferenced,
         FrameType::Bidirectional { referenced: true } => Class::ReferencedB,
-        FrameType::Predicted { referenced: true } => Class::Predicted {
+        // Without an intra picture soon, the end of the group is all that follows.
+        FrameType::Predicted { referenced: true } if frame.is_bound => Class::Predicted {
             from_end: u8::MAX - frame.position,
         },
         _ => Class::Kept,
@@ -119,7 +120,8 @@ impl Plan {
 ///
 /// The shedder first sheds unreferenced pictures, evenly spread and as many as necessary. Then it
 /// sheds referenced B pictures, then P pictures from the end of each group. It always sheds the
-/// dependents of a shed picture. It keeps intra pictures, audio, tables and unknown data.
+/// dependents of a shed picture that are bound to it ([`Group::place`](crate::Group::place)). It
+/// keeps intra pictures, P pictures that are not bound, audio, tables and unknown data.
 ///
 /// A connection finds its rate in the first seconds, and its first targets are far too low. The
 /// shedder therefore sheds nothing while the target sets new maxima, nor for
@@ -143,6 +145,7 @@ impl Plan {
 ///     },
 ///     position: 0,
 ///     needs: (number % 10 > 0).then_some(number - number % 10),
+///     is_bound: number % 10 > 0,
 ///     source_time: Time::from_millis(40 * number),
 ///     size: Bytes::new(1_000),
 /// });
@@ -262,7 +265,7 @@ impl Shedder {
         }
         self.counters.offered.add(frame);
         let class = class(frame);
-        let needs_gone = frame.needs.is_some_and(|needed| {
+        let needs_gone = frame.bound_to().is_some_and(|needed| {
             self.gone
                 .get(&frame.stream)
                 .is_some_and(|gone| gone.contains(&needed))
@@ -466,6 +469,7 @@ mod tests {
                     frame_type,
                     position,
                     needs: needs.map(|needed| group * 17 + needed),
+                    is_bound: needs.is_some(),
                     source_time: Time::from_nanos((group * 17 + index) * 1_000_000_000 / 17),
                     size: Bytes::new(1_000),
                 })

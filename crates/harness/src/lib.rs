@@ -48,6 +48,11 @@ pub const TARGETS: &[Target] = &[
         longest: 512,
     },
     Target {
+        name: "media_checker",
+        check: media::check_checker,
+        longest: 4_096,
+    },
+    Target {
         name: "media_header",
         check: media::check_header,
         longest: 512,

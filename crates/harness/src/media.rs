@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use comity_media::check::{Checker, Indicator, Report, Timing};
 use comity_media::{
     Event, FrameType, Header, HeaderError, Notice, PACKET, ReadError, Reader, ReaderConfig,
     TsWriter, WriterConfig,
@@ -248,4 +249,49 @@ fn read(data: &[u8], length: usize) -> (Vec<Event>, Result<(), ReadError>) {
     let pushed = data.chunks(length).try_for_each(|piece| reader.push(piece));
     let outcome = pushed.and_then(|()| reader.finish());
     (core::iter::from_fn(|| reader.poll()).collect(), outcome)
+}
+
+/// Checking any bytes gives a report that no split changes. Each byte is in a packet or skipped,
+/// each packet belongs to one PID or is marked as damaged, and a live stream has the same packets.
+pub fn check_checker(data: &[u8]) {
+    // The first byte controls the splits, and whether the input is aligned to packets.
+    let Some((&control, data)) = data.split_first() else {
+        return;
+    };
+    let mut data = data.to_vec();
+    if control & 1 == 1 {
+        for packet in data.chunks_mut(PACKET) {
+            packet[0] = 0x47;
+        }
+    }
+    let whole = checked(&data, data.len().max(1), Timing::Clock);
+    let length = usize::from(control) + 1;
+    assert_eq!(checked(&data, length, Timing::Clock), whole);
+    if whole.packet_bytes == Some(PACKET) {
+        let in_packets = whole.packets * PACKET as u64;
+        assert_eq!(in_packets + whole.skipped_bytes, data.len() as u64);
+    }
+    let in_pids: u64 = whole.pids.iter().map(|pid| pid.packets).sum();
+    let damaged = whole.errors.of(Indicator::TransportError).count;
+    assert!((in_pids..=in_pids + damaged).contains(&whole.packets));
+    let live = checked(&data, length, Timing::Arrival);
+    assert_eq!(live.packets, whole.packets);
+    for indicator in [Indicator::ContinuityCountError, Indicator::CrcError] {
+        assert_eq!(
+            live.errors.of(indicator).count,
+            whole.errors.of(indicator).count
+        );
+    }
+}
+
+/// The report about a stream whose pieces arrive 10 ms apart.
+fn checked(data: &[u8], length: usize, timing: Timing) -> Report {
+    let mut checker = Checker::new(timing);
+    let mut arrival = Time::ZERO;
+    for piece in data.chunks(length) {
+        checker.push_arrived(piece, arrival);
+        arrival += Span::from_millis(10);
+    }
+    checker.finish();
+    checker.report()
 }

@@ -98,6 +98,7 @@ targets! {
     connection: 20_000,
     keys: 50_000,
     link_traces: 10_000,
+    media_checker: 2_000,
     media_header: 10_000,
     media_layout: 20_000,
     media_reader: 2_000,

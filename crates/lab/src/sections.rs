@@ -49,6 +49,8 @@ pub(crate) fn report(
             frame_type: frame_type.unwrap_or(TYPES[0]),
             position: 0,
             needs: given.needs,
+            // The endpoint has acted upon that already.
+            is_bound: false,
             source_time: Time::from_nanos(given.at_ns),
             size: Bytes::new(u64::from(given.bytes)),
         };

@@ -43,10 +43,12 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod check;
 mod clock;
 mod codec;
 mod header;
 mod layout;
+mod pacer;
 mod pes;
 mod psi;
 mod reader;
@@ -62,6 +64,7 @@ pub use comity_frames::{
 };
 pub use header::{Header, HeaderError, PACKET, Times, Unit};
 pub use layout::{LAYOUT_FEATURE, is_announcement, needs_layouts};
+pub use pacer::{Datagram, Pacer, Spacing};
 pub use reader::{ReadError, Reader, ReaderConfig};
 pub use section::{Event, MediaSection, MissingUnit, Notice};
 pub use writer::{Output, TsWriter, WriterConfig, WriterStatistics};

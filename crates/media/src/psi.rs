@@ -36,7 +36,7 @@ pub(crate) fn key(section: &[u8]) -> [u8; 4] {
 }
 
 /// The body of a table section that is valid now, not only announced.
-fn body(section: &[u8], table: u8) -> Option<&[u8]> {
+pub(crate) fn body(section: &[u8], table: u8) -> Option<&[u8]> {
     let current = section.get(5)? & 1 == 1;
     (section.first() == Some(&table) && current)
         .then(|| section.get(SYNTAX_HEADER..section.len().checked_sub(CRC)?))?
@@ -135,28 +135,41 @@ impl Gatherer {
     pub(crate) fn push(&mut self, payload: &[u8], begins: bool) -> (Vec<Vec<u8>>, bool) {
         let mut found = Vec::new();
         let mut malformed = false;
+        self.gather(payload, begins, |section| match section {
+            Ok(section) => found.push(section),
+            Err(_) => malformed = true,
+        });
+        (found, malformed)
+    }
+
+    /// Adds a packet's payload; gives the sections that end in it to `take`. Of a malformed one it
+    /// gives what there is.
+    pub(crate) fn gather(
+        &mut self,
+        payload: &[u8],
+        begins: bool,
+        mut take: impl FnMut(Result<Vec<u8>, Vec<u8>>),
+    ) {
         if begins {
             let Some((&pointer, rest)) = payload.split_first() else {
-                return (found, true);
+                return take(Err(Vec::new()));
             };
             let Some((end_of_last, next)) = rest.split_at_checked(usize::from(pointer)) else {
                 self.partial = None;
-                return (found, true);
+                return take(Err(Vec::new()));
             };
             if let Some(partial) = &mut self.partial {
                 partial.extend(end_of_last);
-                malformed |= !self.drain(&mut found);
+                self.drain(&mut take);
             }
             self.partial = Some(next.to_vec());
         } else if let Some(partial) = &mut self.partial {
             partial.extend(payload);
         }
-        malformed |= !self.drain(&mut found);
-        (found, malformed)
+        self.drain(&mut take);
     }
 
-    fn drain(&mut self, found: &mut Vec<Vec<u8>>) -> bool {
-        let mut all_whole = true;
+    fn drain(&mut self, take: &mut impl FnMut(Result<Vec<u8>, Vec<u8>>)) {
         while let Some(partial) = &mut self.partial {
             if partial.first() == Some(&0xff) {
                 // Stuffing fills the rest of the packet.
@@ -169,16 +182,14 @@ impl Gatherer {
             };
             let rest = partial.split_off(length);
             let section = core::mem::replace(partial, rest);
-            if is_whole_section(&section) {
-                found.push(section);
-            } else {
-                all_whole = false;
-            }
             if partial.is_empty() {
                 self.partial = None;
             }
+            take(match is_whole_section(&section) {
+                true => Ok(section),
+                false => Err(section),
+            });
         }
-        all_whole
     }
 }
 

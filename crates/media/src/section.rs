@@ -28,6 +28,8 @@ pub struct MediaSection {
     pub position: u8,
     /// The number of an earlier section in the same stream that this one depends on.
     pub needs: Option<u64>,
+    /// Whether it is worthless without that.
+    pub is_bound: bool,
     /// The payload to send: a [`Header`](crate::Header) and the data after it.
     pub payload: Bytes,
 }
@@ -41,6 +43,7 @@ impl MediaSection {
             frame_type: self.frame,
             position: self.position,
             needs: self.needs,
+            is_bound: self.is_bound,
             source_time: self.source_time,
             size: comity_units::Bytes::new(self.payload.len() as u64),
         }

@@ -272,6 +272,7 @@ mod tests {
             frame_type,
             position: 0,
             needs,
+            is_bound: needs.is_some(),
             source_time: Time::from_millis(10 * number),
             // 100, 200, 400, .. bytes: each subset has a different sum.
             size: Bytes::new(100 << number),

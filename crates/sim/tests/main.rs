@@ -18,6 +18,7 @@ mod ns2_drops;
 mod ns2_networks;
 mod overrides;
 mod parameters;
+mod pictures;
 #[path = "properties/main.rs"]
 mod properties;
 mod psp_scale;

@@ -10,6 +10,7 @@ use crate::address::plain;
 use crate::lock::lock;
 use crate::refusals::Refusals;
 use crate::statistics::{PeerStatistics, Side, Totals, Unsent};
+use crate::transport::TransportMonitor;
 
 /// The counters of a source or a sink. Clones share them; reading them never waits.
 #[derive(Clone, Debug)]
@@ -17,14 +18,15 @@ pub struct Counters(Kind);
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Bytes(Arc<AtomicU64>),
+    Media(Arc<AtomicU64>, TransportMonitor),
     Connections(Arc<Mutex<Connections>>),
 }
 
 impl Counters {
-    /// The counters of a host's own source or sink: the bytes of media that it read or wrote.
-    pub const fn of_bytes(bytes: Arc<AtomicU64>) -> Self {
-        Self(Kind::Bytes(bytes))
+    /// The counters of a host's own source or sink: the bytes of media that it read or wrote, and
+    /// what they are as a transport stream.
+    pub const fn of_media(bytes: Arc<AtomicU64>, transport: TransportMonitor) -> Self {
+        Self(Kind::Media(bytes, transport))
     }
 
     pub(crate) fn of_connections(connections: &SharedConnections) -> Self {
@@ -34,7 +36,7 @@ impl Counters {
     /// The open connections.
     pub fn connections(&self) -> Vec<Connection> {
         match &self.0 {
-            Kind::Bytes(_) => Vec::new(),
+            Kind::Media(..) => Vec::new(),
             Kind::Connections(connections) => {
                 let connections = lock(connections);
                 let open = connections.open.iter();
@@ -46,8 +48,9 @@ impl Counters {
     /// The counters at this moment.
     pub fn side(&self) -> Side {
         match &self.0 {
-            Kind::Bytes(bytes) => Side {
+            Kind::Media(bytes, transport) => Side {
                 bytes: Some(bytes.load(Ordering::Relaxed)),
+                transport: transport.statistics(),
                 ..Side::default()
             },
             Kind::Connections(connections) => lock(connections).side(),
@@ -85,6 +88,7 @@ impl Connections {
         }
         Side {
             bytes: None,
+            transport: None,
             connections,
             totals: Some(totals),
             refused: self.refusals.counts(),

@@ -12,6 +12,7 @@
 //! | redial a lost connection | [`Redial`], [`Reconnect`] |
 //! | count at any moment, without waiting | [`Monitor::snapshot`] |
 //! | feed media, or take it | [`Source`] and [`Sink`] of your own |
+//! | tell a fault before the sender from one on the path | [`TransportMonitor`] |
 //!
 //! ```
 //! use comity::{Config, Deliver, Section, connect, uri::{Host, Role}};
@@ -84,6 +85,7 @@ mod refusals;
 mod relay;
 mod statistics;
 mod subscriber;
+mod transport;
 #[cfg(test)]
 mod two_hops;
 mod unit;
@@ -99,4 +101,5 @@ pub use receiver::Receiver;
 pub use refusals::REFUSALS;
 pub use relay::{Ending, Monitor, Relay, Sink, Source, Written};
 pub use statistics::{Count, Passed, PeerStatistics, Side, Snapshot, Totals, Unsent};
+pub use transport::{TransportMonitor, TransportStatistics};
 pub use unit::{Due, KINDS, MediaUnit, Notice, SourceItem, kind, kind_of};

@@ -8,6 +8,7 @@ use comity::Statistics;
 use serde::Serialize;
 
 use crate::missing::{Missing, MissingReason};
+use crate::transport::TransportStatistics;
 use crate::unit::{KINDS, MediaUnit};
 
 /// A relay at one moment.
@@ -29,6 +30,9 @@ pub struct Side {
     /// Bytes of media read or written; `None` for connections.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    /// The transport stream that was read or written; `None` for other media and connections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<TransportStatistics>,
     /// Open connections.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<PeerStatistics>,

@@ -19,6 +19,8 @@ impl Controller for Bucket {
                 rate: Rate::from_kbps(800),
                 peak: Rate::from_mbps(8),
                 depth: Bytes::new(10_000),
+                fair: Rate::from_kbps(800),
+                proven: Rate::from_kbps(800),
             },
             phase: Phase::CongestionAvoidance,
             ..Decision::default()

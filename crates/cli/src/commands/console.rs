@@ -16,6 +16,8 @@ pub(crate) enum Failure {
     Unconnected,
     /// It was done, but not as exactly as it has to be.
     Overloaded,
+    /// The stream that was checked has faults.
+    Faulty,
     /// The two ends do not agree on who may talk to whom.
     Refused,
     /// An address to listen on is not to be had.
@@ -29,7 +31,7 @@ impl From<Failure> for u8 {
         match failure {
             Failure::Failed => 1,
             Failure::Usage => 2,
-            Failure::Overloaded | Failure::Unconnected => 3,
+            Failure::Overloaded | Failure::Unconnected | Failure::Faulty => 3,
             Failure::Refused => 4,
             Failure::Taken => 5,
             Failure::Unopened => 6,

@@ -1,5 +1,6 @@
 //! One module for each verb.
 
+mod check;
 mod console;
 mod core_dumps;
 mod demo;
@@ -31,6 +32,7 @@ pub(crate) fn dispatch(cli: Cli, plotter: Option<Plotter<'_>>) -> u8 {
         Command::Send(args) => stream::send(&args),
         Command::Recv(args) => stream::recv(&args),
         Command::Relay(args) => stream::relay(&args),
+        Command::Check(args) => check::check(&args),
         Command::Sim(Sim::Run(args)) => sim::run::run(&args),
         Command::Sim(Sim::List(args)) => sim::list::list(&args),
         Command::Sim(Sim::Schema(args)) => sim::schema::schema(&args),

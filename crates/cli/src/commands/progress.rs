@@ -1,7 +1,7 @@
 //! What people see and do while runs are run.
 
 use std::cell::Cell;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -20,7 +20,7 @@ const LINES: Duration = Duration::from_secs(10);
 
 /// Calls `tell` when the interrupt key is pressed; what is returned becomes true then. When the key
 /// is pressed again, or `tell` says that nobody listens, the program ends.
-fn interrupt_key(tell: impl Fn() -> bool + Send + 'static) -> &'static AtomicBool {
+pub(crate) fn interrupt_key(tell: impl Fn() -> bool + Send + 'static) -> &'static AtomicBool {
     static CANCEL: AtomicBool = AtomicBool::new(false);
     let pressed = OnceLock::new();
     let handler = ctrlc::set_handler(move || {
@@ -171,7 +171,7 @@ impl Progress {
             bar,
             began: now(),
             wanted: !quiet,
-            is_terminal: std::io::stderr().is_terminal(),
+            is_terminal: io::stderr().is_terminal(),
             due: Cell::new(PATIENCE),
         }
     }
@@ -210,6 +210,60 @@ impl Progress {
 
     fn clear(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// A line that says how far something is, once it takes long: written over on a terminal, and a new
+/// line now and then elsewhere.
+#[derive(Debug)]
+pub(crate) struct StatusLine {
+    began: Instant,
+    wanted: bool,
+    is_terminal: bool,
+    /// When the next one is due.
+    due: Duration,
+    is_shown: bool,
+}
+
+impl StatusLine {
+    pub(crate) fn new(quiet: bool) -> Self {
+        Self {
+            began: now(),
+            wanted: !quiet,
+            is_terminal: io::stderr().is_terminal(),
+            due: PATIENCE,
+            is_shown: false,
+        }
+    }
+
+    /// Shows what `describe` says of the time since the beginning, if a line is due.
+    pub(crate) fn show(&mut self, describe: impl FnOnce(Duration) -> String) {
+        let elapsed = self.began.elapsed();
+        if !self.wanted || elapsed < self.due {
+            return;
+        }
+        let text = describe(elapsed);
+        if self.is_terminal {
+            self.due = elapsed + TICK;
+            self.is_shown = true;
+            self.write(&text);
+        } else {
+            self.due = elapsed + LINES;
+            say(&text);
+        }
+    }
+
+    /// Removes it.
+    pub(crate) fn clear(&mut self) {
+        if core::mem::take(&mut self.is_shown) {
+            self.write("");
+        }
+    }
+
+    fn write(&self, text: &str) {
+        let mut error = io::stderr().lock();
+        // When even that fails there is nobody to tell.
+        let _ = write!(error, "\r\x1b[K{text}").and_then(|()| error.flush());
     }
 }
 

@@ -125,15 +125,16 @@ impl Planned {
 
     /// The section on this host's clock, with this source time.
     pub(crate) fn unit(&self, source_time: Instant) -> MediaUnit {
+        let frame = self.media.to_frame();
         MediaUnit {
             stream: StreamId(self.stream),
             id: SectionId(self.number),
             importance: Importance(self.media.importance.0),
             source_time,
             due: Due::AfterLatency(self.media.deadline.into()),
-            needs: self.needs.map(SectionId),
+            needs: frame.bound_to().map(SectionId),
             payload: self.media.payload.clone(),
-            frame: Some(self.media.to_frame()),
+            frame: Some(frame),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The command as people and scripts meet it: what it prints, what it writes, how it ends.
 
+mod check;
 mod emulate;
 mod kernel;
 

@@ -254,8 +254,10 @@ pub(super) fn what_is_damaged_at_the_source_is_in_both_lists() {
     let (sent, received) = (folder.path("sent.jsonl"), folder.path("received.jsonl"));
     // Every 150th packet has an error: the transport error indicator of ISO/IEC 13818-1 2.4.3.3.
     let mut stream = fs::read(clip()).unwrap();
+    let mut marked = 0;
     for packet in stream.chunks_mut(188).skip(300).step_by(150) {
         packet[1] |= 0x80;
+        marked += 1;
     }
     fs::write(&source, &stream).unwrap();
     let from = format!("comity://:0?{EARLY}&{SECRET}");
@@ -267,6 +269,15 @@ pub(super) fn what_is_damaged_at_the_source_is_in_both_lists() {
     let sender = Running::start(&["send", &source, &target, "--gaps", &sent, "--speed", "5"]);
     let (summary, said) = sender.end(0);
     let (end, _) = receiver.end(0);
+    // The sender's input has the faults, and none that the path made.
+    let transport = &summary["input"]["transport"];
+    assert_eq!(transport["packets"], stream.len() / 188);
+    assert_eq!(transport["errors"]["Transport_error"], marked);
+    assert_eq!(transport["errors"]["TS_sync_loss"], 0);
+    assert!(
+        end["output"]["transport"]["packets"].as_u64() > Some(1_000),
+        "{end}"
+    );
     let told = summary["passed"]["notices"]["damage"].as_u64().unwrap();
     let named = summary["passed"]["gaps"]["source"].as_u64().unwrap();
     assert!((5..=told).contains(&named), "{summary}");

@@ -433,6 +433,8 @@ pub(super) fn prometheus_is_answered() {
         "comity_sections_sent_total{fate=\"arrived\"} ",
         "comity_sections_reported_total{fate=\"on_time\"} ",
         "comity_packets_missing{side=\"output\"} 0",
+        "comity_transport_packets_total{side=\"input\"} ",
+        "comity_transport_errors_total{side=\"input\",indicator=\"Continuity_count_error\"} 0",
         "comity_round_trip_seconds{side=\"output\",peer=\"127.0.0.1:",
     ] {
         assert!(answer.contains(name), "{name} is not in\n{answer}");

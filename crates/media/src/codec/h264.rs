@@ -2,7 +2,8 @@
 //! slice.
 
 use super::bits::{Bits, start_codes};
-use super::picture::{Beginning, Findings, Mark, Picture, SliceKind, Structure};
+use super::message::recovery_point;
+use super::picture::{Beginning, Findings, Mark, Picture, Recovery, SliceKind, Structure};
 
 const SLICE: u8 = 1;
 const SLICE_PARTITION_A: u8 = 2;
@@ -51,7 +52,10 @@ pub(super) fn walk(unit: &[u8]) -> Findings {
                     _ => findings.pictures.push(picture),
                 }
             }
-            SEQUENCE | PICTURE => findings.parameters = true,
+            INFORMATION => {
+                let recovery = recovery_point(rest).and_then(recovery);
+                findings.recovery = recovery.or(findings.recovery);
+            }
             _ => {}
         }
     }
@@ -68,6 +72,14 @@ pub(super) fn begins_unit(start: &[u8]) -> bool {
         INFORMATION | SEQUENCE | PICTURE | DELIMITER | 14..=18 => true,
         _ => false,
     }
+}
+
+/// `recovery_frame_cnt` (D.1.8): after how many frames all of the picture is right.
+fn recovery(mut payload: Bits<'_>) -> Option<Recovery> {
+    Some(match payload.golomb()? {
+        0 => Recovery::AtOnce,
+        _ => Recovery::Gradual,
+    })
 }
 
 /// The fields of the latest sequence parameter set that slice headers depend on. Without a set,
@@ -195,11 +207,11 @@ pub(super) fn mark(start: &[u8], seen: &mut Sequence) -> Mark {
 #[cfg(test)]
 mod tests {
     use super::super::begins_unit as begins;
-    use super::super::{Codec, ExtraSliceBits, classify};
+    use super::super::{Class, Codec, ExtraSliceBits, classify};
     use comity_frames::FrameType;
 
-    fn class(unit: &[u8]) -> Option<FrameType> {
-        classify(Codec::H264, unit, false, &mut ExtraSliceBits::default())
+    fn class(unit: &[u8]) -> FrameType {
+        classify(Codec::H264, unit, false, &mut ExtraSliceBits::default()).frame
     }
 
     /// A slice with a header that begins with `1` (first_mb 0) and then the code of `slice_type`.
@@ -229,21 +241,51 @@ mod tests {
         ] {
             assert_eq!(
                 class(&slice(header, fields)),
-                Some(frame),
+                frame,
                 "{header:x} {fields:b}"
             );
         }
         // A second slice of the same picture (first_mb 1: 010, slice_type 5: 00110).
         let mixed = [slice(0x41, intra), vec![0, 0, 1, 0x41, 0b0100_0110, 0x80]].concat();
-        assert_eq!(
-            class(&mixed),
-            Some(FrameType::Predicted { referenced: true })
-        );
+        assert_eq!(class(&mixed), FrameType::Predicted { referenced: true });
         // Two fields: the first one, intra, decides.
         let fields = [slice(0x41, intra), slice(0x41, predicted)].concat();
-        assert_eq!(class(&fields), Some(FrameType::Intra));
-        assert_eq!(class(&[0, 0, 1, 0x67, 1]), Some(FrameType::Parameters));
-        assert_eq!(class(&[0, 0, 1, 0x09, 0xf0]), None);
+        assert_eq!(class(&fields), FrameType::Intra);
+        assert_eq!(class(&[0, 0, 1, 0x67, 1]), FrameType::Parameters);
+        assert_eq!(class(&[0, 0, 1, 0x09, 0xf0]), FrameType::Parameters);
+    }
+
+    /// A message of another type (1, of 2 bytes), then the recovery point (6, of 1 byte):
+    /// `recovery_frame_cnt` 0 is 1, 49 is 00000110010.
+    #[test]
+    fn a_recovery_point_is_a_way_in() {
+        let (intra, predicted) = (0b1000_1000, 0b1001_1000);
+        let point = |count: [u8; 2]| {
+            let message = [&[0, 0, 1, 0x06, 1, 2, 9, 9, 6, 2][..], &count, &[0x80]].concat();
+            move |fields| {
+                let unit = [&message[..], &slice(0x41, fields)].concat();
+                classify(Codec::H264, &unit, false, &mut ExtraSliceBits::default())
+            }
+        };
+        let (at_once, gradual) = (point([0b1100_0000, 0]), point([0b0000_0110, 0b0101_0000]));
+        assert_eq!(at_once(intra), Class::of(FrameType::Key));
+        let frame = FrameType::Predicted { referenced: true };
+        assert_eq!(at_once(predicted), Class::of(frame));
+        let begins = |frame| Class {
+            frame,
+            begins_refresh: true,
+        };
+        assert_eq!(gradual(predicted), begins(frame));
+        assert_eq!(gradual(intra), begins(FrameType::Intra));
+        // Cut within the message, and a size beyond the unit.
+        for message in [
+            &[0, 0, 1, 0x06, 6][..],
+            &[0, 0, 1, 0x06, 6, 255],
+            &[0, 0, 1, 0x06, 1, 9],
+        ] {
+            let unit = [message, &slice(0x41, predicted)].concat();
+            assert_eq!(class(&unit), frame);
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //! first slice.
 
 use super::bits::{Bits, start_codes};
-use super::picture::{Beginning, Findings, Mark, Picture, SliceKind, Structure};
+use super::message::recovery_point;
+use super::picture::{Beginning, Findings, Mark, Picture, Recovery, SliceKind, Structure};
 
 /// The `num_extra_slice_header_bits` of each picture parameter set: it shifts `slice_type`.
 #[derive(Debug)]
@@ -92,17 +93,28 @@ pub(super) fn walk(unit: &[u8], extra: &mut ExtraSliceBits) -> Findings {
                     });
                 }
             }
-            kind @ VIDEO_PARAMETERS..=PICTURE_PARAMETERS => {
-                findings.parameters = true;
-                if kind == PICTURE_PARAMETERS {
-                    // An unreadable set is ignored; its slices are then read without extra bits.
-                    let _ = learn(rest, extra);
-                }
+            PICTURE_PARAMETERS => {
+                // An unreadable set is ignored; its slices are then read without extra bits.
+                let _ = learn(rest, extra);
+            }
+            PREFIX_INFORMATION => {
+                let recovery = recovery_point(rest).and_then(recovery);
+                findings.recovery = recovery.or(findings.recovery);
             }
             _ => {}
         }
     }
     findings
+}
+
+/// `recovery_poc_cnt` (D.2.8), a signed code: how many pictures later all of the picture is right;
+/// none, or before this one, if it is right at once.
+fn recovery(mut payload: Bits<'_>) -> Option<Recovery> {
+    let code = payload.golomb()?;
+    Some(match code % 2 {
+        1 => Recovery::Gradual,
+        _ => Recovery::AtOnce,
+    })
 }
 
 pub(super) fn begins_unit(start: &[u8]) -> bool {
@@ -138,7 +150,7 @@ pub(super) fn mark(start: &[u8]) -> Mark {
 #[cfg(test)]
 mod tests {
     use super::super::begins_unit as begins;
-    use super::super::{Codec, ExtraSliceBits, classify};
+    use super::super::{Class, Codec, ExtraSliceBits, classify};
     use comity_frames::FrameType;
 
     /// A slice of this unit type: first slice, parameter set 0, then the code of `slice_type`.
@@ -196,8 +208,8 @@ mod tests {
         ] {
             let unit = slice(nal_type, fields);
             assert_eq!(
-                classify(Codec::H265, &unit, false, extra),
-                Some(frame),
+                classify(Codec::H265, &unit, false, extra).frame,
+                frame,
                 "{nal_type}"
             );
         }
@@ -209,13 +221,34 @@ mod tests {
         // pps 0: 1, sps 0: 1, two flags 00, two extra bits 010: 1100 0100.
         let parameters = [0, 0, 1, 34 << 1, 1, 0b1100_0100, 0x80];
         assert_eq!(
-            classify(Codec::H265, &parameters, false, extra),
-            Some(FrameType::Parameters)
+            classify(Codec::H265, &parameters, false, extra).frame,
+            FrameType::Parameters
         );
         // first 1, pps 0 1, extra 11, slice_type 1: 010.
         let unit = slice(1, 0b1111_0100);
         let frame = FrameType::Predicted { referenced: true };
-        assert_eq!(classify(Codec::H265, &unit, false, extra), Some(frame));
+        assert_eq!(classify(Codec::H265, &unit, false, extra).frame, frame);
+    }
+
+    /// Message 6 of one byte: `recovery_poc_cnt` 0 is 1, 2 is 00100, -1 is 011.
+    #[test]
+    fn a_recovery_point_is_a_way_in() {
+        let class = |count: u8, fields: u8| {
+            let message = [0, 0, 1, 39 << 1, 1, 6, 1, count, 0x80];
+            let unit = [&message[..], &slice(1, fields)].concat();
+            classify(Codec::H265, &unit, false, &mut ExtraSliceBits::default())
+        };
+        let (predicted, intra) = (0b1101_0000, 0b1101_1000);
+        let frame = FrameType::Predicted { referenced: true };
+        assert_eq!(class(0b1100_0000, intra), Class::of(FrameType::Key));
+        assert_eq!(class(0b0111_0000, intra), Class::of(FrameType::Key));
+        assert_eq!(class(0b1100_0000, predicted), Class::of(frame));
+        let begins_refresh = true;
+        let gradual = Class {
+            frame,
+            begins_refresh,
+        };
+        assert_eq!(class(0b0010_0100, predicted), gradual);
     }
 
     #[test]

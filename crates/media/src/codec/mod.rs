@@ -4,6 +4,7 @@ mod audio;
 mod bits;
 mod h264;
 mod h265;
+mod message;
 mod mpeg2;
 mod picture;
 
@@ -11,7 +12,7 @@ pub(crate) use audio::{AudioFrame, audio_frame, may_begin_frame};
 pub(crate) use bits::start_codes;
 pub(crate) use h265::ExtraSliceBits;
 pub(crate) use mpeg2::{Headers, picture_header, sequence_header};
-pub(crate) use picture::{Beginning, Mark, Structure};
+pub(crate) use picture::{Beginning, Class, Mark, Structure};
 
 use comity_frames::FrameType;
 
@@ -73,7 +74,7 @@ impl Marker {
     }
 }
 
-/// The type of a video unit, or `None` if it has neither a picture nor a parameter set.
+/// What a unit is to its stream.
 ///
 /// `random_access` comes from the transport stream; `extra` comes from the stream's earlier units.
 pub(crate) fn classify(
@@ -81,12 +82,12 @@ pub(crate) fn classify(
     unit: &[u8],
     random_access: bool,
     extra: &mut ExtraSliceBits,
-) -> Option<FrameType> {
+) -> Class {
     match codec {
-        Codec::Mpeg2 => mpeg2::walk(unit).frame(random_access),
-        Codec::H264 => h264::walk(unit).frame(random_access),
-        Codec::H265 => h265::walk(unit, extra).frame(random_access),
-        Codec::Audio | Codec::WholeAudio => Some(FrameType::Audio),
+        Codec::Mpeg2 => mpeg2::walk(unit).class(random_access),
+        Codec::H264 => h264::walk(unit).class(random_access),
+        Codec::H265 => h265::walk(unit, extra).class(random_access),
+        Codec::Audio | Codec::WholeAudio => Class::of(FrameType::Audio),
     }
 }
 

@@ -52,6 +52,7 @@ fn is_field(bytes: &[u8]) -> Option<bool> {
 
 pub(super) fn walk(unit: &[u8]) -> Findings {
     let mut findings = Findings::default();
+    let mut has_sequence = false;
     for at in start_codes(unit) {
         let Some((&code, rest)) = unit.get(at..).and_then(<[u8]>::split_first) else {
             break;
@@ -71,10 +72,10 @@ pub(super) fn walk(unit: &[u8]) -> Findings {
                 findings.pictures.push(Picture {
                     kind,
                     referenced,
-                    key: findings.parameters,
+                    key: has_sequence,
                 });
             }
-            SEQUENCE => findings.parameters = true,
+            SEQUENCE => has_sequence = true,
             _ => {}
         }
     }
@@ -123,21 +124,21 @@ mod tests {
         let picture = |kind: u8| vec![0, 0, 1, 0, 0, kind << 3, 0, 0, 1, 1, 9];
         let sequence = [0, 0, 1, 0xb3, 0x14, 0, 0xb4, 0x13];
         let class =
-            |unit: &[u8]| classify(Codec::Mpeg2, unit, false, &mut ExtraSliceBits::default());
-        assert_eq!(class(&picture(1)), Some(FrameType::Intra));
+            |unit: &[u8]| classify(Codec::Mpeg2, unit, false, &mut ExtraSliceBits::default()).frame;
+        assert_eq!(class(&picture(1)), FrameType::Intra);
         assert_eq!(
             class(&[&sequence[..], &picture(1)].concat()),
-            Some(FrameType::Key)
+            FrameType::Key
         );
         assert_eq!(
             class(&picture(2)),
-            Some(FrameType::Predicted { referenced: true })
+            FrameType::Predicted { referenced: true }
         );
         assert_eq!(
             class(&picture(3)),
-            Some(FrameType::Bidirectional { referenced: false })
+            FrameType::Bidirectional { referenced: false }
         );
-        assert_eq!(class(&picture(0)), None);
-        assert_eq!(class(&sequence), Some(FrameType::Parameters));
+        assert_eq!(class(&picture(0)), FrameType::Parameters);
+        assert_eq!(class(&sequence), FrameType::Parameters);
     }
 }

@@ -63,24 +63,57 @@ pub(crate) enum Mark {
     Continued,
 }
 
+/// What a unit is to the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Class {
+    pub(crate) frame: FrameType,
+    /// Whether gradual refresh begins with it.
+    pub(crate) begins_refresh: bool,
+}
+
+impl Class {
+    /// A unit that begins no refresh.
+    pub(crate) const fn of(frame: FrameType) -> Self {
+        Self {
+            frame,
+            begins_refresh: false,
+        }
+    }
+}
+
 /// The results of scanning a unit.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) pictures: Vec<Picture>,
-    pub(super) parameters: bool,
+    /// The message that decoding can begin here.
+    pub(super) recovery: Option<Recovery>,
+}
+
+/// When pictures are right if decoding begins at a recovery point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Recovery {
+    AtOnce,
+    /// Some pictures later.
+    Gradual,
 }
 
 impl Findings {
     /// The type of the whole unit: that of its most depended-on picture. A unit with two fields, or
     /// with several pictures that the source did not separate, is kept or dropped as a whole.
-    pub(super) fn frame(&self, random_access: bool) -> Option<FrameType> {
+    ///
+    /// Delimiters, messages and filler alone are headers, as parameter sets are.
+    pub(super) fn class(&self, random_access: bool) -> Class {
         let frames = self.pictures.iter().map(|picture| picture.frame());
         let strongest =
             frames.max_by_key(|&frame| (Importance::of(frame, 0), frame == FrameType::Key));
-        match strongest {
-            Some(FrameType::Intra) if random_access => Some(FrameType::Key),
-            None if self.parameters => Some(FrameType::Parameters),
-            other => other,
+        let is_way_in = random_access || self.recovery == Some(Recovery::AtOnce);
+        let frame = match strongest {
+            Some(FrameType::Intra) if is_way_in => FrameType::Key,
+            other => other.unwrap_or(FrameType::Parameters),
+        };
+        Class {
+            frame,
+            begins_refresh: frame.is_picture() && self.recovery == Some(Recovery::Gradual),
         }
     }
 }

@@ -368,6 +368,7 @@ impl Arranger {
             frame,
             position: 0,
             needs: None,
+            is_bound: false,
             payload: payload.into(),
         }));
         *next += 1;

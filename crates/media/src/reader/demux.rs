@@ -14,7 +14,7 @@ use super::pes::{Assembler, Interrupted, Part};
 use super::program::ProgramClock;
 use super::slices::payload;
 use super::unit::{Fault, Marks, Units, Whole};
-use crate::codec::{Carriage, Codec, ExtraSliceBits, carriage, classify};
+use crate::codec::{Carriage, Class, Codec, ExtraSliceBits, carriage, classify};
 use crate::header::{Header, PACKET, Times, Unit};
 use crate::layout::{self, Arranger, Usage};
 use crate::psi::{self, Gatherer};
@@ -517,6 +517,7 @@ impl Demux {
             frame: FrameType::Table,
             position: 0,
             needs: None,
+            is_bound: false,
             payload,
         }));
         self.next_table += 1;
@@ -666,11 +667,12 @@ impl Stream {
             self.tell_scrambled(output);
         }
         let codec = self.codec.filter(|_| !unit.scrambled);
-        let frame = codec.map_or(FrameType::Opaque, |codec| {
+        let Class {
+            frame,
+            begins_refresh,
+        } = codec.map_or(Class::of(FrameType::Opaque), |codec| {
             let random_access = unit.marks.random_access;
-            let frame = classify(codec, &unit.bytes, random_access, &mut self.extra);
-            // Delimiters, messages and filler alone are headers too.
-            frame.unwrap_or(FrameType::Parameters)
+            classify(codec, &unit.bytes, random_access, &mut self.extra)
         });
         let stamp = match codec {
             Some(Codec::Mpeg2 | Codec::H264 | Codec::H265) => {
@@ -712,6 +714,7 @@ impl Stream {
             presentation: unit.times.presentation(),
             source_time,
             reordering,
+            begins_refresh,
         });
         let payload = payload(Header::Unit(header), &unit.bytes);
         self.section(frame, place, payload, output);
@@ -735,6 +738,7 @@ impl Stream {
             frame,
             position,
             needs: place.needs,
+            is_bound: place.is_bound,
             payload,
         }));
         self.next_section += 1;
@@ -771,6 +775,7 @@ impl Stream {
         let place = Place {
             position: 0,
             needs: None,
+            is_bound: false,
             source_time: self.scrambled_since,
             deadline: Span::ZERO,
         };

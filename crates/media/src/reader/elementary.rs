@@ -15,7 +15,7 @@ use crate::codec::{
 use crate::header::Header;
 use crate::section::{Event, MediaSection};
 use crate::timeline::{WRAP, ticks};
-use comity_frames::{Arrival, FrameType, Group, Importance};
+use comity_frames::{Arrival, Group, Importance};
 
 /// How many bytes are scanned at once.
 const PIECE: usize = 64 << 10;
@@ -97,8 +97,8 @@ impl Elementary {
     }
 
     fn unit(&mut self, unit: &[u8], events: &mut VecDeque<Event>) {
-        let frame = classify(Codec::Mpeg2, unit, false, &mut ExtraSliceBits::default())
-            .unwrap_or(FrameType::Parameters);
+        let class = classify(Codec::Mpeg2, unit, false, &mut ExtraSliceBits::default());
+        let frame = class.frame;
         let reference = self.read_headers(unit);
         // `temporal_reference` has ten bits: choose the value nearest to the picture's own
         // position.
@@ -116,6 +116,7 @@ impl Elementary {
             presentation: Some(presentation % WRAP),
             source_time: Time::ZERO + ticks(decoding),
             reordering: ticks(presentation.saturating_sub(decoding)),
+            begins_refresh: class.begins_refresh,
         });
         events.push_back(Event::Section(MediaSection {
             stream: 0,
@@ -126,6 +127,7 @@ impl Elementary {
             frame,
             position: place.position,
             needs: place.needs,
+            is_bound: place.is_bound,
             payload: payload(Header::Picture(frame), unit),
         }));
         self.next_number += 1;

@@ -103,6 +103,7 @@ impl Slicer {
             frame: FrameType::Slice,
             position: 0,
             needs: None,
+            is_bound: false,
             payload: payload(Header::Raw, &slice),
         }));
         self.next_number += 1;

@@ -74,10 +74,13 @@ impl Pacing {
     /// A token bucket, emptied at `peak_bps` at most.
     #[staticmethod]
     fn bucket(rate_bps: f64, peak_bps: f64, depth_bytes: f64) -> PyResult<Self> {
+        let average = rate("rate_bps", rate_bps)?;
         Ok(Self(Spread::Bucket {
-            rate: rate("rate_bps", rate_bps)?,
+            rate: average,
             peak: rate("peak_bps", peak_bps)?,
             depth: bytes("depth_bytes", depth_bytes)?,
+            fair: average,
+            proven: average,
         }))
     }
 

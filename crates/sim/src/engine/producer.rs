@@ -89,6 +89,7 @@ impl FrameSource {
             presentation: None,
             source_time,
             reordering: Span::ZERO,
+            begins_refresh: false,
         });
         Some(comity_frames::Frame {
             stream: 0,
@@ -96,6 +97,7 @@ impl FrameSource {
             frame_type,
             position: place.position,
             needs: place.needs,
+            is_bound: place.is_bound,
             source_time,
             size: Bytes::new(u64::from(bytes)),
         })

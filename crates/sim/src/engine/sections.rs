@@ -123,6 +123,7 @@ impl SectionFlow {
             frame_type: FrameType::Slice,
             position: 0,
             needs: None,
+            is_bound: false,
             source_time: now,
             size: Bytes::new(u64::from(bytes)),
         };
@@ -178,7 +179,7 @@ impl SectionFlow {
             deadline: self
                 .latency
                 .map_or(Time::MAX, |latency| source_time + latency),
-            needs: frame.needs.map(SectionId),
+            needs: frame.bound_to().map(SectionId),
             payload: Elided(u32::try_from(frame.size.get()).unwrap_or(u32::MAX)),
         }
     }

@@ -14,7 +14,7 @@ pub const SCHEMA_VERSION: u32 = 3;
 
 /// The version of the engine's results. It rises with a change that gives other results for the
 /// same network and seed.
-pub const ENGINE_VERSION: u32 = 1;
+pub const ENGINE_VERSION: u32 = 2;
 
 /// The runs of one scenario.
 #[derive(Clone, Debug, PartialEq)]

@@ -22,6 +22,7 @@ use crate::peer::Outlet;
 use crate::receiver::source_item;
 use crate::relay::{Sink, Source, Written};
 use crate::subscriber::{Subscriber, Unreached};
+use crate::transport::TransportMonitor;
 use crate::unit::{MediaUnit, SourceItem};
 
 /// What happens in one virtual time: the relay is the listener of the first hop and the caller of
@@ -141,7 +142,7 @@ impl Source for Input {
     async fn close(&mut self, _reason: Option<&str>) {}
 
     fn counters(&self) -> Counters {
-        Counters::of_bytes(Arc::default())
+        Counters::of_media(Arc::default(), TransportMonitor::default())
     }
 }
 
@@ -337,6 +338,6 @@ impl Sink for Output {
     }
 
     fn counters(&self) -> Counters {
-        Counters::of_bytes(Arc::default())
+        Counters::of_media(Arc::default(), TransportMonitor::default())
     }
 }

@@ -24,7 +24,10 @@ impl<P: Payload> Connection<P> {
         let needed = self
             .outbox
             .needed_rate(now, self.one_way(now), self.repair(), packet);
-        let needed = self.target.gross(needed);
+        let needed = match self.congestion.bucket() {
+            Some(bucket) if bucket.peak == Rate::MAX => Rate::MAX,
+            _ => self.target.gross(needed),
+        };
         let gain = self.gain(now);
         self.congestion.set_pace(now, needed, gain);
     }
@@ -116,6 +119,16 @@ impl<P: Payload> Connection<P> {
         least + self.path.queueing_at(now)
     }
 
+    /// How much of that is caution: symmetry would say half of the round trip. While nothing is on
+    /// the way, the queue may be gone, too, and nobody would find out if nothing left for its sake.
+    fn caution(&self, now: Time) -> Span {
+        let queueing = match self.sent.in_flight_packets() {
+            0 => self.path.queueing_at(now),
+            _ => Span::ZERO,
+        };
+        self.loss.min().unwrap_or(Span::ZERO) / 4 + queueing
+    }
+
     /// By how much the rate may grow in a second: additive increase, one packet for each round trip
     /// in each round trip. Controllers without a window say nothing of it.
     fn growth(&self) -> Rate {
@@ -140,8 +153,8 @@ impl<P: Payload> Connection<P> {
     pub(super) fn estimate(&self, now: Time) -> PathEstimate {
         let (rate, peak) = match self.congestion.bucket() {
             Some(bucket) => {
-                let peak = self.gain(now).of(bucket.peak);
-                (Some(self.target.net(bucket.rate)), self.target.net(peak))
+                let peak = self.gain(now).of(bucket.peak).max(bucket.fair);
+                (Some(self.target.net(bucket.fair)), self.target.net(peak))
             }
             None => (self.target.allowance(), Rate::MAX),
         };
@@ -157,6 +170,7 @@ impl<P: Payload> Connection<P> {
             tokens: self.congestion.tokens(),
             is_probe: self.departures.owes_probe(),
             one_way: self.one_way(now),
+            caution: self.caution(now),
             repair: self.repair(),
             wait: self.path.wait_at(now),
             lost_permille: self.target.lost_permille(),
@@ -165,10 +179,15 @@ impl<P: Payload> Connection<P> {
     }
 
     pub(super) fn update_target(&mut self, now: Time) {
-        let pacing = match self.congestion.is_paced() {
-            true => self.pacing_rate(),
-            false => None,
+        let pacing = match self.congestion.bucket() {
+            Some(bucket) => {
+                self.target.on_proven(bucket.proven);
+                Some(bucket.fair)
+            }
+            None if self.congestion.is_paced() => self.pacing_rate(),
+            None => None,
         };
+        self.target.on_shortage(self.outbox.is_short(now));
         // In slow start the window tells nothing yet of what the path carries.
         let is_slow_start = self.congestion.is_slow_start();
         let is_known = !is_slow_start

@@ -13,6 +13,8 @@ pub(super) struct Passage {
     pub(super) interval: Span,
     /// How long the peer held the answer back.
     pub(super) delay: Span,
+    /// How long the newest packet waited on the way: its round trip beyond the least one.
+    pub(super) queued: Span,
 }
 
 /// The delivery rate of a path that held packets back.
@@ -21,6 +23,7 @@ pub(super) struct Passage {
 /// sample  = delivered / interval,  interval = max( sending, answering )            of an acknowledgement
 /// any     = most of the samples of the last 5 to 10 s
 /// held    = most of those with interval − delay > 1.5 · sending                    delay: of the acknowledgement
+///           and queued ≥ (interval − delay − sending) / 2                          queued: the newest packet's
 /// carried = any      if held ≥ 0.95 · any
 ///           unknown  otherwise
 /// ```
@@ -30,6 +33,9 @@ pub(super) struct Passage {
 /// that others fill takes a share of each burst only, so that the burst comes through faster than
 /// the flow on the average. A queue that the flow alone fills lets everything out at the rate of
 /// the path, however fast it went in.
+///
+/// After an outage, too, packets have taken long to come through. But the newest of them has met no
+/// queue.
 ///
 /// Only samples that begin with an acknowledgement count: the acknowledgements of the first packets
 /// after a pause take a round trip longer than their sending, whatever the path carries. Samples
@@ -56,7 +62,8 @@ impl Carried {
         let rate = Rate::of(sample.delivered, sample.interval);
         self.any.raise(now, MEMORY, rate);
         let under_way = sample.interval.saturating_sub(sample.delay);
-        let is_held = under_way > sample.sending.mul_f64(HELD);
+        let longer = under_way.saturating_sub(sample.sending);
+        let is_held = under_way > sample.sending.mul_f64(HELD) && sample.queued >= longer / 2;
         let held = if is_held { rate } else { Rate::ZERO };
         self.held.raise(now, MEMORY, held);
     }
@@ -97,6 +104,7 @@ mod tests {
             sending: Span::from_millis(sending),
             interval,
             delay: Span::ZERO,
+            queued: Span::from_millis(answering.saturating_sub(sending)),
         };
         carried.on_sample(Time::from_millis(at_ms), &passage, RTT);
     }
@@ -142,9 +150,27 @@ mod tests {
                 sending: Span::from_millis(40),
                 interval: Span::from_millis(100),
                 delay: Span::from_millis(delay),
+                queued: Span::from_millis(60 - delay),
             };
             carried.on_sample(Time::ZERO, &passage, RTT);
             assert_eq!(carried.rate(), expected, "{delay} ms");
+        }
+    }
+
+    /// 2 s until the answer. The newest packet waited for a part of them.
+    #[test]
+    fn an_outage_is_no_narrow_path() {
+        for (queued, expected) in [(990, Some(kbps(100))), (980, None), (0, None)] {
+            let mut carried = Carried::default();
+            let passage = Passage {
+                delivered: Bytes::new(25_000),
+                sending: Span::from_millis(20),
+                interval: Span::from_secs(2),
+                delay: Span::ZERO,
+                queued: Span::from_millis(queued),
+            };
+            carried.on_sample(Time::ZERO, &passage, RTT);
+            assert_eq!(carried.rate(), expected, "{queued} ms");
         }
     }
 

@@ -49,6 +49,8 @@ pub(super) struct Bucket {
     pub(super) rate: Rate,
     pub(super) peak: Rate,
     pub(super) depth: Bytes,
+    pub(super) fair: Rate,
+    pub(super) proven: Rate,
 }
 
 /// Losses or marks that were found together.
@@ -195,7 +197,19 @@ impl Congestion {
     /// The token bucket, for controllers with one.
     pub(super) const fn bucket(&self) -> Option<Bucket> {
         match self.decision.pacing {
-            Pacing::Bucket { rate, peak, depth } => Some(Bucket { rate, peak, depth }),
+            Pacing::Bucket {
+                rate,
+                peak,
+                depth,
+                fair,
+                proven,
+            } => Some(Bucket {
+                rate,
+                peak,
+                depth,
+                fair,
+                proven,
+            }),
             _ => None,
         }
     }

@@ -376,6 +376,7 @@ impl<P: Payload> Connection<P> {
                 sending,
                 interval: sample.interval,
                 delay,
+                queued: { sample.rtt }.map_or(Span::ZERO, |rtt| rtt.saturating_sub(delay + least)),
             };
             self.target.on_passage(now, &passage, least);
         }
@@ -425,11 +426,17 @@ impl<P: Payload> Connection<P> {
         for contents in lost.contents {
             self.requeue(now, contents);
         }
-        self.target.on_fates(0, lost.bytes);
         self.congestion.on_packets_lost(now, &lost.losses);
         let (Some(newest), Some(oldest)) = (lost.newest_sent_at, lost.oldest_sent_at) else {
             return;
         };
+        // An interruption in which all of a round trip was lost says nothing of what the path loses
+        // otherwise.
+        let round_trip = self.loss.smoothed().unwrap_or(Span::MAX);
+        let is_outage = acknowledged <= oldest && newest.saturating_since(oldest) > round_trip;
+        if !is_outage {
+            self.target.on_fates(0, lost.bytes);
+        }
         let signal = Signal {
             sent_at: newest,
             lost: lost.bytes,

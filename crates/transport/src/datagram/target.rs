@@ -13,12 +13,16 @@ use super::events::Target;
 /// average  = average + (1 − e^(−elapsed / τ)) · (allowed − average)          τ = 1 s
 ///            max( average, allowed ) in slow start
 /// carried  = what the path was seen to carry                                 (`Carried`)
-/// target   = min( average, carried ) · share of the payload in what is sent · (1 − loss)
+/// target   = min( average, carried, proven ) · share of the payload in what is sent · (1 − loss)
 /// offer    = min( 1.6 · average, carried, ceiling ) · the same                ceiling: of the application
+///            the ceiling alone while no section was late for want of a rate
 /// ```
 ///
 /// A controller may allow more than the path carries until something is lost. Whoever sent that
 /// would fill the queue before each of its own bursts.
+///
+/// `proven` is twice what the flow has used. It does not bound the offer: a source that was left
+/// out would stay left out, since it uses nothing.
 ///
 /// The target is for an encoder, whose output is all to arrive. The offer is for who has more than
 /// fits and may leave some of it out: what a controller allows beside others goes up and down by
@@ -41,6 +45,10 @@ pub(super) struct TargetBitrate {
     updated_at: Time,
     /// What the application lets through at the most.
     ceiling: Rate,
+    /// Whether sections were late lately because the rate was too low.
+    is_short: bool,
+    /// What the flow has proven that the path carries, with room to grow.
+    proven: Rate,
     rate: Announced,
     offer: Announced,
     /// The smoothed share of lost bytes.
@@ -61,6 +69,8 @@ impl TargetBitrate {
             average: 0.0,
             updated_at: Time::ZERO,
             ceiling,
+            proven: Rate::MAX,
+            is_short: true,
             rate: Announced::default(),
             offer: Announced::default(),
             loss: 0.0,
@@ -83,14 +93,27 @@ impl TargetBitrate {
 
     /// Takes in what the controller allows at `now`, and whether that is in slow start.
     pub(super) fn on_allowed(&mut self, now: Time, allowed: Rate, is_slow_start: bool) {
+        let unlimited = Rate::MAX.as_bps() as f64;
         let allowed = allowed.as_bps() as f64;
-        if self.average == 0.0 || is_slow_start && allowed > self.average {
+        // No average has a meaning between a rate and none.
+        let is_new = self.average == 0.0 || self.average >= unlimited || allowed >= unlimited;
+        if is_new || is_slow_start && allowed > self.average {
             self.average = allowed;
         } else {
             let elapsed = now.saturating_since(self.updated_at);
             self.average += weight(elapsed, SMOOTHING) * (allowed - self.average);
         }
         self.updated_at = now;
+    }
+
+    /// Takes in what the flow has proven that the path carries, with room to grow.
+    pub(super) const fn on_proven(&mut self, proven: Rate) {
+        self.proven = proven;
+    }
+
+    /// Takes in whether sections were late lately because the rate was too low.
+    pub(super) const fn on_shortage(&mut self, is_short: bool) {
+        self.is_short = is_short;
     }
 
     /// Takes in the fate of packets: so many bytes arrived, so many were lost.
@@ -121,12 +144,16 @@ impl TargetBitrate {
 
     /// The rate that sections may have now; `None` before anything is known.
     pub(super) fn current(&self) -> Option<Rate> {
-        Some(self.net(self.bounded(1.0)?))
+        Some(self.net(self.bounded(1.0)?.min(self.proven)))
     }
 
     /// The rate up to which it is worth offering sections; `None` before anything is known.
     fn offer(&self) -> Option<Rate> {
-        Some(self.net(self.bounded(OVERBOOKING)?.min(self.ceiling)))
+        let most = match self.is_short {
+            true => self.bounded(OVERBOOKING)?,
+            false => Rate::MAX,
+        };
+        Some(self.net(most.min(self.ceiling)))
     }
 
     /// So many times what the controller allows on the average, and no more than the path carries,
@@ -262,6 +289,7 @@ mod tests {
             sending: Span::from_millis(20),
             interval: Span::from_millis(40),
             delay: Span::ZERO,
+            queued: Span::from_millis(20),
         };
         assert_eq!(poll(mbps(8), 3, Some(held)), Some((mbps(7), mbps(7))));
     }
@@ -319,6 +347,21 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_is_not_averaged_with_none() {
+        let mut target = TargetBitrate::new(Rate::MAX);
+        target.on_proven(mbps(3));
+        target.on_allowed(Time::ZERO, Rate::MAX, false);
+        let polled = target.poll(Time::ZERO, false).unwrap();
+        assert_eq!((polled.rate, polled.offer), (mbps(3), Rate::MAX));
+        target.on_allowed(Time::from_millis(10), mbps(2), false);
+        let polled = target.poll(Time::from_millis(10), false).unwrap();
+        assert_eq!(
+            (polled.rate, polled.offer),
+            (mbps(2), Rate::from_kbps(3_200))
+        );
+    }
+
+    #[test]
     fn a_saw_tooth_is_not_announced() {
         // Additive increase between 3 and 4 Mb/s with a period of one second.
         let mut target = TargetBitrate::new(Rate::MAX);
@@ -340,6 +383,7 @@ mod tests {
             sending: Span::from_millis(20),
             interval: Span::from_millis(40),
             delay: Span::ZERO,
+            queued: Span::from_millis(20),
         };
         let least = Span::from_millis(30);
         target.on_passage(Time::ZERO, &held, least);
@@ -372,6 +416,7 @@ mod tests {
             sending: Span::from_millis(20),
             interval: Span::from_millis(40),
             delay: Span::ZERO,
+            queued: Span::from_millis(20),
         };
         target.on_passage(Time::ZERO, &held, Span::ZERO);
         assert_eq!(rate(target.poll(Time::ZERO, true)), Some(mbps(2)));

@@ -55,6 +55,8 @@ pub struct Forecast {
     pub tokens: Option<Tokens>,
     /// From leaving to arriving.
     pub one_way: Span,
+    /// How much of that is caution.
+    pub caution: Span,
     /// How far the predicted time of a section may exceed the time to its deadline, in hundredths.
     pub tolerance_percent: u32,
 }
@@ -85,7 +87,8 @@ impl Forecast {
 
     /// Whether what leaves now can arrive in time, at any rate.
     pub fn is_within_reach(&self, now: Time, deadline: Time) -> bool {
-        deadline.is_never() || deadline > now && self.tolerated(now, deadline) >= self.one_way
+        let least = self.one_way.saturating_sub(self.caution);
+        deadline.is_never() || deadline > now && self.tolerated(now, deadline) >= least
     }
 
     /// The time to the deadline, stretched by the tolerance.

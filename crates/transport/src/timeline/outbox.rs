@@ -81,6 +81,8 @@ pub struct PathEstimate {
     pub tokens: Option<Tokens>,
     /// The time from handing out a byte to its arrival: propagation and queueing.
     pub one_way: Span,
+    /// How much of `one_way` is caution: what leaves that much later may still arrive in time.
+    pub caution: Span,
     /// How long it takes to find out that bytes are lost and to retransmit them.
     pub repair: Span,
     /// How much longer than the latest packet the next ones may be queued, if the queue fills as it
@@ -110,6 +112,7 @@ impl PathEstimate {
         peak: Rate::MAX,
         tokens: None,
         one_way: Span::ZERO,
+        caution: Span::ZERO,
         repair: Span::ZERO,
         wait: Span::ZERO,
         lost_permille: 0,

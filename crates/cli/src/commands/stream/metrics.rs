@@ -20,6 +20,7 @@ use prometheus_client::registry::{Registry, Unit};
 use comity::Statistics;
 use comity_stream::{
     KINDS, MissingReason, Monitor, PeerStatistics, REFUSALS, Side, Snapshot, Totals,
+    TransportStatistics,
 };
 
 use super::error::Error;
@@ -126,6 +127,27 @@ impl Family {
 
 type OfTotals = fn(&Totals) -> u64;
 type OfPeer = fn(&PeerStatistics) -> Option<f64>;
+
+type OfTransport = fn(&TransportStatistics) -> u64;
+
+/// Counters of transport streams.
+const TRANSPORT: [(Family, OfTransport); 3] = [
+    (
+        plain("transport_packets", "Packets of the transport stream."),
+        |transport| transport.packets,
+    ),
+    (
+        plain("transport_null_packets", "Of these, null packets."),
+        |transport| transport.null_packets,
+    ),
+    (
+        plain(
+            "transport_missing_packets",
+            "Packets that are missing in the transport stream, at least.",
+        ),
+        |transport| transport.missing_packets,
+    ),
+];
 
 /// Counters that are sums over connections.
 const TOTALS: [(Family, OfTotals); 10] = [
@@ -331,6 +353,24 @@ impl Writer<'_, '_> {
         self.counters(
             &measured("media", "Media read or written.", Unit::Bytes),
             media,
+        )?;
+        for (family, value) in &TRANSPORT {
+            let values = self.each(|side| side.transport.as_ref().map(value));
+            self.counters(family, values)?;
+        }
+        let errors = self.each(|side| Some(side.transport.as_ref()?.errors.clone()));
+        let errors = errors.into_iter().flat_map(|(side, errors)| {
+            errors.into_iter().map(move |(indicator, count)| {
+                let indicator = vec![("indicator", indicator.to_owned())];
+                ([side.clone(), indicator].concat(), count)
+            })
+        });
+        self.counters(
+            &plain(
+                "transport_errors",
+                "Errors of the transport stream, by the indicator of TR 101 290.",
+            ),
+            errors.collect(),
         )?;
         for (family, value) in &TOTALS {
             let values = self.each(|side| side.totals.as_ref().map(value));

@@ -10,7 +10,7 @@
 
 mod advice;
 mod connect;
-mod error;
+pub(crate) mod error;
 mod events;
 mod gaps;
 mod input;
@@ -18,7 +18,7 @@ mod metrics;
 mod output;
 mod overwrite;
 mod session;
-mod sockets;
+pub(crate) mod sockets;
 mod status;
 mod stop;
 pub(crate) mod uri;

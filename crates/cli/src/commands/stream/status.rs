@@ -7,7 +7,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use comity::{CloseReason, Connection};
-use comity_stream::{Passed, Side, Snapshot, plain};
+use comity_media::check::Indicator;
+use comity_stream::{Passed, Side, Snapshot, TransportStatistics, plain};
 use serde_json::{Value, json};
 
 /// Writes text to the standard error, and JSON objects, one a line, for programs.
@@ -328,6 +329,9 @@ fn summary(snapshot: &Snapshot) -> String {
             _ => passed.kinds(),
         },
     );
+    if let Some(transport) = &snapshot.input.transport {
+        let _ = writeln!(text, "transport stream in: {}", stream(transport));
+    }
     if let Some(totals) = &snapshot.input.totals {
         let _ = writeln!(
             text,
@@ -392,6 +396,35 @@ fn summary(snapshot: &Snapshot) -> String {
     }
     if let Some(bytes) = snapshot.output.bytes {
         let _ = writeln!(text, "written: {bytes} bytes");
+    }
+    if let Some(transport) = &snapshot.output.transport {
+        let _ = writeln!(text, "transport stream out: {}", stream(transport));
+    }
+    text
+}
+
+/// A transport stream, and its errors of priority 1 and 2.
+fn stream(transport: &TransportStatistics) -> String {
+    let nulls = 100.0 * transport.null_packets as f64 / transport.packets.max(1) as f64;
+    let mut text = format!("{} packets, {nulls:.1} % null", transport.packets);
+    let mut has_errors = false;
+    for indicator in Indicator::ALL {
+        let count = transport.errors.get(indicator.name()).copied();
+        let count = count.filter(|count| *count > 0 && indicator.priority() < 3);
+        if let Some(count) = count {
+            has_errors = true;
+            let _ = write!(text, ", {} {count}", indicator.name());
+        }
+    }
+    if transport.missing_packets > 0 {
+        let _ = write!(
+            text,
+            ", {} or more packets missing",
+            transport.missing_packets
+        );
+    }
+    if !has_errors {
+        text.push_str(", no errors");
     }
     text
 }
@@ -541,6 +574,32 @@ mod tests {
         assert_eq!(fitting(text, 14), "12.0 s  late 0");
         assert_eq!(fitting(text, 13), "12.0 s");
         assert_eq!(fitting(text, 3), "");
+    }
+
+    #[test]
+    fn the_faults_of_a_transport_stream_are_in_the_summary() {
+        let mut transport = TransportStatistics {
+            packets: 1_000,
+            null_packets: 255,
+            ..TransportStatistics::default()
+        };
+        assert_eq!(stream(&transport), "1000 packets, 25.5 % null, no errors");
+        for (name, count) in [
+            ("Continuity_count_error", 3),
+            ("PTS_error", 1),
+            ("CRC_error", 0),
+            // Of priority 3.
+            ("Unreferenced_PID", 9),
+        ] {
+            transport.errors.insert(name, count);
+        }
+        transport.missing_packets = 5;
+        let expected = "1000 packets, 25.5 % null, Continuity_count_error 3, PTS_error 1, 5 or more packets missing";
+        assert_eq!(stream(&transport), expected);
+        let mut snapshot = Snapshot::default();
+        snapshot.input.transport = Some(transport);
+        let text = summary(&snapshot);
+        assert!(text.contains("transport stream in: 1000 packets"), "{text}");
     }
 
     #[test]

@@ -111,6 +111,17 @@ impl LossClassifier {
         self.rate_dependence.on_progress(sent, lost, in_flight);
     }
 
+    /// How much longer this round trip is than the minimum.
+    pub(super) fn queueing(&self, rtt: Span) -> Span {
+        rtt.saturating_sub(self.min.unwrap_or(rtt))
+    }
+
+    /// Whether no queue stood at either of these round trips; `false` if one is missing.
+    pub(super) fn is_unqueued(&self, before: Option<Span>, after: Option<Span>) -> bool {
+        let both = before.zip(after);
+        both.is_some_and(|(before, after)| self.queueing(before.max(after)) <= SHORT_QUEUE)
+    }
+
     /// Whether a loss event between the round trips `before` and `after` is random.
     pub(super) fn is_random(&mut self, before: Option<Span>, after: Option<Span>) -> bool {
         let Some((before, after)) = before.or(after).zip(after.or(before)) else {

@@ -3,6 +3,7 @@
 mod aimd_window;
 mod backoff_share;
 mod cubic_share;
+mod first_flight;
 mod loss_classifier;
 mod queue_monitor;
 mod rate_dependence;
@@ -13,11 +14,13 @@ use comity_units::{Bytes, Rate, Span, Time};
 
 use crate::equation::{loss_event_rate, throughput};
 use crate::{
-    Ack, Controller, Decision, Event, Loss, LossCause, LossIntervals, Pacing, Phase, Sent, Timeout,
+    Ack, Controller, Decision, Event, Loss, LossCause, LossIntervals, Needs, Pacing, Phase, Sent,
+    Timeout,
 };
 use aimd_window::AimdWindow;
 use backoff_share::BackoffShare;
 use cubic_share::CubicShare;
+use first_flight::FirstFlight;
 use loss_classifier::LossClassifier;
 use queue_monitor::QueueMonitor;
 use receive_rate::ReceiveRate;
@@ -58,8 +61,9 @@ pub struct SteadyConfig {
 ///             max( 4 · srtt, time of two packets, 100 ms ), and again after each such time; two
 ///             segments per srtt after persistent congestion, and at least that once feedback
 ///             arrives again
-/// bucket    : filled at the share; holds ± depth · share, without feedback ± initial window;
-///             sends bursts at up to min( peak · share, validated )
+/// bucket    : filled at the share; holds ± depth · share; sends bursts at up to
+///             min( peak · share, validated ), without feedback at the share, and up to validated
+///             while a young flow probes
 /// ```
 ///
 /// `X` is [`throughput`], and `p` is the mean rate of loss events ([`LossIntervals`]).
@@ -87,6 +91,14 @@ pub struct SteadyConfig {
 ///
 /// **After a loss.** In the round trip after a loss, `validated` is the maximum receive rate
 /// itself, because a full queue cannot take the tokens of some seconds.
+///
+/// **Young flows.** (`Young`, `FirstFlight`) The bursts of a young flow may grow faster than by
+/// slow start as far as the first flight came through, and while nothing queues: by four in each
+/// round trip. The share itself doubles, as with TCP. A flow is young again after a silence.
+///
+/// **Outages.** The losses of a time without any feedback do not count if no queue stood before and
+/// after it: the path was interrupted, and not overloaded. The flow still begins again with slow
+/// start, up to the rate that it had.
 ///
 /// **Random losses.** A loss event does not count if neither a queue nor the own rate causes it
 /// (`LossClassifier`), up to a loss ratio of `random_loss`. An ECN mark always counts.
@@ -127,6 +139,11 @@ pub struct Steady {
     share: Rate,
     slow_start: Rate,
     slow_start_doubles_at: Time,
+    young: Young,
+    first_flight: FirstFlight,
+    /// When the first acknowledgement arrived, or the first one after a silence, and how much was
+    /// acknowledged before it.
+    began: Option<(Time, u64)>,
     sent: u64,
     acked: u64,
     /// When the no-feedback timer expires. It runs only while data is in flight.
@@ -134,6 +151,17 @@ pub struct Steady {
     /// How often the no-feedback timer has expired in a row.
     no_feedback_count: u32,
     decision: Decision,
+}
+
+/// How far a flow has found its rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Young {
+    /// Nothing has queued or was lost so far.
+    Probing,
+    /// It doubles its rate, as TCP does.
+    Doubling,
+    /// It has lasted long enough.
+    Grown,
 }
 
 /// A loss that is not classified yet as congestion or random.
@@ -144,6 +172,8 @@ struct PendingLoss {
     rtt: Option<Span>,
     /// The bytes in flight.
     flight: Bytes,
+    /// Whether the path was silent before it was found.
+    was_silent: bool,
 }
 
 impl Steady {
@@ -170,6 +200,9 @@ impl Steady {
             share: Rate::ZERO,
             slow_start: Rate::of(config.initial_window, INITIAL_ROUND_TRIP),
             slow_start_doubles_at: Time::ZERO,
+            young: Young::Probing,
+            first_flight: FirstFlight::default(),
+            began: None,
             sent: 0,
             acked: 0,
             no_feedback_at: None,
@@ -198,6 +231,12 @@ impl Steady {
         Rate::of(self.config.mss, self.round_trip()).mul_f64(2.0)
     }
 
+    /// The least rate while no feedback arrives: the first packet that comes through ends the
+    /// silence, and a second of waiting for it would be a second of pictures.
+    fn silent_rate(&self) -> Rate {
+        Rate::of(self.config.mss, self.round_trip().max(SILENT_SPACING)).max(self.min_rate())
+    }
+
     fn initial_rate(&self) -> Rate {
         Rate::of(self.config.initial_window, self.round_trip())
     }
@@ -222,38 +261,65 @@ impl Steady {
     ///
     /// The sender learns the receive rate two round trips after it began to send at that rate. A
     /// young flow doubles its rate in each round trip, as TCP does. So it may send at four times
-    /// the receive rate, and from the first acknowledgement on at twice its initial rate.
+    /// the receive rate, and from the first acknowledgement on at twice its initial rate. While
+    /// nothing has queued, its bursts may grow by four in each round trip instead of two. They may
+    /// do three of these steps at once as far as the first flight has come through.
     fn validated(&self) -> Rate {
+        let initial = self.initial_rate();
+        let most = self.receive_rate.most();
+        match self.young {
+            Young::Probing => {
+                let three_steps = initial.mul_f64(FAST_GROWTH * FAST_GROWTH * FAST_GROWTH);
+                let flight = self.first_flight.rate().unwrap_or(Rate::ZERO);
+                let one_step = match self.acked {
+                    0 => initial,
+                    _ => initial.mul_f64(FAST_GROWTH),
+                };
+                let least = flight.min(three_steps).max(one_step);
+                most.mul_f64(FAST_GROWTH * FAST_GROWTH).max(least)
+            }
+            Young::Doubling => most.mul_f64(4.0).max(initial.mul_f64(2.0)),
+            Young::Grown if self.is_recovering => most.max(initial),
+            Young::Grown => most.mul_f64(2.0).max(initial),
+        }
+    }
+
+    /// Follows the flow from its beginning until its rate is known.
+    fn grow_up(&mut self, now: Time, queued: Span) {
+        let base = self.round_trip().saturating_sub(queued);
+        let is_queued = queued > (base / 8).clamp(MIN_QUEUED, MAX_QUEUED);
         let young = self.config.initial_window * YOUNG_WINDOWS;
-        let is_young = self.acked < young.get();
-        let (times, beginning) = match is_young && self.acked > 0 {
-            true => (4.0, 2.0),
-            false if self.is_recovering => (1.0, 1.0),
-            false => (2.0, 1.0),
+        let (began_at, acked) = *self.began.get_or_insert((now, 0));
+        let is_young = self.acked.saturating_sub(acked) < young.get()
+            || now < began_at + self.round_trip() * YOUNG_ROUND_TRIPS;
+        self.young = match self.young {
+            _ if !is_young => Young::Grown,
+            Young::Probing if is_queued || self.counted_at > Some(began_at) => Young::Doubling,
+            young => young,
         };
-        let least = self.initial_rate().mul_f64(beginning);
-        self.receive_rate.most().mul_f64(times).max(least)
     }
 
     fn decide(&mut self) {
-        let share = self
-            .tcp_friendly()
-            .min(self.validated())
-            .min(self.slow_start);
+        let fair = self.tcp_friendly().max(self.min_rate());
+        let validated = self.validated().max(self.min_rate());
+        let share = fair.min(validated).min(self.slow_start);
         let share = share.max(self.min_rate());
         self.share = share;
-        // A flow without feedback must not borrow: it cannot see what its bursts do to the path.
-        let depth = if self.no_feedback_count > 0 {
-            Bytes::ZERO
-        } else {
-            share.amount_in(self.config.depth)
+        let peak = match self.young {
+            // A flow without feedback cannot see what its bursts do to the path.
+            _ if self.no_feedback_count > 0 => share,
+            // The first flight leaves at once, as TCP's does.
+            _ if self.sent < self.config.initial_window.get() => Rate::MAX,
+            Young::Probing => validated,
+            Young::Doubling | Young::Grown => share.mul_f64(self.config.peak).min(validated),
         };
+        let depth = share.amount_in(self.config.depth);
         self.decision.pacing = Pacing::Bucket {
             rate: share,
-            peak: share
-                .mul_f64(self.config.peak)
-                .min(self.validated().max(self.min_rate())),
+            peak,
             depth: depth.max(self.config.initial_window),
+            fair,
+            proven: validated,
         };
         self.decision.phase = match self.intervals.rate() {
             None => Phase::SlowStart,
@@ -346,7 +412,9 @@ impl Steady {
         let Some(episode) = self.pending.take() else {
             return;
         };
-        if !self.loss_classifier.is_random(episode.rtt, after) {
+        let classifier = &mut self.loss_classifier;
+        let is_outage = episode.was_silent && classifier.is_unqueued(episode.rtt, after);
+        if !is_outage && !classifier.is_random(episode.rtt, after) {
             self.count_loss(episode.at, episode.flight);
         }
     }
@@ -371,6 +439,8 @@ impl Steady {
                 Some(srtt) => srtt.saturating_sub(srtt / 8) + rtt / 8,
             });
             self.loss_classifier.on_round_trip(ack.now, rtt);
+            let queued = self.loss_classifier.queueing(rtt);
+            self.grow_up(ack.now, queued);
             self.observe_queue(ack.now);
             let others_backed_off =
                 self.queue
@@ -394,6 +464,8 @@ impl Steady {
         self.loss_classifier
             .on_progress(self.sent, self.acked, ack.in_flight.get());
         if core::mem::take(&mut self.no_feedback_count) > 0 {
+            self.young = Young::Probing;
+            self.began = Some((ack.now, self.acked));
             self.slow_start = self.slow_start.max(self.restart_rate());
         }
         self.aimd.grow(ack.now, self.round_trip());
@@ -421,6 +493,7 @@ impl Steady {
                 at: loss.now,
                 rtt: self.latest,
                 flight: loss.in_flight,
+                was_silent: self.no_feedback_count > 0,
             });
         }
         if loss.lost >= loss.in_flight {
@@ -460,6 +533,11 @@ impl Steady {
         if sent.app_limited {
             self.cubic_share.on_pause();
         }
+        if self.acked == 0 {
+            self.first_flight.on_sent();
+            // The first flight has ended, perhaps.
+            self.decide();
+        }
         let is_first = sent.in_flight <= sent.payload;
         if is_first && self.receive_rate.is_old(sent.now) {
             self.receive_rate.restart(sent.now);
@@ -473,7 +551,7 @@ impl Steady {
     fn on_wakeup(&mut self, now: Time) {
         if self.no_feedback_at.is_some_and(|at| at <= now) {
             self.no_feedback_count = self.no_feedback_count.saturating_add(1);
-            self.slow_start = self.share.mul_f64(0.5).max(self.min_rate());
+            self.slow_start = self.share.mul_f64(0.5).max(self.silent_rate());
             self.slow_start_doubles_at = now + self.round_trip();
             self.decide();
             self.arm_no_feedback_timer(now, self.config.mss);
@@ -482,12 +560,20 @@ impl Steady {
 }
 
 impl Controller for Steady {
+    fn needs(&self) -> Needs {
+        Needs {
+            in_order_acks: self.young == Young::Probing,
+            ..Needs::default()
+        }
+    }
+
     fn on_event(&mut self, event: Event<'_>) {
         match event {
             Event::Sent(sent) => self.on_sent(sent),
             Event::Ack(ack) => self.on_ack(ack),
             Event::Loss(loss) => self.on_loss(loss),
             Event::Timeout(timeout) => self.on_timeout(timeout),
+            Event::InOrderAck(ack) => self.first_flight.on_in_order_ack(ack, self.config.mss),
             Event::SpuriousLoss { now } => self.on_spurious_loss(now),
             Event::Wakeup(now) => self.on_wakeup(now),
             _ => {}
@@ -511,8 +597,19 @@ const MAX_SPACING: Span = Span::from_secs(1);
 /// longer to share a deep queue.
 const MAX_EPISODE: Span = Span::from_secs(1);
 
-/// A flow is young until this many initial windows are acknowledged.
+/// The time between two segments while no feedback arrives, if the round trip is not longer.
+const SILENT_SPACING: Span = Span::from_millis(200);
+
+/// A flow is young until this many initial windows are acknowledged, and this many round trips have
+/// passed since the first acknowledgement.
 const YOUNG_WINDOWS: u64 = 32;
+const YOUNG_ROUND_TRIPS: u64 = 8;
+
+/// The growth of the bursts of a young flow in a round trip, while nothing has queued: an eighth of
+/// the round trip, within these limits, as in HyStart++ (RFC 9406, section 4.2).
+const FAST_GROWTH: f64 = 4.0;
+const MIN_QUEUED: Span = Span::from_millis(4);
+const MAX_QUEUED: Span = Span::from_millis(16);
 
 /// The factor on the rate of the equation and of the emulation. With 1, two greedy Reno flows keep
 /// four fifths of an equal share, because paced packets meet a full queue less often.

@@ -9,6 +9,7 @@ const FORECAST: Forecast = Forecast {
     peak: Rate::MAX,
     tokens: None,
     one_way: Span::ZERO,
+    caution: Span::ZERO,
     tolerance_percent: 0,
 };
 
@@ -141,6 +142,7 @@ fn the_budget_is_rate_times_the_time_that_is_left() {
         peak: Rate::MAX,
         tokens: None,
         one_way: Span::from_millis(30),
+        caution: Span::ZERO,
         tolerance_percent: 0,
     };
     let (now, deadline) = (Time::from_millis(900), Time::from_secs(1));

@@ -17,6 +17,8 @@ pub(super) struct FeasibilityCheck {
     pub(super) latest: Forecast,
     /// The first and the last drop in the present series of drops.
     pub(super) left_out: Option<(Time, Time)>,
+    /// When a section was last given up with bytes that had never left.
+    pub(super) short_at: Option<Time>,
     /// Whether something has changed since.
     pub(super) is_due: bool,
     /// When it has to be checked again in any case.
@@ -35,9 +37,11 @@ impl FeasibilityCheck {
                 peak: Rate::MAX,
                 tokens: None,
                 one_way: Span::ZERO,
+                caution: Span::ZERO,
                 tolerance_percent: config.tolerance_percent,
             },
             left_out: None,
+            short_at: None,
             is_due: false,
             again: Time::MAX,
         }

@@ -51,6 +51,7 @@ impl<P: Payload> Outbox<P> {
             peak: estimate.peak,
             tokens: estimate.tokens,
             one_way: estimate.one_way,
+            caution: estimate.caution,
             tolerance_percent: self.config.tolerance_percent,
         };
         if rate == Rate::ZERO || !self.drops_infeasible() {
@@ -126,11 +127,18 @@ impl<P: Payload> Outbox<P> {
         dropped.sort_unstable();
         if !dropped.is_empty() {
             self.look.on_left_out(now);
+            self.look.short_at = Some(now);
         }
         for key in dropped {
             self.give_up(key, Reason::Infeasible);
         }
         self.look.again = now + plan.slack.max(LOOK_AGAIN_AFTER);
+    }
+
+    /// Whether the rate was too low lately: sections were late with bytes that had
+    /// never left.
+    pub(crate) fn is_short(&self, now: Time) -> bool {
+        self.look.short_at.is_some_and(|at| now < at + SHORT_MEMORY)
     }
 
     /// The latency of the section that leaves next: the time from its submission to its deadline.
@@ -192,6 +200,10 @@ impl<P: Payload> Outbox<P> {
 
 /// The least time between two checks of the queue if only time has passed.
 const LOOK_AGAIN_AFTER: Span = Span::from_millis(2);
+
+/// How long a shortage counts. After that, whoever leaves something out because of it tries whether
+/// more arrives by now.
+const SHORT_MEMORY: Span = Span::from_secs(10);
 
 /// How many sections of the queue count for the rate that it needs.
 const NEAR_SECTIONS: usize = 64;

@@ -210,7 +210,7 @@ impl<P: Payload> Outbox<P> {
         } else if needs_lost {
             self.give_up(key, Reason::Dependency);
         } else if self.is_out_of_reach(now, section.deadline) {
-            self.give_up(key, Reason::Infeasible);
+            self.give_up_late(now, key, Reason::Infeasible);
         }
         self.look.is_due = true;
         Ok(id)
@@ -331,7 +331,7 @@ impl<P: Payload> Outbox<P> {
             if !self.is_out_of_reach(now, entry.meta.deadline) {
                 break (key, is_retransmission, entry);
             }
-            self.give_up(key, Reason::Infeasible);
+            self.give_up_late(now, key, Reason::Infeasible);
         };
         let offset = match is_retransmission {
             true => entry.lost.first()?,
@@ -495,7 +495,7 @@ impl<P: Payload> Outbox<P> {
         {
             let left = self.entries.get(&key).map_or(0, Entry::left);
             if left > 0 {
-                self.give_up(key, Reason::Expired);
+                self.give_up_late(now, key, Reason::Expired);
             } else {
                 self.change(key, |entry| entry.stage = Stage::Overdue);
             }
@@ -593,6 +593,18 @@ impl<P: Payload> Outbox<P> {
     /// What became of everything.
     pub const fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Gives up a section that is late, and takes note if the rate was too low for it.
+    fn give_up_late(&mut self, now: Time, key: Key, reason: Reason) {
+        if self
+            .entries
+            .get(&key)
+            .is_some_and(|entry| entry.unsent() > 0)
+        {
+            self.look.short_at = Some(now);
+        }
+        self.give_up(key, reason);
     }
 
     /// Gives up a section and all that need it. Returns whether it could still be abandoned.

@@ -11,7 +11,9 @@ use comity_frames::Frame;
 use comity_media::{
     DeadlineRule, Event, MediaSection, MissingUnit, ReadError, Reader, ReaderConfig, SourceClock,
 };
-use comity_stream::{Counters, Due, MediaUnit, Missing, MissingReason, Notice, Source, SourceItem};
+use comity_stream::{
+    Counters, Due, MediaUnit, Missing, MissingReason, Notice, Source, SourceItem, TransportMonitor,
+};
 use comity_units::{Span, Time};
 use tokio::time::sleep_until;
 
@@ -35,6 +37,7 @@ pub(crate) struct MediaInput {
     read: u64,
     /// Bytes read, without those of sections that wait for their time.
     bytes: Arc<AtomicU64>,
+    transport: TransportMonitor,
 }
 
 #[derive(Debug)]
@@ -202,6 +205,7 @@ impl MediaInput {
             is_patient: false,
             read: 0,
             bytes: Arc::default(),
+            transport: TransportMonitor::default(),
         }
     }
 
@@ -271,6 +275,7 @@ impl MediaInput {
 
     fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.read += bytes.len() as u64;
+        self.transport.push(bytes);
         let read = match self.pace {
             Pace::Stored { .. } => self.reader.push(bytes),
             Pace::Live { epoch, .. } => {
@@ -285,6 +290,7 @@ impl MediaInput {
 
     fn finish(&mut self) -> Result<(), Error> {
         self.has_ended = true;
+        self.transport.finish();
         self.reader.finish().map_err(unreadable)
     }
 
@@ -342,6 +348,7 @@ impl Source for MediaInput {
         }
         self.has_ended = true;
         if self.is_stored() {
+            self.transport.finish();
             self.read -= self.waiting.payload();
             self.waiting = Waiting::default();
             self.reader = Reader::new(self.config);
@@ -352,6 +359,7 @@ impl Source for MediaInput {
                 break;
             }
         }
+        self.transport.finish();
         // It was stopped: that something is wrong with its last bytes is of no interest.
         let _ = self.reader.finish();
     }
@@ -367,7 +375,7 @@ impl Source for MediaInput {
     }
 
     fn counters(&self) -> Counters {
-        Counters::of_bytes(self.bytes.clone())
+        Counters::of_media(self.bytes.clone(), self.transport.clone())
     }
 }
 
@@ -421,14 +429,15 @@ impl Pace {
             Self::Stored { speed, .. } => deadline.div_f64(*speed),
             Self::Live { .. } => deadline,
         };
+        let frame = section.to_frame();
         MediaUnit {
             stream: StreamId(section.stream),
             id: SectionId(section.number),
             importance: Importance(section.importance.0),
             source_time,
             due: Due::AfterLatency(deadline),
-            needs: section.needs.map(SectionId),
-            frame: Some(section.to_frame()),
+            needs: frame.bound_to().map(SectionId),
+            frame: Some(frame),
             payload: section.payload,
         }
     }

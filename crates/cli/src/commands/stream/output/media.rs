@@ -10,17 +10,19 @@ use std::io;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use comity::session::Randomness;
 use comity_media::rtp::Packetiser;
 use comity_media::{Header, PACKET, TsWriter, WriterConfig};
-use comity_stream::{Counters, MediaUnit, Missing, MissingReason, Sink, Written};
+use comity_stream::{Counters, MediaUnit, Missing, MissingReason, Sink, TransportMonitor, Written};
 use comity_units::Bytes;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::super::error::Error;
 use super::ledger::Ledger;
 use super::target::{Datagrams, Piece, Recording, Target, write_all};
+use crate::clock::now;
 
 /// How many pieces may wait for a slow disk or reader, however short they are.
 const WAITING: usize = 256;
@@ -54,14 +56,15 @@ pub(crate) struct MediaOutput {
     unfit: Option<Error>,
     name: String,
     pieces: Option<mpsc::Sender<Piece>>,
-    /// The bytes that the thread does not have yet.
-    waiting: VecDeque<Vec<u8>>,
+    /// The bytes that the thread does not have yet, and when they came.
+    waiting: VecDeque<(Vec<u8>, Instant)>,
     room: Room,
     /// The bytes of it that are free.
     free: Arc<Semaphore>,
     /// How the thread that writes has ended.
     written: Option<oneshot::Receiver<io::Result<()>>>,
     ledger: Ledger,
+    transport: TransportMonitor,
 }
 
 /// What sections hold: what the first one looks like decides.
@@ -136,6 +139,7 @@ impl MediaOutput {
             free: Arc::new(Semaphore::new(room.0 as usize)),
             written: Some(written),
             ledger,
+            transport: TransportMonitor::default(),
         })
     }
 
@@ -144,8 +148,9 @@ impl MediaOutput {
             self.ledger.keep();
             return;
         }
+        self.transport.push(&piece);
         self.ledger.give();
-        self.waiting.push_back(piece);
+        self.waiting.push_back((piece, now()));
     }
 
     /// Gives on what was taken; waits while the disk or the reader is behind. A call that is
@@ -155,7 +160,7 @@ impl MediaOutput {
             self.ledger.has_failed = true;
             return Err(error);
         }
-        while let Some(piece) = self.waiting.front() {
+        while let Some((piece, _)) = self.waiting.front() {
             // What it takes of the memory is more than what it holds, where it grew.
             let taken =
                 u32::try_from(piece.capacity()).map_or(self.room.0, |taken| taken.min(self.room.0));
@@ -168,8 +173,12 @@ impl MediaOutput {
             let (Some(place), Ok(room)) = (place, free) else {
                 return self.ended().await;
             };
-            if let Some(bytes) = self.waiting.pop_front() {
-                place.send(Piece { bytes, _room: room });
+            if let Some((bytes, came)) = self.waiting.pop_front() {
+                place.send(Piece {
+                    bytes,
+                    came,
+                    _room: room,
+                });
             }
         }
         Ok(Written::Yes)
@@ -207,6 +216,7 @@ impl MediaOutput {
         self.ledger.assign(&BTreeSet::new());
         if self.pieces.is_some() {
             self.give(rest);
+            self.transport.finish();
             self.flush_waiting().await?;
         }
         self.pieces = None;
@@ -298,7 +308,7 @@ impl Sink for MediaOutput {
     /// Bytes written, of whole pieces: not those that wait, nor those of a piece that did not find
     /// room.
     fn counters(&self) -> Counters {
-        Counters::of_bytes(self.ledger.written.bytes())
+        Counters::of_media(self.ledger.written.bytes(), self.transport.clone())
     }
 }
 
@@ -337,7 +347,6 @@ mod tests {
     use comity_stream::Due;
 
     use super::*;
-    use crate::clock::now;
 
     /// Takes a piece whenever it is let, and says how long it was.
     struct Slow {
@@ -346,7 +355,7 @@ mod tests {
     }
 
     impl Target for Slow {
-        fn take(&mut self, piece: &[u8]) -> io::Result<()> {
+        fn take(&mut self, piece: &[u8], _: Instant) -> io::Result<()> {
             self.may.recv().map_err(io::Error::other)?;
             self.took.send(piece.len()).map_err(io::Error::other)
         }

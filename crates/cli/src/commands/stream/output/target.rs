@@ -6,6 +6,9 @@ use std::net::UdpSocket;
 use std::time::Instant;
 
 use comity_media::rtp::Packetiser;
+use comity_media::{Pacer, Spacing};
+use comity_units::Time;
+use rustix::thread::{Timespec, nanosleep};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::ledger::Taken;
@@ -15,13 +18,15 @@ use crate::clock::now;
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) bytes: Vec<u8>,
+    /// When it came.
+    pub(super) came: Instant,
     pub(super) _room: OwnedSemaphorePermit,
 }
 
 /// Something that takes bytes.
 pub(crate) trait Target {
-    /// Takes the next ones, all or, as far as that can be had, none.
-    fn take(&mut self, piece: &[u8]) -> io::Result<()>;
+    /// Takes the next ones, which came at this moment: all or, as far as that can be had, none.
+    fn take(&mut self, piece: &[u8], came: Instant) -> io::Result<()>;
 
     /// Nothing more comes.
     fn end(&mut self) -> io::Result<()> {
@@ -36,7 +41,7 @@ pub(super) fn write_all(
     taken: &Taken,
 ) -> io::Result<()> {
     while let Some(piece) = waiting.blocking_recv() {
-        if let Err(error) = target.take(&piece.bytes) {
+        if let Err(error) = target.take(&piece.bytes, piece.came) {
             // Before the piece gives its room back: nothing more is to come for that.
             waiting.close();
             return Err(error);
@@ -48,7 +53,7 @@ pub(super) fn write_all(
 }
 
 impl Target for io::Stdout {
-    fn take(&mut self, piece: &[u8]) -> io::Result<()> {
+    fn take(&mut self, piece: &[u8], _: Instant) -> io::Result<()> {
         self.write_all(piece)?;
         // What stays in the buffer is not written, and may never be.
         self.flush()
@@ -80,7 +85,7 @@ impl Recording {
 }
 
 impl Target for Recording {
-    fn take(&mut self, piece: &[u8]) -> io::Result<()> {
+    fn take(&mut self, piece: &[u8], _: Instant) -> io::Result<()> {
         if self.is_old {
             self.file.set_len(0)?;
             self.is_old = false;
@@ -105,11 +110,12 @@ impl Target for Recording {
     }
 }
 
-/// Datagrams to one address.
+/// Datagrams to one address, each at its time.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
     socket: UdpSocket,
-    length: usize,
+    pacer: Pacer,
+    spacing: Spacing,
     packetiser: Option<Packetiser>,
     began: Instant,
 }
@@ -120,7 +126,8 @@ impl Datagrams {
     pub(crate) fn new(socket: UdpSocket, length: usize, packetiser: Option<Packetiser>) -> Self {
         Self {
             socket,
-            length: length.max(1),
+            pacer: Pacer::new(length),
+            spacing: Spacing::default(),
             packetiser,
             began: now(),
         }
@@ -128,14 +135,23 @@ impl Datagrams {
 }
 
 impl Target for Datagrams {
-    fn take(&mut self, piece: &[u8]) -> io::Result<()> {
-        for media in piece.chunks(self.length) {
+    /// Returns when the last datagram has left. What comes meanwhile waits, with the time at which
+    /// it came.
+    fn take(&mut self, piece: &[u8], came: Instant) -> io::Result<()> {
+        let came = came.saturating_duration_since(self.began);
+        self.pacer.push(Time::ZERO + came.into(), piece);
+        for datagram in self.pacer.datagrams() {
+            let moment = self.spacing.moment(datagram.departure);
+            wait_until(self.began + moment.saturating_since(Time::ZERO).into());
+            let elapsed = now().saturating_duration_since(self.began);
+            self.spacing
+                .on_sent(datagram.departure, Time::ZERO + elapsed.into());
             let sent = match &mut self.packetiser {
                 Some(packetiser) => {
-                    let elapsed = now().saturating_duration_since(self.began);
-                    self.socket.send(&packetiser.packet(elapsed.into(), media))
+                    let packet = packetiser.packet(elapsed.into(), &datagram.bytes);
+                    self.socket.send(&packet)
                 }
-                None => self.socket.send(media),
+                None => self.socket.send(&datagram.bytes),
             };
             match sent {
                 Ok(_) => {}
@@ -152,5 +168,20 @@ impl Target for Datagrams {
             }
         }
         Ok(())
+    }
+}
+
+/// Waits until a moment, which may be over.
+fn wait_until(moment: Instant) {
+    loop {
+        let rest = moment.saturating_duration_since(now());
+        if rest.is_zero() {
+            return;
+        }
+        // An interrupted wait goes on.
+        let _ = nanosleep(&Timespec {
+            tv_sec: rest.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: rest.subsec_nanos().into(),
+        });
     }
 }

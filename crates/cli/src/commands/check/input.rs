@@ -1,0 +1,212 @@
+//! Reading what is checked.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use comity_media::check::{Checker, Report, Timing};
+use comity_media::rtp::{Reorder, RtpError};
+use comity_units::Time;
+
+use super::super::progress::{StatusLine, interrupt_key};
+use super::super::say;
+use super::super::stream::error::Error;
+use super::super::stream::sockets;
+use super::super::stream::uri::Uri;
+use super::findings::Rtp;
+use super::text;
+use crate::args;
+use crate::clock::now;
+
+/// How much is read at once from a file or a pipe, in bytes.
+const PIECE: usize = 256 << 10;
+/// The longest datagram.
+const LARGEST: usize = 65_536;
+/// How often a socket without datagrams looks whether it is to stop.
+const GLANCE: Duration = Duration::from_millis(20);
+/// For how long a socket is read at the end: more than it can hold comes meanwhile only of a source
+/// that does not end.
+const LAST_LOOK: Duration = Duration::from_millis(100);
+
+/// Reads all of the input, or as long as it is wanted.
+pub(super) fn read(
+    uri: &Uri,
+    text: &str,
+    args: &args::Check,
+) -> Result<(Report, Option<Rtp>), Error> {
+    let mut status = StatusLine::new(args.quiet);
+    let read = match uri {
+        Uri::File(path) => {
+            let open = |error: &io::Error| Error::open(path, error);
+            let file = File::open(path).map_err(|error| open(&error))?;
+            let metadata = file.metadata().map_err(|error| open(&error))?;
+            if metadata.is_dir() {
+                return Err(open(&io::ErrorKind::IsADirectory.into()));
+            }
+            let length = metadata.is_file().then_some(metadata.len());
+            stored(file, text, length, &mut status).map(|report| (report, None))
+        }
+        Uri::Pipe => {
+            // Whoever writes is interrupted too, and then the pipe ends.
+            interrupt_key(|| true);
+            stored(io::stdin(), "the standard input", None, &mut status)
+                .map(|report| (report, None))
+        }
+        Uri::Udp(uri) => {
+            let socket = sockets::receiver(uri, text)?;
+            live(&socket, text, None, args, &mut status)
+        }
+        Uri::Rtp(uri) => {
+            let socket = sockets::receiver(uri, text)?;
+            live(&socket, text, Some(Reorder::default()), args, &mut status)
+        }
+        Uri::Comity(_) => Err(Error::usage(format!("{text}: is a connection"))),
+    };
+    status.clear();
+    read
+}
+
+fn stored(
+    mut source: impl Read,
+    name: &str,
+    length: Option<u64>,
+    status: &mut StatusLine,
+) -> Result<Report, Error> {
+    let mut checker = Checker::new(Timing::Clock);
+    let mut piece = vec![0; PIECE];
+    let mut total = 0;
+    loop {
+        match source.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => {
+                checker.push(piece.get(..read).unwrap_or_default());
+                total += read as u64;
+                status.show(|elapsed| text::progress(total, length, elapsed));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                return Err(Error::failed(format!(
+                    "cannot read the rest of {name}: {error}"
+                )));
+            }
+        }
+    }
+    checker.finish();
+    Ok(checker.report())
+}
+
+fn live(
+    socket: &UdpSocket,
+    text: &str,
+    reorder: Option<Reorder>,
+    args: &args::Check,
+    status: &mut StatusLine,
+) -> Result<(Report, Option<Rtp>), Error> {
+    let is_stopped: &AtomicBool = interrupt_key(|| true);
+    let failed = |error: &io::Error| Error::failed(format!("{text}: cannot read: {error}"));
+    { socket.set_read_timeout(Some(GLANCE)) }.map_err(|error| failed(&error))?;
+    let local = socket.local_addr().map_err(|error| failed(&error))?;
+    if !args.quiet {
+        say(&format!("listening on {local}"));
+    }
+    let began = now();
+    let until = args.duration.map(Duration::from);
+    let mut receiving = Receiving::new(began, reorder);
+    let mut datagram = vec![0; LARGEST];
+    let mut ends_at = None;
+    loop {
+        let is_over = until.is_some_and(|until| began.elapsed() >= until);
+        if ends_at.is_none() && (is_over || is_stopped.load(Ordering::Relaxed)) {
+            // What the socket holds is read without waiting for more.
+            ends_at = now().checked_add(LAST_LOOK);
+            { socket.set_nonblocking(true) }.map_err(|error| failed(&error))?;
+        }
+        if ends_at.is_some_and(|end| now() >= end) {
+            break;
+        }
+        match socket.recv(&mut datagram) {
+            Ok(length) => receiving.take(datagram.get(..length).unwrap_or_default()),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut if ends_at.is_some() => break,
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => receiving.expire(),
+                io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused => {}
+                _ => return Err(failed(&error)),
+            },
+        }
+        status.show(|elapsed| text::live(&receiving.checker.report(), elapsed));
+    }
+    Ok(receiving.finish())
+}
+
+/// A checker of datagrams.
+struct Receiving {
+    began: Instant,
+    checker: Checker,
+    reorder: Option<Reorder>,
+    said: Option<RtpError>,
+    media: Vec<u8>,
+}
+
+impl Receiving {
+    fn new(began: Instant, reorder: Option<Reorder>) -> Self {
+        Self {
+            began,
+            checker: Checker::new(Timing::Arrival),
+            reorder,
+            said: None,
+            media: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, datagram: &[u8]) {
+        let arrival = self.elapsed();
+        let Some(reorder) = &mut self.reorder else {
+            return self.checker.push_arrived(datagram, arrival);
+        };
+        if let Err(error) = reorder.push(arrival, datagram, &mut self.media)
+            && self.said.replace(error) != Some(error)
+        {
+            say(&format!("warning: {error}; such packets are left out"));
+        }
+        self.check_media(arrival);
+    }
+
+    /// Nothing came for a while.
+    fn expire(&mut self) {
+        let now = self.elapsed();
+        if let Some(reorder) = &mut self.reorder {
+            reorder.expire(now, &mut self.media);
+            self.check_media(now);
+        }
+    }
+
+    fn finish(mut self) -> (Report, Option<Rtp>) {
+        let now = self.elapsed();
+        let rtp = self.reorder.take().map(|mut reorder| {
+            reorder.flush(&mut self.media);
+            Rtp {
+                missing_packets: reorder.lost,
+                late_packets: reorder.late,
+            }
+        });
+        self.check_media(now);
+        self.checker.finish();
+        if self.checker.has_packets() {
+            self.checker.wait(now);
+        }
+        (self.checker.report(), rtp)
+    }
+
+    fn check_media(&mut self, now: Time) {
+        if !self.media.is_empty() {
+            self.checker.push_arrived(&self.media, now);
+            self.media.clear();
+        }
+    }
+
+    fn elapsed(&self) -> Time {
+        Time::ZERO + now().saturating_duration_since(self.began).into()
+    }
+}

@@ -1,0 +1,312 @@
+//! How far points lie from the line through their neighbours.
+
+use core::fmt;
+use std::collections::VecDeque;
+
+/// The points of a line: about a second of clock references.
+const WINDOW: usize = 33;
+/// A line through fewer points says nothing about them.
+const MIN_WINDOW: usize = 5;
+/// A stretch between two points is even, or exactly so, if its slope is that of its line within
+/// this share.
+const EVEN: f64 = 0.1;
+const EXACT: f64 = 0.01;
+/// The limit of accuracy, in nanoseconds (TR 101 290, 2.4).
+const LIMIT: u64 = 500;
+
+/// Distances from the line, in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offsets {
+    /// How many.
+    pub count: u64,
+    /// The lowest one.
+    pub min_ns: i64,
+    /// The highest one.
+    pub max_ns: i64,
+    /// How many exceed 500 ns, either way.
+    pub over_500_ns: u64,
+    sizes: Sizes,
+}
+
+impl Default for Offsets {
+    fn default() -> Self {
+        Self {
+            count: 0,
+            min_ns: 0,
+            max_ns: 0,
+            over_500_ns: 0,
+            sizes: Sizes(vec![0; SIZES]),
+        }
+    }
+}
+
+impl Offsets {
+    /// The value that 99 % of the absolute values do not exceed, rounded up by an eighth at most.
+    pub fn p99_ns(&self) -> u64 {
+        let rank = self.count - self.count / 100;
+        let largest = self.min_ns.unsigned_abs().max(self.max_ns.unsigned_abs());
+        self.sizes.quantile(rank).min(largest)
+    }
+
+    fn add(&mut self, nanos: f64) {
+        // Out of range, it saturates.
+        let nanos = nanos.round() as i64;
+        if self.count == 0 {
+            (self.min_ns, self.max_ns) = (nanos, nanos);
+        }
+        self.min_ns = self.min_ns.min(nanos);
+        self.max_ns = self.max_ns.max(nanos);
+        self.over_500_ns += u64::from(nanos.unsigned_abs() > LIMIT);
+        self.sizes.add(nanos.unsigned_abs());
+        self.count += 1;
+    }
+}
+
+/// A histogram of whole numbers, with eight steps for each power of two.
+#[derive(Clone, PartialEq, Eq)]
+struct Sizes(Vec<u64>);
+
+impl fmt::Debug for Sizes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sizes(..)")
+    }
+}
+
+const STEPS: u32 = 8;
+const SIZES: usize = (u64::BITS * STEPS) as usize;
+
+impl Sizes {
+    fn add(&mut self, size: u64) {
+        if let Some(count) = self.0.get_mut(Self::index(size)) {
+            *count += 1;
+        }
+    }
+
+    /// Below sixteen, each number has its own step.
+    fn index(size: u64) -> usize {
+        let power = (size | 1).ilog2();
+        let step = match power.checked_sub(STEPS.ilog2()) {
+            None => return size as usize,
+            Some(shift) => (size >> shift) as usize - STEPS as usize,
+        };
+        ((power - STEPS.ilog2() + 1) * STEPS) as usize + step
+    }
+
+    /// The largest number of a step.
+    fn largest(index: usize) -> u64 {
+        let (power, step) = (index as u32 / STEPS, (index as u32 % STEPS).into());
+        match power {
+            0 => step,
+            _ => {
+                let next = u128::from(u64::from(STEPS) + step + 1) << (power - 1);
+                u64::try_from(next - 1).unwrap_or(u64::MAX)
+            }
+        }
+    }
+
+    /// The upper end of the step that has the number of this rank, from one.
+    fn quantile(&self, rank: u64) -> u64 {
+        let mut sum = 0;
+        let found = self.0.iter().position(|count| {
+            sum += count;
+            sum >= rank
+        });
+        found.map_or(0, Self::largest)
+    }
+}
+
+/// Measures points against the line through [`WINDOW`] of them: the middle one, and at the ends of
+/// a run the others too.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Linear {
+    points: VecDeque<Point>,
+    /// How many of the points are measured.
+    measured: usize,
+    pub(super) offsets: Offsets,
+    /// Stretches between two points, and of these the even and the exactly even ones.
+    stretches: u64,
+    even: u64,
+    exact: u64,
+}
+
+/// A clock reference, in nanoseconds, and where it lies: in bytes or in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    place: i64,
+    clock: f64,
+}
+
+impl Linear {
+    /// Adds the next point of the run. Places rise.
+    pub(super) fn push(&mut self, place: i64, clock: f64) {
+        self.points.push_back(Point { place, clock });
+        if self.points.len() > WINDOW {
+            self.points.pop_front();
+            self.measured = self.measured.saturating_sub(1);
+        }
+        if self.points.len() == WINDOW {
+            self.measure(WINDOW / 2 + 1);
+        }
+    }
+
+    /// Ends the run.
+    pub(super) fn restart(&mut self) {
+        if self.points.len() >= MIN_WINDOW {
+            self.measure(self.points.len());
+        }
+        self.points.clear();
+        self.measured = 0;
+    }
+
+    /// Whether nine of ten stretches are even, or exactly so; `None` with too few points.
+    pub(super) fn is_even(&self, exactly: bool) -> Option<bool> {
+        let even = if exactly { self.exact } else { self.even };
+        (self.stretches > 0).then_some(10 * even >= 9 * self.stretches)
+    }
+
+    /// Measures the points up to the one with this number.
+    fn measure(&mut self, up_to: usize) {
+        let Some(line) = Line::through(&self.points) else {
+            self.measured = up_to;
+            return;
+        };
+        for index in self.measured..up_to {
+            let Some(point) = self.points.get(index) else {
+                break;
+            };
+            self.offsets.add(line.distance(point));
+            let before = index
+                .checked_sub(1)
+                .and_then(|index| self.points.get(index));
+            if let Some(before) = before {
+                let slope = (point.clock - before.clock) / (point.place - before.place) as f64;
+                let wrong = (slope / line.slope - 1.0).abs();
+                self.stretches += 1;
+                self.even += u64::from(wrong <= EVEN);
+                self.exact += u64::from(wrong <= EXACT);
+            }
+        }
+        self.measured = up_to;
+    }
+}
+
+/// The line with the least squares.
+struct Line {
+    origin: Point,
+    /// The means, from the origin.
+    place: f64,
+    clock: f64,
+    slope: f64,
+}
+
+impl Line {
+    fn through(points: &VecDeque<Point>) -> Option<Self> {
+        let origin = *points.front()?;
+        let count = points.len() as f64;
+        // Small numbers, whose squares are exact enough.
+        let from_origin = points.iter().map(|point| {
+            let place = point.place.saturating_sub(origin.place) as f64;
+            (place, point.clock - origin.clock)
+        });
+        let sums = from_origin.clone().fold((0.0, 0.0), |sums, point| {
+            (sums.0 + point.0, sums.1 + point.1)
+        });
+        let (place, clock) = (sums.0 / count, sums.1 / count);
+        let (mut covariance, mut variance) = (0.0, 0.0);
+        for point in from_origin {
+            covariance += (point.0 - place) * (point.1 - clock);
+            variance += (point.0 - place) * (point.0 - place);
+        }
+        (variance > 0.0).then(|| Self {
+            origin,
+            place,
+            clock,
+            slope: covariance / variance,
+        })
+    }
+
+    fn distance(&self, point: &Point) -> f64 {
+        let place = point.place.saturating_sub(self.origin.place) as f64;
+        let clock = point.clock - self.origin.clock;
+        clock - (self.clock + self.slope * (place - self.place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Points every 100 places and 20 ms, with these offsets.
+    fn measured(count: i64, offset: impl Fn(i64) -> f64) -> Linear {
+        let mut linear = Linear::default();
+        for number in 0..count {
+            linear.push(100 * number, 2e7 * number as f64 + offset(number));
+        }
+        linear.restart();
+        linear
+    }
+
+    #[test]
+    fn points_on_a_line_deviate_by_nothing() {
+        for count in [5, 20, 33, 34, 500] {
+            let linear = measured(count, |_| 0.0);
+            let offsets = &linear.offsets;
+            assert_eq!(offsets.count, count as u64);
+            assert_eq!((offsets.min_ns, offsets.max_ns), (0, 0));
+            assert_eq!((offsets.over_500_ns, offsets.p99_ns()), (0, 0));
+            assert_eq!(linear.is_even(true), Some(true));
+        }
+        assert_eq!(measured(4, |_| 0.0).offsets.count, 0);
+        assert_eq!(measured(4, |_| 0.0).is_even(false), None);
+    }
+
+    #[test]
+    fn a_point_that_is_off_shows_32_of_33_parts_of_it() {
+        let offsets = measured(500, |number| if number == 200 { 3_300.0 } else { 0.0 });
+        let offsets = offsets.offsets;
+        assert_eq!(offsets.max_ns, 3_200);
+        // The others of its lines show the rest.
+        assert_eq!((offsets.min_ns, offsets.over_500_ns), (-100, 1));
+        assert!((100..=112).contains(&offsets.p99_ns()));
+    }
+
+    #[test]
+    fn a_clock_that_is_fast_does_not_deviate_and_one_that_jitters_does() {
+        let fast = measured(500, |number| 1e5 * number as f64).offsets;
+        assert_eq!((fast.min_ns, fast.max_ns), (0, 0));
+        let jitter = measured(500, |number| if number % 2 == 0 { 600.0 } else { -600.0 });
+        assert_eq!(jitter.offsets.over_500_ns, 500);
+        assert!((550..=650).contains(&jitter.offsets.p99_ns()));
+        assert_eq!(jitter.is_even(true), Some(true));
+    }
+
+    #[test]
+    fn a_rate_that_varies_is_uneven() {
+        let mut linear = Linear::default();
+        let mut place = 0;
+        for number in 0_i64..200 {
+            place += if number % 3 == 0 { 300 } else { 100 };
+            linear.push(place, 2e7 * number as f64);
+        }
+        linear.restart();
+        assert_eq!(linear.is_even(false), Some(false));
+        // Every stretch is off by 5 %.
+        let nearly = measured(500, |number| if number % 2 == 0 { 5e5 } else { -5e5 });
+        let is_even = [true, false].map(|exactly| nearly.is_even(exactly));
+        assert_eq!(is_even, [Some(false), Some(true)]);
+    }
+
+    #[test]
+    fn sizes_have_steps_of_an_eighth() {
+        for size in (0..5_000).chain([u64::MAX / 3, u64::MAX - 1, u64::MAX]) {
+            let index = Sizes::index(size);
+            assert!(index < SIZES, "{size}");
+            let largest = Sizes::largest(index);
+            assert!(
+                largest >= size && largest - size <= size / 8,
+                "{size}: {largest}"
+            );
+            assert_eq!(Sizes::index(largest), index);
+        }
+    }
+}

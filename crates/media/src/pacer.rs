@@ -1,0 +1,534 @@
+//! When the datagrams of a stream leave.
+
+use std::collections::VecDeque;
+
+use comity_units::{Bytes, Rate, Span, Time};
+
+use crate::check::packet::{Facts, clock_step};
+use crate::clock::SourceClock;
+use crate::header::PACKET;
+
+/// How much faster than the multiplex late datagrams leave.
+const CATCHING_UP: f64 = 1.05;
+/// How far a datagram may fall behind its time for that.
+const MAX_LAG: Span = Span::from_millis(250);
+/// The time over which a burst of bytes without a constant rate is spread. It is shorter by the
+/// share of the largest backlog that earlier bursts still take.
+const SPREAD: Span = Span::from_millis(20);
+const MAX_BACKLOG: Span = Span::from_millis(60);
+/// The time over which their mean rate is taken, and the time before it is known.
+const MEAN: Span = Span::from_secs(1);
+const KNOWN_AFTER: Span = Span::from_millis(500);
+/// How much faster than their mean rate they leave.
+const FASTER: f64 = 1.2;
+/// How many arrivals are remembered for it.
+const MAX_ARRIVALS: usize = 4_096;
+
+/// A datagram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// When it leaves.
+    pub departure: Time,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Spaces the datagrams of a stream whose bytes come in bursts.
+///
+/// In a *multiplex of constant rate* the bytes tell the time, and clock references (PCR) the rate.
+/// A datagram leaves when its last packet is due by that clock. The clock follows the bytes that
+/// came latest for their time in the last 30 s, as [`SourceClock`] does, so that a source whose
+/// bursts differ leaves evenly. Datagrams that came too late leave 5 % faster than the multiplex.
+///
+/// Of *any other stream* each burst is spread over 20 ms, or leaves at 1.2 times the mean rate of
+/// the last second if that is faster. A burst that comes while others still leave follows them,
+/// faster the more time these take.
+///
+/// No datagram leaves before its bytes came, or before one whose bytes came first. Each leaves at
+/// most 1.25 s after its bytes came, and at most 60 ms in a stream that never has a constant rate.
+///
+/// ```
+/// use comity_media::Pacer;
+/// use comity_units::Time;
+///
+/// let mut pacer = Pacer::new(1_316);
+/// pacer.push(Time::from_secs(1), &[0; 4_000]);
+/// let lengths: Vec<usize> = pacer.datagrams().map(|datagram| datagram.bytes.len()).collect();
+/// assert_eq!(lengths, [1_316, 1_316, 1_316, 52]);
+/// ```
+#[derive(Debug)]
+pub struct Pacer {
+    largest: usize,
+    multiplex: Multiplex,
+    /// Of a multiplex of constant rate.
+    clock: Option<SourceClock>,
+    arrivals: VecDeque<(Time, u64)>,
+    began: Option<Time>,
+    /// When the latest datagram leaves, and when the next one may.
+    last: Time,
+    free: Time,
+    ready: VecDeque<Datagram>,
+}
+
+impl Pacer {
+    /// Creates a pacer of datagrams with at most so many bytes, at least one.
+    pub fn new(largest: usize) -> Self {
+        Self {
+            largest: largest.max(1),
+            multiplex: Multiplex::default(),
+            clock: None,
+            arrivals: VecDeque::new(),
+            began: None,
+            last: Time::ZERO,
+            free: Time::ZERO,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// Adds bytes that came at `now`. Datagrams do not continue over them.
+    pub fn push(&mut self, now: Time, bytes: &[u8]) {
+        self.arrive(now, bytes.len() as u64);
+        let mean = self.mean_rate(now);
+        let bursts = bytes.chunks(self.largest);
+        let backlog = self.free.saturating_since(now).min(MAX_BACKLOG);
+        let room = MAX_BACKLOG.saturating_sub(backlog).as_secs_f64() / MAX_BACKLOG.as_secs_f64();
+        let even = SPREAD.mul_f64(room) / (bursts.len() as u64).max(1);
+        for media in bursts {
+            let (departure, gap) = match self.multiplex.read(media) {
+                Some((due, taken)) => self.due(now, due, taken),
+                None => self.spread(now, media.len() as u64, even, mean),
+            };
+            // In their order, and never before they came.
+            let departure = departure.max(self.last).max(now);
+            self.last = departure;
+            self.free = departure + gap;
+            self.ready.push_back(Datagram {
+                departure,
+                bytes: media.to_vec(),
+            });
+        }
+    }
+
+    /// The datagrams of all bytes so far, in their order, each once.
+    pub fn datagrams(&mut self) -> impl Iterator<Item = Datagram> + '_ {
+        self.ready.drain(..)
+    }
+
+    /// In a multiplex of constant rate: when a datagram leaves that is due at `due` and takes so
+    /// long, and how long after it the next one may.
+    fn due(&mut self, now: Time, due: Time, taken: Span) -> (Time, Span) {
+        let clock = self.clock.get_or_insert_with(SourceClock::live);
+        let due = clock.lay(now, due);
+        (
+            due.max(self.free.min(due + MAX_LAG)),
+            taken.mul_f64(1.0 / CATCHING_UP),
+        )
+    }
+
+    /// In any other stream, with this mean rate: the same for a datagram of a burst whose datagrams
+    /// are so far apart.
+    fn spread(&mut self, now: Time, length: u64, even: Span, mean: Option<Rate>) -> (Time, Span) {
+        self.clock = None;
+        let start = self.free.clamp(now, now + MAX_BACKLOG);
+        let gap = match mean {
+            None => even,
+            Some(rate) => even.min(rate.mul_f64(FASTER).transmission_time(Bytes::new(length))),
+        };
+        (start, gap)
+    }
+
+    fn arrive(&mut self, now: Time, bytes: u64) {
+        self.began.get_or_insert(now);
+        self.arrivals.push_back((now, bytes));
+        while let Some(&(time, _)) = self.arrivals.front()
+            && (now.saturating_since(time) > MEAN || self.arrivals.len() > MAX_ARRIVALS)
+        {
+            self.arrivals.pop_front();
+        }
+    }
+
+    fn mean_rate(&self, now: Time) -> Option<Rate> {
+        let passed = now.saturating_since(self.began?).min(MEAN);
+        let bytes = self.arrivals.iter().map(|(_, bytes)| bytes).sum();
+        (passed >= KNOWN_AFTER).then(|| Rate::of(Bytes::new(bytes), passed))
+    }
+}
+
+/// How much faster than planned datagrams leave behind one that left late.
+const MAKING_UP: f64 = 1.2;
+/// A sender that is later than this does not make up for it gently.
+const MAX_DELAY: Span = Span::from_millis(50);
+/// How inexact the timers of a host are: less is no delay.
+const INEXACT: Span = Span::from_micros(200);
+
+/// Keeps a sender that was late, because its host did something else, from sending all that is due
+/// by then at once.
+///
+/// ```
+/// use comity_media::Spacing;
+/// use comity_units::Time;
+///
+/// let at = Time::from_millis;
+/// let mut spacing = Spacing::default();
+/// spacing.on_sent(at(0), at(9));
+/// // Twelve milliseconds behind the last one in the plan, and ten in fact.
+/// assert_eq!(spacing.moment(at(12)), Time::from_micros(18_800));
+/// assert_eq!(spacing.moment(at(24)), Time::from_micros(28_800));
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spacing {
+    /// When the latest datagram was to leave, and when it left.
+    last: Option<(Time, Time)>,
+}
+
+impl Spacing {
+    /// When a datagram leaves that has this departure.
+    pub fn moment(&self, departure: Time) -> Time {
+        let Some((planned, left)) = self.last else {
+            return departure;
+        };
+        let gap = departure.saturating_since(planned);
+        let moment = departure.max(left + gap.mul_f64(1.0 / MAKING_UP));
+        match moment.saturating_since(departure) > MAX_DELAY {
+            true => departure,
+            false => moment,
+        }
+    }
+
+    /// A datagram with this departure has left.
+    pub fn on_sent(&mut self, departure: Time, now: Time) {
+        let left = self.moment(departure).max(now.saturating_sub(INEXACT));
+        self.last = Some((departure, left));
+    }
+}
+
+/// After so many stretches with one pace, the rate of a multiplex is taken to be constant.
+const STRETCHES: u64 = 3;
+/// By one in so many parts the pace of a stretch may differ.
+const TOLERANCE: u128 = 20;
+/// The largest step of the clock, in ticks: a second.
+const MAX_STEP: i64 = 27_000_000;
+/// Without a clock reference for so many stretches, another PID may have the clock.
+const ABSENT: u64 = 20;
+
+/// The clock of a multiplex of constant rate.
+#[derive(Debug, Default)]
+struct Multiplex {
+    /// The PID of the clock, and its latest reference, in ticks of 27 MHz.
+    reference: Option<(u16, u64)>,
+    /// The time of that reference, without jumps, and the packets since.
+    place: u64,
+    since: u64,
+    /// The ticks and the packets of the latest stretches with one pace, and their number.
+    ticks: u64,
+    packets: u64,
+    stretches: u64,
+}
+
+impl Multiplex {
+    /// Reads the packets of a datagram. Returns when its last one is due and how long all of it
+    /// takes, while the rate is constant.
+    fn read(&mut self, media: &[u8]) -> Option<(Time, Span)> {
+        let (packets, rest) = media.as_chunks::<PACKET>();
+        for packet in packets {
+            match Facts::of(packet) {
+                Some(facts) => self.on_packet(&facts),
+                None => *self = Self::default(),
+            }
+        }
+        if !rest.is_empty() {
+            *self = Self::default();
+        }
+        if self.stretches < STRETCHES {
+            return None;
+        }
+        let behind = self.ticks_of(self.since);
+        let taken = self.ticks_of(packets.len() as u64);
+        Some((Time::ZERO + span(self.place + behind), span(taken)))
+    }
+
+    fn on_packet(&mut self, facts: &Facts<'_>) {
+        self.since += 1;
+        if self.since > ABSENT * (self.packets / self.stretches.max(1)).max(1_000) {
+            *self = Self::default();
+        }
+        let Some(clock) = facts.clock.filter(|_| !facts.is_erroneous) else {
+            return;
+        };
+        match self.reference {
+            Some((pid, _)) if pid != facts.pid => return,
+            Some((_, latest)) => self.on_step(clock_step(latest, clock), facts.discontinuity),
+            None => {}
+        }
+        self.reference = Some((facts.pid, clock));
+        self.since = 0;
+    }
+
+    fn on_step(&mut self, step: i64, is_marked: bool) {
+        let (Ok(ticks), false, true) = (u64::try_from(step), is_marked, step <= MAX_STEP) else {
+            // The clock jumped; the time goes on at the present pace.
+            self.place += self.ticks_of(self.since);
+            return;
+        };
+        let (this, usual) = (
+            u128::from(ticks) * u128::from(self.packets),
+            u128::from(self.ticks) * u128::from(self.since),
+        );
+        if this.abs_diff(usual) * TOLERANCE > usual {
+            (self.ticks, self.packets, self.stretches) = (0, 0, 0);
+        }
+        self.place += ticks;
+        self.ticks += ticks;
+        self.packets += self.since;
+        self.stretches += 1;
+    }
+
+    /// The ticks that so many packets take.
+    fn ticks_of(&self, packets: u64) -> u64 {
+        let ticks = u128::from(self.ticks) * u128::from(packets);
+        u64::try_from(ticks / u128::from(self.packets.max(1))).unwrap_or(u64::MAX)
+    }
+}
+
+fn span(ticks: u64) -> Span {
+    Span::from_nanos(u64::try_from(u128::from(ticks) * 1_000 / 27).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Bits per second of the multiplex: a packet takes 75.2 us, a datagram 526.4.
+    const RATE: u64 = 20_000_000;
+    const DATAGRAM: Span = Span::from_nanos(7 * 75_200);
+
+    /// So many packets of a constant rate, with a clock reference every `every` packets, the first
+    /// with this number.
+    fn packets(first: u64, count: u64, every: u64) -> Vec<u8> {
+        let packet = |number: u64| {
+            let mut bytes = [0xff; PACKET];
+            bytes[..4].copy_from_slice(&[0x47, 1, 0, 0x10]);
+            if number.is_multiple_of(every) {
+                let ticks = number * 188 * 8 * 27_000_000 / RATE;
+                let clock = (ticks / 300) << 15 | (ticks % 300);
+                bytes[3..6].copy_from_slice(&[0x30, 7, 0x10]);
+                bytes[6..12].copy_from_slice(&clock.to_be_bytes()[2..]);
+            }
+            bytes
+        };
+        (first..first + count).flat_map(packet).collect()
+    }
+
+    /// The most datagrams within a window.
+    fn peak(departures: &[Time], window: Span) -> usize {
+        let mut first = 0;
+        let within = departures.iter().enumerate().map(|(number, departure)| {
+            while departure.saturating_since(departures[first]) >= window {
+                first += 1;
+            }
+            number + 1 - first
+        });
+        within.max().unwrap_or(0)
+    }
+
+    /// Sends a multiplex that comes in bursts of 532 packets, 40 ms, each late by `delay`. Returns
+    /// the arrival and the departure of each datagram.
+    fn paced(bursts: u64, delay: impl Fn(u64) -> Span) -> Vec<(Time, Time)> {
+        let mut pacer = Pacer::new(7 * PACKET);
+        let (mut times, mut now) = (Vec::new(), Time::ZERO);
+        for burst in 0..bursts {
+            // None overtakes another one.
+            now = now.max(Time::from_nanos((burst + 1) * 532 * 75_200) + delay(burst));
+            pacer.push(now, &packets(burst * 532, 532, 266));
+            times.extend(pacer.datagrams().map(|datagram| (now, datagram.departure)));
+        }
+        times
+    }
+
+    #[test]
+    fn a_multiplex_leaves_at_its_own_pace() {
+        let times = paced(100, |_| Span::ZERO);
+        // Once the rate is known.
+        let settled: Vec<Time> = times
+            .iter()
+            .skip(1_000)
+            .map(|(_, leaves)| *leaves)
+            .collect();
+        for pair in settled.windows(2) {
+            let gap = pair[1].saturating_since(pair[0]);
+            assert!(gap.abs_diff(DATAGRAM) < Span::from_micros(2), "{gap}");
+        }
+        // The first datagram of a burst waits for nothing, the last one for all of it.
+        let waits = times
+            .iter()
+            .skip(1_000)
+            .map(|(came, leaves)| leaves.saturating_since(*came));
+        let longest = waits.max().unwrap();
+        let burst = Span::from_nanos(532 * 75_200);
+        assert!(
+            longest <= burst && longest + DATAGRAM * 2 > burst,
+            "{longest}"
+        );
+    }
+
+    #[test]
+    fn late_bursts_make_no_peaks() {
+        // Every burst is up to 10 ms late, and one by 100 ms with those behind it.
+        let times = paced(1_200, |burst| {
+            let late = burst * 7_919 % 10;
+            Span::from_millis(late + if (500..503).contains(&burst) { 100 } else { 0 })
+        });
+        let settled: Vec<Time> = times
+            .iter()
+            .skip(1_000)
+            .map(|(_, leaves)| *leaves)
+            .collect();
+        for (window, source) in [(1, 2), (10, 19), (40, 76)] {
+            let most = peak(&settled, Span::from_millis(window));
+            let limit = source + source / 5;
+            assert!(
+                (source - 1..=limit).contains(&most),
+                "{window} ms: {most} of {source}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_late_sender_makes_up_at_1_2_times_the_rate() {
+        let (mut spacing, mut sent) = (Spacing::default(), Vec::new());
+        let mut now = Time::ZERO;
+        for number in 0..200 {
+            let departure = Time::ZERO + DATAGRAM * number;
+            // Once, the host is away for 10 ms.
+            let away = Span::from_millis(if number == 50 { 10 } else { 0 });
+            now = now.max(spacing.moment(departure)) + away;
+            spacing.on_sent(departure, now);
+            sent.push(now.saturating_since(departure));
+        }
+        assert_eq!(sent[49], Span::ZERO);
+        assert_eq!(sent[50], Span::from_millis(10));
+        for pair in sent[50..].windows(2) {
+            let made_up = pair[0].saturating_sub(pair[1]);
+            let limit = DATAGRAM / 6 + INEXACT + Span::from_nanos(2);
+            assert!(made_up <= limit, "{made_up}");
+        }
+        // 10 ms, less what timers may be late, are made up by a sixth of each of 112 gaps.
+        let behind = sent[50..].iter().take_while(|late| !late.is_zero()).count();
+        assert!((110..=114).contains(&behind), "{behind}");
+        // Timers that are late by more than a gap can make up hold nothing up.
+        let (mut spacing, mut now) = (Spacing::default(), Time::ZERO);
+        for number in 0..1_000 {
+            let departure = Time::ZERO + DATAGRAM / 4 * number;
+            now = now.max(spacing.moment(departure)) + Span::from_micros(100);
+            spacing.on_sent(departure, now);
+        }
+        let late = now.saturating_since(Time::ZERO + DATAGRAM / 4 * 999);
+        assert!(late < Span::from_micros(700), "{late}");
+        // After a longer absence, what is due leaves at once.
+        spacing.on_sent(Time::ZERO, Time::from_secs(1));
+        assert_eq!(spacing.moment(Time::from_millis(20)), Time::from_millis(20));
+    }
+
+    #[test]
+    fn other_streams_are_spread_over_20_ms() {
+        let mut pacer = Pacer::new(7 * PACKET);
+        // 40 kB every 40 ms, and 400 kB every second.
+        for burst in 0..100_u64 {
+            let now = Time::from_millis(40 * burst);
+            let length = if burst % 25 == 0 { 400_000 } else { 40_000 };
+            pacer.push(now, &vec![0; length]);
+            let datagrams: Vec<_> = pacer.datagrams().collect();
+            let (first, last) = (
+                datagrams[0].departure,
+                datagrams[datagrams.len() - 1].departure,
+            );
+            assert_eq!(first, now);
+            let taken = last.saturating_since(first);
+            assert!(
+                (15_000..=20_000).contains(&taken.as_micros()),
+                "{burst}: {taken}"
+            );
+            for pair in datagrams.windows(2) {
+                let gap = pair[1].departure.saturating_since(pair[0].departure);
+                assert!(
+                    gap * datagrams.len() as u64 <= Span::from_millis(21),
+                    "{gap}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn bursts_that_come_at_once_follow_each_other() {
+        let mut pacer = Pacer::new(7 * PACKET);
+        let mut last = Time::ZERO;
+        for burst in 0..12 {
+            pacer.push(Time::ZERO, &vec![0; 40_000]);
+            let departures: Vec<Time> = pacer.datagrams().map(|sent| sent.departure).collect();
+            let even = Span::from_millis(20) / 31;
+            for pair in departures.windows(2) {
+                let gap = pair[1].saturating_since(pair[0]);
+                assert!(!gap.is_zero() && gap <= even, "{burst}: {gap}");
+            }
+            assert!(departures[0] >= last);
+            last = departures[departures.len() - 1];
+        }
+        assert!(
+            (40_000..60_000).contains(&(last.as_nanos() / 1_000)),
+            "{last}"
+        );
+    }
+
+    #[test]
+    fn a_clock_that_jumps_does_not_move_the_departures() {
+        let mut pacer = Pacer::new(7 * PACKET);
+        let mut last = None;
+        for burst in 0..200_u64 {
+            let now = Time::from_nanos((burst + 1) * 532 * 75_200);
+            // An hour ahead, whole references apart.
+            let jump = if burst < 100 { 0 } else { 266 * 180_000 };
+            pacer.push(now, &packets(burst * 532 + jump, 532, 266));
+            for datagram in pacer.datagrams() {
+                let gap = last.map(|last| datagram.departure.saturating_since(last));
+                last = Some(datagram.departure);
+                if let Some(gap) = gap.filter(|_| burst > 10) {
+                    assert!(
+                        gap.abs_diff(DATAGRAM) < Span::from_micros(2),
+                        "{burst}: {gap}"
+                    );
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn datagrams_are_whole_ordered_and_in_time(
+            bursts in prop::collection::vec((0_u64..200_000, 0_u64..2_000, any::<bool>()), 1..60),
+            largest in prop_oneof![Just(7 * PACKET), 100_usize..3_000],
+        ) {
+            let mut pacer = Pacer::new(largest);
+            let (mut now, mut last, mut number) = (Time::ZERO, Time::ZERO, 0);
+            for (micros, count, is_media) in bursts {
+                now += Span::from_micros(micros);
+                let bytes = match is_media {
+                    true => packets(number, count, 266),
+                    false => vec![count as u8; count as usize * 3],
+                };
+                number += count;
+                pacer.push(now, &bytes);
+                let mut sent = Vec::new();
+                for datagram in pacer.datagrams() {
+                    prop_assert!(datagram.departure >= last.max(now));
+                    let wait = datagram.departure.saturating_since(now);
+                    prop_assert!(wait <= Span::from_millis(1_250), "{}", wait);
+                    prop_assert!((1..=largest).contains(&datagram.bytes.len()));
+                    last = datagram.departure;
+                    sent.extend(datagram.bytes);
+                }
+                prop_assert_eq!(sent, bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What a transport stream is like at one end of a relay.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use comity_media::check::{Checker, Indicator, Report, Timing};
+use serde::Serialize;
+
+use crate::lock::lock;
+
+/// After so many bytes without a packet, media is taken to be no transport stream.
+const SEARCHED: u64 = 1 << 20;
+
+/// Checks the media that a host's own source or sink reads or writes. Clones share it.
+#[derive(Clone, Debug)]
+pub struct TransportMonitor(Arc<Mutex<Checked>>);
+
+#[derive(Debug)]
+struct Checked {
+    /// `None` for other media.
+    checker: Option<Checker>,
+    bytes: u64,
+}
+
+impl Default for TransportMonitor {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Checked {
+            // By the stream's own clock at both ends, so that they compare.
+            checker: Some(Checker::new(Timing::Clock)),
+            bytes: 0,
+        })))
+    }
+}
+
+impl TransportMonitor {
+    /// Takes the next bytes of the media.
+    pub fn push(&self, bytes: &[u8]) {
+        let mut checked = lock(&self.0);
+        checked.bytes += bytes.len() as u64;
+        let has_searched = checked.bytes > SEARCHED;
+        if let Some(checker) = &mut checked.checker {
+            checker.push(bytes);
+            if has_searched && !checker.has_packets() {
+                checked.checker = None;
+            }
+        }
+    }
+
+    /// Nothing more comes.
+    pub fn finish(&self) {
+        if let Some(checker) = &mut lock(&self.0).checker {
+            checker.finish();
+        }
+    }
+
+    /// What is known so far; `None` unless the media is a transport stream.
+    pub fn statistics(&self) -> Option<TransportStatistics> {
+        let report = lock(&self.0).checker.as_ref()?.report();
+        (report.packets > 0).then(|| TransportStatistics::from(&report))
+    }
+}
+
+/// A transport stream, measured by its own clock.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TransportStatistics {
+    /// Packets.
+    pub packets: u64,
+    /// Null packets.
+    pub null_packets: u64,
+    /// Scrambled packets.
+    pub scrambled_packets: u64,
+    /// At least so many packets are missing, by the continuity counters.
+    pub missing_packets: u64,
+    /// Bytes outside of packets.
+    pub skipped_bytes: u64,
+    /// The mean rate of the multiplex, in bits per second; `None` without a clock.
+    pub rate_bps: Option<u64>,
+    /// The longest time between two clock references, in seconds; `None` without any.
+    pub pcr_interval_max_s: Option<f64>,
+    /// Jumps of clock references and time stamps.
+    pub jumps: u64,
+    /// The errors of each indicator of TR 101 290.
+    pub errors: BTreeMap<&'static str, u64>,
+}
+
+impl From<&Report> for TransportStatistics {
+    fn from(report: &Report) -> Self {
+        let intervals = report.clocks.iter().map(|clock| clock.intervals);
+        let intervals = intervals.filter(|intervals| intervals.count > 0);
+        let errors =
+            Indicator::ALL.map(|indicator| (indicator.name(), report.errors.of(indicator).count));
+        Self {
+            packets: report.packets,
+            null_packets: report.null_packets,
+            scrambled_packets: report.scrambled_packets,
+            missing_packets: report.pids.iter().map(|pid| pid.missing_packets).sum(),
+            skipped_bytes: report.skipped_bytes,
+            rate_bps: report.rate.map(|rate| rate.as_bps()),
+            pcr_interval_max_s: { intervals.map(|intervals| intervals.max).max() }
+                .map(|longest| longest.as_secs_f64()),
+            jumps: report.jump_count,
+            errors: errors.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: &[u8] = include_bytes!("../../media/tests/vectors/h264.ts");
+
+    #[test]
+    fn a_transport_stream_is_counted_by_every_clone() {
+        let monitor = TransportMonitor::default();
+        let other = monitor.clone();
+        assert_eq!(monitor.statistics(), None);
+        let (start, end) = STREAM.split_at(50 * 188);
+        monitor.push(start);
+        // A packet is missing.
+        other.push(&end[188..]);
+        other.finish();
+        let statistics = monitor.statistics().unwrap();
+        assert_eq!(statistics.packets + 1, STREAM.len() as u64 / 188);
+        assert_eq!(statistics.missing_packets, 1);
+        assert_eq!(statistics.errors["Continuity_count_error"], 1);
+        assert_eq!(statistics.errors["Transport_error"], 0);
+        assert_eq!(statistics.errors.len(), Indicator::ALL.len());
+        let longest = statistics.pcr_interval_max_s.unwrap();
+        assert!((0.01..0.2).contains(&longest), "{longest}");
+        let json = serde_json::to_value(&statistics).unwrap();
+        assert_eq!(json["missing_packets"], 1);
+    }
+
+    #[test]
+    fn other_media_is_given_up() {
+        let monitor = TransportMonitor::default();
+        for _ in 0..40 {
+            monitor.push(&[7; 65_536]);
+        }
+        monitor.push(STREAM);
+        monitor.finish();
+        assert_eq!(monitor.statistics(), None);
+        assert!(lock(&monitor.0).checker.is_none());
+    }
+}
