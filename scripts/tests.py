@@ -36,7 +36,7 @@ OTHERS = [
     ("doctests of experiments/tltcp", "experiments/tltcp", ["section_reader.py"]),
     *((f"doctests of {folder}", folder, ["*.py"]) for folder in [
         "benches", "benches/race", "benches/media", "benches/deadline", "benches/endurance",
-        "benches/worlds", "benches/kernel", "benches/compare", "benches/attack",
+        "benches/worlds", "benches/kernel", "benches/compare", "benches/attack", "benches/video",
     ]),
     ("Python package", ".", None),
 ]

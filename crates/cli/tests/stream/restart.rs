@@ -17,14 +17,15 @@ pub(super) fn a_receiver_that_was_killed_is_called_again_at_once() {
     let port = first.port();
     let uri = format!("comity://127.0.0.1:{port}?{UNHURRIED}&{SECRET}");
     let mut sender = Running::fed(&["send", "-", &uri]);
-    first.event("connected");
+    sender.event("connected");
     first.signal(Signal::KILL);
     drop(first);
     let listener = format!("comity://127.0.0.1:{port}?mode=listener&{EARLY}&{SECRET}");
-    let mut second = Running::start(&["recv", &listener, &folder.path("out.ts")]);
+    let second = Running::start(&["recv", &listener, &folder.path("out.ts")]);
     // Within a minute nothing but a packet tells it that the first one is gone.
     sender.feed(before);
-    second.event("connected");
+    // The receiver knows of the connection first.
+    sender.event("connected");
     sender.feed(after);
     let (sent, said) = sender.end(0);
     assert!(said.contains("it was restarted"), "{said}");

@@ -15,6 +15,7 @@ mod format;
 mod lane;
 mod model;
 mod packet;
+mod part;
 mod restore;
 
 pub(crate) use arrange::{Arranger, Usage};

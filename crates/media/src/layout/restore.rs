@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::model::{Layout, Null, Packet, Run, SectionRef, TABLES, hash};
 use super::packet::{self, null_packet, put_together, without_payload};
+use super::part::PesPacket;
 use crate::header::{PACKET, Unit};
 
 /// How much may wait for sections and layouts. Then the oldest layout does without what it lacks.
@@ -60,6 +61,8 @@ pub(crate) struct Arrived {
 pub(crate) struct Restorer {
     is_on: bool,
     streams: BTreeMap<u16, Stream>,
+    /// By PID.
+    pes: BTreeMap<u16, PesPacket>,
     queue: VecDeque<Queued>,
     head: Option<Head>,
     latest: Option<u64>,
@@ -127,11 +130,14 @@ enum Place {
 /// What becomes of a packet.
 #[derive(Debug)]
 enum Fate {
-    Whole([u8; PACKET]),
+    /// The packet, or what is there of it; with a PES header or without.
+    Here {
+        bytes: [u8; PACKET],
+        has_header: bool,
+    },
     Missing,
     /// Its section was written before its layout came.
     Written,
-    Waiting,
 }
 
 impl Held {
@@ -196,6 +202,12 @@ impl Stream {
             (Some(_), Some(here)) if is_other || self.is_gone(here) => Place::Missing,
             _ => Place::Unknown,
         }
+    }
+
+    /// Whether this section was written without a layout.
+    fn is_written(&self, number: u64) -> bool {
+        let held = self.held.get(&number);
+        held.is_some_and(|held| held.state == State::Remultiplexed)
     }
 
     /// Whether it can be known of each section whether it will come.
@@ -397,7 +409,8 @@ impl Restorer {
                     && let Some(Place::Here(number)) =
                         { self.streams.get_mut(&stream) }.map(|stream| stream.find(&run.section))
                 {
-                    first.insert(stream, number);
+                    // One that begins in a missing layout comes whole, too.
+                    first.insert(stream, number + u64::from(run.from > 0));
                 }
             }
         }
@@ -415,6 +428,7 @@ impl Restorer {
         }
         write_stale(stale, out);
         if follows_gap {
+            self.pes.clear();
             out.push(Action::Break);
         }
         self.has_ended |= layout.is_last;
@@ -428,107 +442,155 @@ impl Restorer {
     /// Writes the packets of a layout up to the first that has to wait; returns whether none has.
     fn write(&mut self, head: &mut Head, is_forced: bool, out: &mut Vec<Action>) -> bool {
         while let Some(packet) = head.layout.packets.get(head.at) {
-            match self.fate(packet, &mut head.furthest) {
-                Fate::Waiting if !is_forced => return false,
-                Fate::Whole(bytes) => out.push(Action::Packet(bytes)),
+            let Some(places) = self.places(packet, is_forced) else {
+                return false;
+            };
+            let has_header = match self.fate(packet, &places, &mut head.furthest) {
+                Fate::Here { bytes, has_header } => {
+                    out.push(Action::Packet(bytes));
+                    has_header
+                }
                 Fate::Written => {
                     if out.last() != Some(&Action::Break) {
                         out.push(Action::Break);
                     }
+                    false
                 }
-                Fate::Missing | Fate::Waiting => {
-                    out.extend(self.replacement(head).map(Action::Replacement));
+                Fate::Missing => {
+                    let Some(replacement) = self.replacement(head, is_forced) else {
+                        return false;
+                    };
+                    out.extend(replacement.map(Action::Replacement));
+                    false
                 }
+            };
+            if let Packet::Made(made) = packet {
+                let is_here: Vec<bool> = places.iter().map(Option::is_some).collect();
+                let pes = self.pes.entry(made.pid).or_default();
+                pes.pass(made, &is_here, has_header);
             }
             head.at += 1;
         }
         true
     }
 
-    fn fate(&mut self, packet: &Packet, furthest: &mut BTreeMap<u16, u64>) -> Fate {
-        if let Packet::Null(null) = packet {
-            return Fate::Whole(null_packet(*null));
-        }
-        let runs = packet.runs();
-        let mut numbers = Vec::with_capacity(runs.len());
-        let mut is_waiting = false;
-        for run in runs {
-            let stream = run.section.stream;
-            let found = self.streams.get_mut(&stream).map(|stream| {
-                let found = stream.find(&run.section);
-                (found, stream.is_oriented())
+    /// Where the sections of a packet are, `None` for those that are missing; `None` while that is
+    /// unknown of some.
+    fn places(&mut self, packet: &Packet, is_forced: bool) -> Option<Vec<Option<u64>>> {
+        let is_late = is_forced || self.queue.len() >= PATIENCE;
+        let places = packet.runs().iter().map(|run| {
+            let stream = self.streams.get_mut(&run.section.stream);
+            let found = stream.map(|stream| (stream.find(&run.section), stream));
+            let found = found.map(|(place, stream)| match place {
+                Place::Here(number) if stream.is_written(number) => (Place::Missing, true),
+                place => (place, stream.is_oriented()),
             });
             match found {
-                Some((Place::Here(number), _)) => {
-                    let furthest = furthest.entry(stream).or_insert(number);
-                    *furthest = number.max(*furthest);
-                    numbers.push(number);
-                }
-                Some((Place::Missing, _)) => return Fate::Missing,
-                Some((Place::Unknown, true)) => is_waiting = true,
-                Some((Place::Unknown, false)) | None if self.queue.len() < PATIENCE => {
-                    is_waiting = true;
-                }
-                Some((Place::Unknown, false)) | None => return Fate::Missing,
+                Some((Place::Here(number), _)) => Some(Some(number)),
+                Some((Place::Missing, _)) => Some(None),
+                Some((Place::Unknown, true)) => is_forced.then_some(None),
+                Some((Place::Unknown, false)) | None => is_late.then_some(None),
             }
-        }
-        if is_waiting {
-            return Fate::Waiting;
-        }
-        for (run, number) in runs.iter().zip(&numbers) {
+        });
+        places.collect()
+    }
+
+    fn fate(
+        &mut self,
+        packet: &Packet,
+        places: &[Option<u64>],
+        furthest: &mut BTreeMap<u16, u64>,
+    ) -> Fate {
+        let runs = packet.runs();
+        for (run, number) in runs.iter().zip(places) {
+            let Some(number) = *number else { continue };
+            let furthest = furthest.entry(run.section.stream).or_insert(number);
+            *furthest = number.max(*furthest);
             if let Some(stream) = self.streams.get_mut(&run.section.stream)
-                && let Some(held) = stream.held.get_mut(number)
+                && let Some(held) = stream.held.get_mut(&number)
             {
-                if held.state == State::Remultiplexed {
-                    return Fate::Written;
-                }
                 held.state = State::Used;
             }
         }
         let held = |run: &Run| {
             let at = runs.iter().position(|other| other == run)?;
             let stream = self.streams.get(&run.section.stream)?;
-            stream.held.get(numbers.get(at)?)
+            stream.held.get((*places.get(at)?).as_ref()?)
         };
-        let whole = match packet {
-            Packet::Null(_) => None,
-            Packet::Whole { run, .. } => held(run)
-                .and_then(|held| held.content(run))
+        let content = |run: &Run| held(run)?.content(run);
+        let written = match packet {
+            Packet::Null(null) => Some((null_packet(*null), false)),
+            Packet::Whole { run, .. } => content(run)
                 .filter(|bytes| bytes.first() == Some(&0x47))
-                .and_then(|bytes| bytes.first_chunk().copied()),
-            Packet::Made(made) => {
+                .and_then(|bytes| bytes.first_chunk().copied())
+                .map(|bytes| (bytes, false)),
+            Packet::Made(made) if places.iter().all(Option::is_some) => {
                 let first = runs.iter().find(|run| run.from == 0).and_then(held);
                 let unit = first.and_then(|held| held.unit.as_ref());
-                put_together(made, unit, |run| held(run)?.content(run))
+                put_together(made, unit, content).map(|bytes| (bytes, made.begins))
+            }
+            Packet::Made(made) => {
+                let pes = self.pes.get(&made.pid).copied().unwrap_or_default();
+                pes.part(made, |run| held(run)?.unit.as_ref(), content)
             }
         };
-        // A hostile layout may describe what is no packet.
-        whole.map_or(Fate::Missing, Fate::Whole)
+        match written {
+            Some((bytes, has_header)) => Fate::Here { bytes, has_header },
+            None if self.has_written(runs) => Fate::Written,
+            // A hostile layout may describe what is no packet.
+            None => Fate::Missing,
+        }
     }
 
-    /// What stands in the place of a missing packet: its clock reference, if it has one; the
-    /// announcement of a gap in the counters before the next packet of its PID; or nothing, which
-    /// is a null packet in a multiplex of constant rate.
-    fn replacement(&mut self, head: &Head) -> Option<[u8; PACKET]> {
-        let packet = head.layout.packets.get(head.at)?;
+    /// Whether one of these sections was written without a layout.
+    fn has_written(&mut self, runs: &[Run]) -> bool {
+        runs.iter().any(|run| {
+            let stream = self.streams.get_mut(&run.section.stream);
+            stream.is_some_and(|stream| match stream.find(&run.section) {
+                Place::Here(number) => stream.is_written(number),
+                Place::Missing | Place::Unknown => false,
+            })
+        })
+    }
+
+    /// What stands in the place of the missing packet at hand. The last one before another packet of
+    /// its PID announces the gap in the counters, and has the PES header that this other one needs.
+    /// One before it has its clock reference, or is nothing: a null packet in a multiplex of
+    /// constant rate. `None` while the sections of the other one may still come.
+    fn replacement(&mut self, head: &Head, is_forced: bool) -> Option<Option<[u8; PACKET]>> {
+        let Some(packet) = head.layout.packets.get(head.at) else {
+            return Some(None);
+        };
         let (pid, counter, has_payload, clock) = match packet {
-            Packet::Null(_) => return None,
+            Packet::Null(_) => return Some(None),
             Packet::Whole { pid, counter, .. } => (*pid, *counter, true, None),
             Packet::Made(made) => {
                 let clock = made.field.as_ref().and_then(|field| field.clock);
                 (made.pid, made.counter, made.has_payload, clock)
             }
         };
-        let next = {
-            head.layout
-                .packets
-                .get(head.at + 1..)
-                .unwrap_or_default()
-                .iter()
+        let behind = head.layout.packets.get(head.at + 1..).unwrap_or_default();
+        let next = { behind.iter() }.find(|next| next.pid() == pid && packet::counts(next));
+        let places = next.and_then(|next| self.places(next, is_forced));
+        if let (Packet::Made(made), Some(Packet::Made(next))) = (packet, next)
+            && made.has_payload
+            && !next.begins
+        {
+            let places = places.as_ref()?;
+            let pes = self.pes.get(&pid).copied().unwrap_or_default();
+            let first = places.iter().position(Option::is_some);
+            let unit = first.and_then(|first| {
+                let run = next.runs.get(first)?;
+                let stream = self.streams.get(&run.section.stream)?;
+                stream.held.get(places.get(first)?.as_ref()?)?.unit.as_ref()
+            });
+            if let Some(bytes) = unit.and_then(|unit| pes.before(made, next, first?, unit)) {
+                self.pes.entry(pid).or_default().mend();
+                return Some(Some(bytes));
+            }
         }
-        .find(|next| next.pid() == pid && packet::counts(next));
-        let is_next_missing =
-            next.is_some_and(|next| matches!(self.fate(next, &mut BTreeMap::new()), Fate::Missing));
+        let is_next_missing = next.is_some_and(|next| !next.runs().is_empty())
+            && places.is_some_and(|places| places.iter().all(Option::is_none));
         let announces = has_payload && !is_next_missing;
         if pid != super::model::NULL && (announces || clock.is_some()) {
             // Without payload, the counter does not advance.
@@ -536,9 +598,9 @@ impl Restorer {
                 true => counter,
                 false => counter.wrapping_sub(1) & 0x0f,
             };
-            return Some(without_payload(pid, counter, announces, clock));
+            return Some(Some(without_payload(pid, counter, announces, clock)));
         }
-        head.layout.step.map(|_| null_packet(Null::PLAIN))
+        Some(head.layout.step.map(|_| null_packet(Null::PLAIN)))
     }
 
     /// Lets go of the sections before those that a written layout used last. Tables stay for

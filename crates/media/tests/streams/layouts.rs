@@ -89,6 +89,14 @@ fn payload(packet: &[u8]) -> &[u8] {
     }
 }
 
+/// The payload behind a PES header.
+fn content(packet: &[u8]) -> &[u8] {
+    match payload(packet) {
+        data if packet[1] & 0x40 != 0 => &data[9 + usize::from(data[8])..],
+        data => data,
+    }
+}
+
 fn has_clock(packet: &[u8]) -> bool {
     packet[3] & 0x20 != 0 && packet[4] > 0 && packet[5] & 0x10 != 0
 }
@@ -340,51 +348,162 @@ fn a_multiplex_of_ffmpeg_comes_out_as_it_was_without_the_cost_of_its_null_packet
     );
 }
 
-/// In a multiplex of constant rate, each packet of a missing section becomes a null packet, or one
-/// without payload; all others stay where they were, as they were.
+/// The sections that have bytes in each packet.
+fn by_packet(owners: &BTreeMap<(u16, u64), BTreeSet<usize>>) -> BTreeMap<usize, Vec<(u16, u64)>> {
+    let mut by_packet: BTreeMap<usize, Vec<(u16, u64)>> = BTreeMap::new();
+    for (section, packets) in owners {
+        for packet in packets {
+            by_packet.entry(*packet).or_default().push(*section);
+        }
+    }
+    by_packet
+}
+
+/// In a multiplex of constant rate, a packet whose sections are all missing becomes a null packet,
+/// or one without sections. One that shares its bytes with a section that is there keeps these. All
+/// others stay where they were, as they were.
 #[test]
-fn a_missing_section_costs_its_packets_alone() {
+fn a_missing_section_costs_its_bytes_alone() {
+    let mut all_shared = 0;
     for (name, stream) in VECTORS {
         let constant = at_constant_rate(stream, 1);
         let sections = sections(&constant);
-        let owners = owners(&constant, &sections);
+        let owners = by_packet(&owners(&constant, &sections));
         for modulus in [5, 23] {
             // The first clock references do not show the rate yet.
-            let is_lost = |section: &MediaSection| {
-                section.stream > 0
-                    && !is_layout(section)
-                    && section.source_time > Time::from_secs(1)
-                    && section.number % modulus == 3
-            };
-            let lost: BTreeSet<usize> = { sections.iter().filter(|section| is_lost(section)) }
-                .flat_map(|section| &owners[&(section.stream, section.number)])
-                .copied()
+            let lost: BTreeSet<(u16, u64)> = { sections.iter() }
+                .filter(|section| {
+                    section.stream > 0
+                        && !is_layout(section)
+                        && section.source_time > Time::from_secs(1)
+                        && section.number % modulus == 3
+                })
+                .map(|section| (section.stream, section.number))
                 .collect();
-            assert!(lost.len() > 5, "{name}");
-            let (out, statistics) = restore(&sections, |section| !is_lost(section));
+            let (out, statistics) = restore(&sections, |section| {
+                !lost.contains(&(section.stream, section.number))
+            });
             assert_eq!(out.len(), constant.len(), "{name}");
-            assert_eq!(statistics.replaced_packets, lost.len() as u64);
-            let mut announced = 0;
+            let (mut replaced, mut announced, mut shared) = (0, 0, 0);
             for (index, (was, is)) in packets(&constant)
                 .into_iter()
                 .zip(packets(&out))
                 .enumerate()
             {
-                if !lost.contains(&index) {
+                let all = owners.get(&index).map_or(&[][..], |owners| &owners[..]);
+                let missing = all.iter().filter(|owner| lost.contains(owner)).count();
+                if missing == 0 {
                     assert_eq!(was, is, "{name}, packet {index}");
                     continue;
                 }
+                if missing < all.len() {
+                    shared += 1;
+                    assert_eq!(pid(was), pid(is), "{name}, packet {index}");
+                    // The bytes of the source's packet, less some.
+                    let mut bytes = content(was).iter();
+                    let is_left = |byte| bytes.any(|other| other == byte);
+                    assert!(content(is).iter().all(is_left), "{name}, packet {index}");
+                    assert!((1..content(was).len()).contains(&content(is).len()));
+                    continue;
+                }
+                replaced += 1;
                 announced += usize::from(is_announced(is));
                 if has_clock(was) {
-                    assert_eq!((pid(was), has_payload(is)), (pid(is), false), "{index}");
+                    assert_eq!(pid(was), pid(is), "{index}");
                     assert_eq!(was[6..12], is[6..12], "the reference in packet {index}");
                 } else {
-                    let is_of = pid(is) == pid(was) && is_announced(is) && !has_payload(is);
+                    let is_of = pid(is) == pid(was) && is_announced(is);
                     assert!(pid(is) == NULL || is_of, "{name}, packet {index}");
                 }
+                // A PES header alone.
+                assert!(
+                    pid(is) == NULL || payload(is).len() < 20,
+                    "{name}, packet {index}"
+                );
             }
-            assert!(announced > 0 && announced <= lost.len());
+            assert_eq!(statistics.replaced_packets, replaced, "{name}");
+            assert!(announced > 0 && announced as u64 <= replaced);
+            all_shared += shared;
             check_counters(&out, name);
+        }
+    }
+    assert!(all_shared > 20, "{all_shared}");
+}
+
+/// The frames of AAC at 48 kHz that a decoder finds, each with the time that the last PES header
+/// gives it.
+fn heard(stream: &[u8], sound: u16) -> BTreeSet<(u64, Vec<u8>)> {
+    let mut pes: Vec<(u64, Vec<u8>)> = Vec::new();
+    for packet in packets(stream) {
+        let data = payload(packet);
+        if pid(packet) != sound || data.is_empty() {
+            continue;
+        }
+        if packet[1] & 0x40 != 0 {
+            let stamp: Vec<u64> = data[9..14].iter().map(|&byte| u64::from(byte)).collect();
+            let time = (stamp[0] >> 1 & 7) << 30
+                | stamp[1] << 22
+                | (stamp[2] >> 1) << 15
+                | stamp[3] << 7
+                | stamp[4] >> 1;
+            pes.push((time, data[9 + usize::from(data[8])..].to_vec()));
+        } else if let Some((_, bytes)) = pes.last_mut() {
+            bytes.extend(data);
+        }
+    }
+    let mut frames = BTreeSet::new();
+    for (mut time, bytes) in pes {
+        let mut rest = &bytes[..];
+        while let [0xff, 0xf1, _, high, middle, low, ..] = *rest {
+            let length =
+                usize::from(high & 3) << 11 | usize::from(middle) << 3 | usize::from(low >> 5);
+            let (frame, behind) = rest.split_at(length.min(rest.len()));
+            frames.insert((time, frame.to_vec()));
+            (time, rest) = (time + 1_920, behind);
+        }
+        assert!(rest.len() < 6, "no frame: {:02x?}", &rest[..6]);
+    }
+    frames
+}
+
+fn frames(of: &BTreeSet<(u64, Vec<u8>)>) -> BTreeSet<Vec<u8>> {
+    of.iter().map(|(_, frame)| frame.clone()).collect()
+}
+
+/// Several frames of sound share a PES packet. Those that arrive are heard, nearly all at their times.
+#[test]
+fn sound_that_arrives_is_heard_whatever_is_missing_beside_it() {
+    let sections = sections(CLIP);
+    let units: Vec<_> = { sections.iter() }
+        .filter_map(|section| match Header::decode(&section.payload) {
+            Ok((Header::Unit(unit), content)) if unit.stream_type == 0x0f => {
+                let time = unit.times.presentation().expect("a time stamp");
+                Some((section, unit.pid, (time, content.to_vec())))
+            }
+            _ => None,
+        })
+        .collect();
+    let pid = units[0].1;
+    assert_eq!(
+        heard(CLIP, pid),
+        units.iter().map(|(.., frame)| frame.clone()).collect()
+    );
+    for pattern in [2, 3, 5, 7, 11, 13] {
+        for phase in 0..pattern {
+            let is_lost = |section: &MediaSection| {
+                section.stream == units[0].0.stream && section.number % pattern == phase
+            };
+            let (out, _) = restore(&sections, |section| !is_lost(section));
+            let expected: BTreeSet<_> = { units.iter() }
+                .filter(|(section, ..)| !is_lost(section))
+                .map(|(.., frame)| frame.clone())
+                .collect();
+            let found = heard(&out, pid);
+            assert!(frames(&expected) == frames(&found), "{pattern}, {phase}");
+            // Where less is missing before a frame than a PES header takes, it has none of its own.
+            let wrong = found.difference(&expected).count();
+            assert!(wrong * 4 < expected.len(), "{wrong} of {}", expected.len());
+            check_counters(&out, "clip");
         }
     }
 }
@@ -593,6 +712,36 @@ fn a_connection_that_begins_anew_goes_on() {
     check_counters(&out, "clip");
 }
 
+/// A receiver that comes in the middle of a PES packet, or to which a layout is missing, writes no
+/// bytes that a decoder takes for what they are not.
+#[test]
+fn sound_begins_with_a_frame_whatever_was_before() {
+    let clip = sections(CLIP);
+    let sound = 0x101;
+    let all = heard(CLIP, sound);
+    let known = frames(&all);
+    for split in (20..clip.len() - 300).step_by(7) {
+        let mut numbers: BTreeMap<u16, u64> = BTreeMap::new();
+        let joined = clip[split..].iter().map(|section| {
+            let next = numbers.entry(section.stream).or_default();
+            *next += 1;
+            (section.stream, *next - 1, Some(section.payload.clone()))
+        });
+        let (out, _) = restore_all(joined.collect::<Vec<_>>());
+        let found = heard(&out, sound);
+        assert!(found.is_subset(&all), "from {split}");
+        assert!(found.len() > 50);
+        check_counters(&out, "clip");
+        let (out, _) = restore(&clip, |section| {
+            !is_layout(section) || section.number % 5 != split as u64 % 5
+        });
+        let found = frames(&heard(&out, sound));
+        // A frame that has begun in the layout before may be cut.
+        let is_known = |frame: &Vec<u8>| known.iter().any(|whole| whole.starts_with(frame));
+        assert!(found.iter().all(is_known), "a layout is missing at {split}");
+    }
+}
+
 #[test]
 fn a_malformed_layout_is_refused() {
     let mut writer = TsWriter::new(WriterConfig::default());
@@ -694,7 +843,9 @@ proptest! {
         let known: BTreeSet<&[u8]> = packets(&stream).into_iter().collect();
         for packet in packets(&out) {
             let is_replacement = pid(packet) == NULL || !has_payload(packet);
-            prop_assert!(known.contains(packet) || is_replacement);
+            // Of a packet that two sections share, what is there is filled up.
+            let is_part = packet[3] & 0x30 == 0x30;
+            prop_assert!(known.contains(packet) || is_replacement || is_part);
         }
         let written = statistics.restored_packets + statistics.replaced_packets;
         prop_assert_eq!(written, (out.len() / PACKET) as u64);

@@ -1,0 +1,152 @@
+//! Packets of which some sections are missing.
+
+use super::model::{Made, Prefix, Run};
+use super::packet::{announced, put_together};
+use crate::header::{PACKET, Times, Unit};
+use crate::pes::stamps;
+
+/// The PES packet of a PID, as far as it is written.
+///
+/// A decoder takes the bytes behind a PES header as one, up to the next header. Behind a section
+/// that is missing from them, the next one therefore gets a header of its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PesPacket {
+    /// How many bytes of it follow at the source, if its header says that.
+    rest: Option<usize>,
+    /// Whether its header is written, and nothing is missing since.
+    is_whole: bool,
+}
+
+impl PesPacket {
+    /// A packet of the PID is done with. `is_here` says of each of its sections whether it is
+    /// written; `has_header` whether a PES header is, with the first of these.
+    pub(super) fn pass(&mut self, made: &Made, is_here: &[bool], has_header: bool) {
+        if made.begins {
+            self.rest = announced(&made.prefix);
+            self.is_whole = false;
+        }
+        self.is_whole |= has_header;
+        let first = is_here.iter().position(|&is_here| is_here).unwrap_or(0);
+        let after = if has_header { first } else { 0 };
+        let mut runs = made.runs.iter().zip(is_here).skip(after);
+        self.is_whole &= !runs.any(|(run, &is_here)| run.from == 0 && !is_here);
+        self.rest = self
+            .rest
+            .and_then(|rest| rest.checked_sub(length(&made.runs)));
+    }
+
+    /// A header stands in the place of a missing packet.
+    pub(super) const fn mend(&mut self) {
+        self.is_whole = true;
+    }
+
+    /// The next packet without its missing sections, and whether it has a PES header. `None` if a
+    /// decoder could read nothing of it.
+    pub(super) fn part<'a>(
+        &self,
+        made: &Made,
+        unit: impl Fn(&Run) -> Option<&'a Unit>,
+        content: impl Fn(&Run) -> Option<&'a [u8]>,
+    ) -> Option<([u8; PACKET], bool)> {
+        let is_here = |run: &&Run| content(run).is_some();
+        let kept: Vec<Run> = made.runs.iter().filter(is_here).copied().collect();
+        let first = kept.first()?;
+        let put = |prefix: Prefix, of: Option<&Unit>| {
+            let part = Made {
+                begins: !matches!(prefix, Prefix::Nothing),
+                prefix,
+                field: Some(made.field.clone().unwrap_or_default()),
+                runs: kept.clone(),
+                ..made.clone()
+            };
+            put_together(&part, of, &content)
+        };
+        let source = match made.begins {
+            true => announced(&made.prefix),
+            false => self.rest,
+        };
+        let lost = length(&made.runs) - length(&kept);
+        let rest = source.and_then(|rest| rest.checked_sub(lost));
+        let begun = made.runs.iter().find(|run| run.from == 0);
+        // What the first section continues is not whole.
+        let mut before = made.runs.iter().take_while(|run| !is_here(run));
+        let is_broken = made.begins || !self.is_whole || before.any(|run| run.from == 0);
+        let header = match begun.filter(is_here) {
+            Some(begun) if made.begins => Some((shortened(&made.prefix, rest), unit(begun)?)),
+            _ if first.from == 0 && is_broken => {
+                unit(first).and_then(|unit| Some((header(unit, rest)?, unit)))
+            }
+            _ => None,
+        };
+        let with_header = header.and_then(|(header, unit)| put(header, Some(unit)));
+        match with_header {
+            Some(bytes) => Some((bytes, true)),
+            None if made.begins => None,
+            None => Some((put(Prefix::Nothing, None)?, false)),
+        }
+    }
+
+    /// The PES header that the next packet needs, in the place of the missing one before it: the
+    /// `first` of its sections that is there is `unit`, and begins in it. `None` if it needs none.
+    pub(super) fn before(
+        &self,
+        missing: &Made,
+        next: &Made,
+        first: usize,
+        unit: &Unit,
+    ) -> Option<[u8; PACKET]> {
+        let mut after = *self;
+        after.pass(missing, &vec![false; missing.runs.len()], false);
+        let begins = next.runs.get(first)?.from == 0 && !next.begins;
+        let before = length(next.runs.get(..first)?);
+        let rest = after.rest.and_then(|rest| rest.checked_sub(before));
+        let mut field = missing.field.clone().unwrap_or_default();
+        field.flags = field.flags & 0x10 | DISCONTINUITY;
+        field.rest.clear();
+        let packet = Made {
+            begins: true,
+            prefix: header(unit, rest)?,
+            field: Some(field),
+            runs: Vec::new(),
+            ..missing.clone()
+        };
+        (begins && !after.is_whole).then(|| put_together(&packet, Some(unit), |_| None))?
+    }
+}
+
+/// The discontinuity_indicator of an adaptation field.
+const DISCONTINUITY: u8 = 0x80;
+
+fn length(runs: &[Run]) -> usize {
+    runs.iter().map(Run::len).sum()
+}
+
+/// The header of a PES packet that begins with this unit, and has so many bytes. A unit without
+/// time stamps belongs to what is before it, and begins none.
+fn header(unit: &Unit, bytes: Option<usize>) -> Option<Prefix> {
+    let has_times = !matches!(unit.times, Times::None);
+    let data = u8::try_from(stamps(unit.times).1.len()).ok()?;
+    has_times.then(|| Prefix::Pes {
+        length: announcement(data, bytes),
+        flags: None,
+        data,
+    })
+}
+
+/// The header, for so many bytes.
+fn shortened(prefix: &Prefix, bytes: Option<usize>) -> Prefix {
+    match *prefix {
+        Prefix::Pes { flags, data, .. } => Prefix::Pes {
+            length: announcement(data, bytes),
+            flags,
+            data,
+        },
+        _ => prefix.clone(),
+    }
+}
+
+/// The PES_packet_length; 0, which says nothing, where it is unknown or has no room.
+fn announcement(data: u8, bytes: Option<usize>) -> u16 {
+    let length = bytes.map_or(0, |bytes| 3 + usize::from(data) + bytes);
+    u16::try_from(length).unwrap_or(0)
+}
