@@ -1,110 +1,85 @@
-//! When each section is due for submission to the transport.
+//! When the bytes of a stream with a clock are due, by their arrivals.
 
 use std::collections::VecDeque;
 
 use comity_units::{Span, Time};
 
-/// Maps the source's clock to the sender's.
+/// Maps the clock of a stream to that of this host.
 ///
-/// A *stored* source is read faster than real time. Each section becomes available at its source
-/// time, counted from the start of sending.
-///
-/// The arrivals of a *live* source show when a section is available, and may be uneven. A
-/// multiplexer holds audio frames back until they fill a packet, and an encoder takes longer for
-/// some pictures. That wait belongs to the source and does not reduce the section's time in the
-/// network. The mapping therefore follows the section with the longest wait in the last 30 s. That
-/// section is available on arrival, and the others as much later as they waited less:
+/// The bytes of a stream come in bursts: late for their time, more or less. The mapping follows
+/// those that came latest for their time in the last 10 s. They are due on arrival, and others as
+/// much later as they came earlier for their time:
 ///
 /// ```text
-/// wait(k)       = arrival(k) − source time(k)
-/// available(k)  = max( arrival(k),  source time(k) + greatest wait of the last 30 s )
+/// wait(k) = arrival(k) − time(k)
+/// due(k)  = max( arrival(k),  time(k) + greatest wait of the last 10 s )
 /// ```
 ///
-/// A wait that exceeds the shortest by a second is a stall of the source, not unevenness. It
-/// affects its own section alone. The mapping follows a source whose clock is slower than the
-/// sender's at once, and a faster one 30 s later.
-///
-/// ```
-/// use comity_media::SourceClock;
-/// use comity_units::Time;
-///
-/// let mut clock = SourceClock::stored(Time::from_secs(7));
-/// assert_eq!(clock.lay(Time::ZERO, Time::from_millis(40)), Time::from_millis(7_040));
-///
-/// // A packet with three audio frames arrives when the last of them is complete.
-/// let mut clock = SourceClock::live();
-/// let came = Time::from_millis(1_060);
-/// for frame in [20, 40, 60] {
-///     clock.lay(came, Time::from_millis(frame));
-/// }
-/// assert_eq!(clock.lay(Time::from_millis(1_120), Time::from_millis(80)), Time::from_millis(1_120));
-/// assert_eq!(clock.lay(Time::from_millis(1_120), Time::from_millis(120)), Time::from_millis(1_160));
-/// ```
-#[derive(Clone, Debug)]
-pub struct SourceClock(Kind);
-
-#[derive(Clone, Debug)]
-enum Kind {
-    Stored { start: Time },
-    Live(Live),
-}
-
-/// The shortest and the longest wait within [`WINDOW`].
+/// A wait that exceeds the shortest by 250 ms is a stall of the stream, not a burst. It affects its
+/// own bytes alone, unless the stream does not make up for it in half a second: then it has a new
+/// distance. The mapping follows a clock that is slower than the host's at once, and a faster one
+/// 10 s later. The two clocks may begin anywhere and drift apart without limit.
 #[derive(Clone, Debug, Default)]
-struct Live {
+pub(crate) struct ArrivalClock {
     /// (time, wait): waits rise from front to back, so the front is the shortest.
-    least: VecDeque<(Time, Span)>,
+    least: VecDeque<(Time, Wait)>,
     /// The same in falling order, so the front is the longest.
-    greatest: VecDeque<(Time, Span)>,
+    greatest: VecDeque<(Time, Wait)>,
+    /// Since when all waits are stalls.
+    stalled: Option<Time>,
 }
+
+/// Nanoseconds. The clock of the stream may be ahead.
+type Wait = i128;
 
 /// How long waits are remembered.
-const WINDOW: Span = Span::from_secs(30);
-/// The limit between unevenness and a stall.
-const UNEVENNESS: Span = Span::from_secs(1);
+const WINDOW: Span = Span::from_secs(10);
+/// The limit between a burst and a stall.
+const UNEVENNESS: Span = Span::from_millis(250);
+/// After so long a stall, the stream goes on from where it is.
+const LONGEST_STALL: Span = Span::from_millis(500);
 
-impl SourceClock {
-    /// Creates the clock of a stored source whose sending begins at `start`.
-    pub const fn stored(start: Time) -> Self {
-        Self(Kind::Stored { start })
-    }
-
-    /// The clock of a live source.
-    pub fn live() -> Self {
-        Self(Kind::Live(Live::default()))
-    }
-
-    /// The sender's time at which a section is available that arrived at `now` with this source
-    /// time. It is never before `now` for a live source; a stored source ignores `now`.
-    pub fn lay(&mut self, now: Time, source_time: Time) -> Time {
-        match &mut self.0 {
-            Kind::Stored { start } => source_time + start.saturating_since(Time::ZERO),
-            Kind::Live(live) => now.max(source_time + live.wait(now, source_time)),
+impl ArrivalClock {
+    /// When bytes of this time are due that arrive at `now`.
+    pub(crate) fn lay(&mut self, now: Time, time: Time) -> Time {
+        let wait = nanos(now) - nanos(time);
+        if self.has_moved(now) {
+            *self = Self::default();
         }
+        let least = extreme(&mut self.least, now, wait, |last| last >= wait);
+        let most = least + i128::from(UNEVENNESS.as_nanos());
+        let greatest = match wait <= most {
+            true => {
+                self.stalled = None;
+                extreme(&mut self.greatest, now, wait, |last| last <= wait)
+            }
+            false => {
+                self.stalled.get_or_insert(now);
+                self.greatest.front().map_or(wait, |&(_, front)| front)
+            }
+        };
+        let due = nanos(time) + greatest.min(most);
+        now.max(Time::from_nanos(u64::try_from(due).unwrap_or(0)))
+    }
+
+    fn has_moved(&self, now: Time) -> bool {
+        let stalled = self.stalled.map(|since| now.saturating_since(since));
+        stalled.is_some_and(|lasted| lasted >= LONGEST_STALL)
     }
 }
 
-impl Live {
-    fn wait(&mut self, now: Time, source_time: Time) -> Span {
-        let wait = now.saturating_since(source_time);
-        let least = extreme(&mut self.least, now, wait, |last| last >= wait);
-        let most = least + UNEVENNESS;
-        let greatest = match wait <= most {
-            true => extreme(&mut self.greatest, now, wait, |last| last <= wait),
-            false => self.greatest.front().map_or(wait, |&(_, front)| front),
-        };
-        greatest.min(most)
-    }
+fn nanos(time: Time) -> i128 {
+    i128::from(time.as_nanos())
 }
 
 /// Adds a wait to the candidates for the extreme, removes those that can no longer be it, and
 /// returns the extreme.
 fn extreme(
-    waits: &mut VecDeque<(Time, Span)>,
+    waits: &mut VecDeque<(Time, Wait)>,
     now: Time,
-    wait: Span,
-    is_surpassed: impl Fn(Span) -> bool,
-) -> Span {
+    wait: Wait,
+    is_surpassed: impl Fn(Wait) -> bool,
+) -> Wait {
     while waits.back().is_some_and(|&(_, last)| is_surpassed(last)) {
         waits.pop_back();
     }
@@ -127,59 +102,59 @@ mod tests {
     }
 
     #[test]
-    fn a_live_source_follows_its_slowest_sections() {
-        let mut clock = SourceClock::live();
+    fn bytes_follow_those_that_came_latest_for_their_time() {
+        let mut clock = ArrivalClock::default();
         // Waits of 1.05, 1.02, 1.05 and 1.03 s.
         assert_eq!(clock.lay(at(1_050), at(0)), at(1_050));
         assert_eq!(clock.lay(at(1_060), at(40)), at(1_090));
         assert_eq!(clock.lay(at(1_130), at(80)), at(1_130));
         assert_eq!(clock.lay(at(1_150), at(120)), at(1_170));
-        // 30 s later, the wait of 1.05 s is outdated; the longest since is 1.03 s.
-        assert_eq!(clock.lay(at(31_120), at(30_090)), at(31_140));
-        assert_eq!(clock.lay(at(31_140), at(30_130)), at(31_160));
+        // 10 s later, the wait of 1.05 s is outdated; the longest since is 1.03 s.
+        assert_eq!(clock.lay(at(11_120), at(10_090)), at(11_140));
+        assert_eq!(clock.lay(at(11_140), at(10_130)), at(11_160));
     }
 
     #[test]
-    fn frames_of_one_packet_keep_their_distances_and_lose_no_time() {
-        // Sixteen frames of 20 ms in a packet, which arrives when the last one is complete.
-        let mut clock = SourceClock::live();
-        let mut last = Time::ZERO;
-        for packet in 1..20 {
-            let came = at(packet * 320);
-            for frame in (packet - 1) * 16..packet * 16 {
-                let available = clock.lay(came, at(frame * 20));
-                assert!(available >= came, "frame {frame}");
-                if packet > 1 {
-                    assert_eq!(available, last + Span::from_millis(20), "frame {frame}");
-                }
-                last = available;
+    fn a_stall_delays_only_its_own_bytes() {
+        let mut clock = ArrivalClock::default();
+        assert_eq!(clock.lay(at(100), at(0)), at(100));
+        assert_eq!(clock.lay(at(2_100), at(40)), at(2_100), "2.06 s: held up");
+        assert_eq!(clock.lay(at(2_100), at(2_000)), at(2_100));
+        assert_eq!(clock.lay(at(2_130), at(2_040)), at(2_140), "100 ms again");
+        // A wait less than 250 ms above the shortest is unevenness.
+        assert_eq!(clock.lay(at(2_400), at(2_080)), at(2_400));
+        assert_eq!(clock.lay(at(2_400), at(2_290)), at(2_610));
+    }
+
+    #[test]
+    fn a_stall_that_stays_is_a_new_distance() {
+        let mut clock = ArrivalClock::default();
+        // Bursts of four, each of which takes 40 ms; from the hundredth on 3 s later.
+        for burst in 0..200_u64 {
+            let came = at(40 * burst + if burst < 100 { 0 } else { 3_000 });
+            for part in 0..4 {
+                let due = clock.lay(came, at(40 * burst + 10 * part));
+                let is_spread = burst < 100 || burst >= 113;
+                let expected = if is_spread { 10 * part } else { 0 };
+                let waited = due.saturating_since(came);
+                assert_eq!(waited, Span::from_millis(expected), "{burst}, {part}");
             }
         }
     }
 
     #[test]
-    fn a_stall_of_the_source_delays_only_the_stalled_section() {
-        let mut clock = SourceClock::live();
-        assert_eq!(clock.lay(at(100), at(0)), at(100));
-        assert_eq!(clock.lay(at(2_100), at(40)), at(2_100), "2.06 s: held up");
-        assert_eq!(clock.lay(at(2_100), at(2_000)), at(2_100));
-        assert_eq!(clock.lay(at(2_130), at(2_040)), at(2_140), "100 ms again");
-        // A wait less than a second above the shortest is unevenness.
-        assert_eq!(clock.lay(at(3_140), at(2_060)), at(3_140));
-        assert_eq!(clock.lay(at(3_140), at(3_040)), at(4_120));
-    }
-
-    #[test]
-    fn a_slow_source_is_followed_at_once_and_a_fast_one_behind() {
-        // One part in a thousand slower or faster than the sender's clock.
+    fn a_slow_stream_is_followed_at_once_and_a_fast_one_behind() {
+        // One part in a thousand slower or faster than the host's clock, which begins behind that
+        // of the stream, for two hours.
         for (second_here, at_once) in [(1_001, true), (999, false)] {
-            let mut clock = SourceClock::live();
-            for second in 1..100 {
-                let came = at(second_here * second + 500);
-                let late = clock.lay(came, at(1_000 * second)).saturating_since(came);
+            let mut clock = ArrivalClock::default();
+            for second in 1..7_200 {
+                let came = at(second_here * second);
+                let time = at(1_000 * second + 500);
+                let late = clock.lay(came, time).saturating_since(came);
                 let expected = match at_once {
                     true => 0,
-                    false => (second - 1).min(30),
+                    false => (second - 1).min(10),
                 };
                 assert_eq!(late, Span::from_millis(expected), "second {second}");
             }

@@ -7,7 +7,7 @@
 //! sections into a transport stream of whole access units for any player.
 //!
 //! ```text
-//! bytes -> Reader -> MediaSection -> [Shedder] -> SourceClock -> transport ..> TsWriter -> bytes
+//! bytes -> Reader -> MediaSection -> [Shedder] -> transport ..> TsWriter -> bytes
 //! ```
 //!
 //! It understands H.264, H.265, MPEG-1 and MPEG-2 video, and MPEG audio and AAC. It carries streams
@@ -57,7 +57,6 @@ mod section;
 mod timeline;
 mod writer;
 
-pub use clock::SourceClock;
 pub use comity_frames::{
     Count, DeadlineRule, Frame, FrameType, Importance, ShedCounters, Shedder, ShedderConfig,
     Verdict,
@@ -66,5 +65,5 @@ pub use header::{Header, HeaderError, PACKET, Times, Unit};
 pub use layout::{LAYOUT_FEATURE, is_announcement, needs_layouts};
 pub use pacer::{Datagram, Pacer, Spacing};
 pub use reader::{ReadError, Reader, ReaderConfig};
-pub use section::{Event, MediaSection, MissingUnit, Notice};
+pub use section::{Event, Jump, JumpedTimes, MediaSection, MissingUnit, Notice};
 pub use writer::{Output, TsWriter, WriterConfig, WriterStatistics};

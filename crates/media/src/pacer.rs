@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use comity_units::{Bytes, Rate, Span, Time};
 
 use crate::check::packet::{Facts, clock_step};
-use crate::clock::SourceClock;
+use crate::clock::ArrivalClock;
 use crate::header::PACKET;
 
 /// How much faster than the multiplex late datagrams leave.
@@ -37,15 +37,15 @@ pub struct Datagram {
 ///
 /// In a *multiplex of constant rate* the bytes tell the time, and clock references (PCR) the rate.
 /// A datagram leaves when its last packet is due by that clock. The clock follows the bytes that
-/// came latest for their time in the last 30 s, as [`SourceClock`] does, so that a source whose
-/// bursts differ leaves evenly. Datagrams that came too late leave 5 % faster than the multiplex.
+/// came latest for their time in the last 10 s, so that a source whose bursts differ leaves evenly.
+/// Datagrams that came too late leave 5 % faster than the multiplex.
 ///
 /// Of *any other stream* each burst is spread over 20 ms, or leaves at 1.2 times the mean rate of
 /// the last second if that is faster. A burst that comes while others still leave follows them,
 /// faster the more time these take.
 ///
 /// No datagram leaves before its bytes came, or before one whose bytes came first. Each leaves at
-/// most 1.25 s after its bytes came, and at most 60 ms in a stream that never has a constant rate.
+/// most 500 ms after its bytes came, and at most 60 ms in a stream that never has a constant rate.
 ///
 /// ```
 /// use comity_media::Pacer;
@@ -61,7 +61,7 @@ pub struct Pacer {
     largest: usize,
     multiplex: Multiplex,
     /// Of a multiplex of constant rate.
-    clock: Option<SourceClock>,
+    clock: Option<ArrivalClock>,
     arrivals: VecDeque<(Time, u64)>,
     began: Option<Time>,
     /// When the latest datagram leaves, and when the next one may.
@@ -117,7 +117,7 @@ impl Pacer {
     /// In a multiplex of constant rate: when a datagram leaves that is due at `due` and takes so
     /// long, and how long after it the next one may.
     fn due(&mut self, now: Time, due: Time, taken: Span) -> (Time, Span) {
-        let clock = self.clock.get_or_insert_with(SourceClock::live);
+        let clock = self.clock.get_or_insert_default();
         let due = clock.lay(now, due);
         (
             due.max(self.free.min(due + MAX_LAG)),
@@ -522,7 +522,7 @@ mod tests {
                 for datagram in pacer.datagrams() {
                     prop_assert!(datagram.departure >= last.max(now));
                     let wait = datagram.departure.saturating_since(now);
-                    prop_assert!(wait <= Span::from_millis(1_250), "{}", wait);
+                    prop_assert!(wait <= Span::from_millis(500), "{}", wait);
                     prop_assert!((1..=largest).contains(&datagram.bytes.len()));
                     last = datagram.departure;
                     sent.extend(datagram.bytes);

@@ -4,10 +4,11 @@ use bytes::Bytes;
 use comity_frames::{Frame, FrameType, Importance};
 use comity_units::{Span, Time};
 
+use crate::timeline::ticks;
+
 /// A unit of media with one deadline: an access unit, a table, or a slice of an unknown format.
 ///
-/// It must arrive by `source_time + deadline + latency`. The transport chooses the latency, and a
-/// [`SourceClock`](crate::SourceClock) maps the source's clock to the sender's.
+/// It must arrive by `source_time + deadline + latency`. The transport chooses the latency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaSection {
     /// The stream: 0 for the tables of a transport stream, then one for each elementary stream in
@@ -15,7 +16,8 @@ pub struct MediaSection {
     pub stream: u16,
     /// Its number within the stream, from 0. Only an [`Event::Missing`] skips a number.
     pub number: u64,
-    /// Its decoding time on the source's clock, which begins at zero.
+    /// Of a stored source, its decoding time on the source's clock, which begins at zero. Of a live
+    /// source, its arrival.
     pub source_time: Time,
     /// The distance of its deadline from `source_time`, without the latency.
     pub deadline: Span,
@@ -125,11 +127,45 @@ pub enum Notice {
         /// How many bytes had been collected.
         bytes: u64,
     },
-    /// The times of the source jumped: the source's clock continues from its last time.
+    /// The times of the source jumped. Those of its sections do not: a stored source goes on from
+    /// its last time, and a live one by its arrivals.
     Discontinuity {
-        /// The packet identifier of the stream that jumped first.
+        /// The packet identifier of the stream that jumped: of a stored source, the first.
         pid: u16,
+        /// Which of its times did.
+        times: JumpedTimes,
+        /// How far.
+        by: Jump,
     },
+}
+
+/// The times in a transport stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JumpedTimes {
+    /// The time stamps of PES packets: DTS, or else PTS.
+    Stamps,
+    /// The clock references: PCR.
+    References,
+}
+
+/// How far times jumped, beyond the step that was expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Jump {
+    /// Into the future.
+    Ahead(Span),
+    /// Into the past.
+    Back(Span),
+}
+
+impl Jump {
+    /// So many ticks of 90 kHz.
+    pub(crate) const fn of(step: i64) -> Self {
+        let span = ticks(step.unsigned_abs());
+        match step < 0 {
+            true => Self::Back(span),
+            false => Self::Ahead(span),
+        }
+    }
 }
 
 /// An access unit that was dropped, because part of it is missing or it exceeds the reader's limit.
@@ -141,7 +177,8 @@ pub struct MissingUnit {
     pub stream: u16,
     /// Its number within the stream.
     pub number: u64,
-    /// The progress of its program's clock at that moment.
+    /// The progress of its program's clock at that moment; of a live source, the arrival that
+    /// showed it.
     pub source_time: Time,
 }
 

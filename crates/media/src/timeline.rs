@@ -35,8 +35,9 @@ pub(crate) struct Mark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placed {
     pub(crate) time: Time,
-    /// Whether it begins a new stretch.
-    pub(crate) is_jump: bool,
+    /// If it begins a new stretch: its distance in ticks from the latest one, of its own stream if
+    /// there is one.
+    pub(crate) jump: Option<i64>,
     /// The caller passes it in with the next time stamp of the same stream.
     pub(crate) mark: Mark,
 }
@@ -81,21 +82,24 @@ impl Timeline {
             let place = stretch.place(stamp, before)?;
             Some((place, stretch.id))
         });
-        let (place, stretch, is_jump) = match known {
-            Some((place, stretch)) => (place, stretch, false),
+        let (place, stretch, jump) = match known {
+            Some((place, stretch)) => (place, stretch, None),
             None => {
                 let place = self.furthest;
                 let id = self.stretches;
                 self.stretches += 1;
                 self.last = self.newest.replace(Stretch { id, stamp, place });
-                (place, id, self.last.is_some())
+                let last =
+                    { before.map(|before| before.stamp) }.or(self.last.map(|last| last.stamp));
+                let jump = self.last.and(last).map(|last| difference(stamp, last));
+                (place, id, jump)
             }
         };
         self.furthest = self.furthest.max(place);
         let mark = Mark { stretch, stamp };
         Placed {
             time: at(place),
-            is_jump,
+            jump,
             mark,
         }
     }
@@ -122,7 +126,8 @@ fn at(place: i64) -> Time {
     Time::ZERO + ticks(u64::try_from(place).unwrap_or(0))
 }
 
-fn ticks_in(span: Span) -> i64 {
+/// A span as whole ticks of 90 kHz.
+pub(crate) fn ticks_in(span: Span) -> i64 {
     let nanos = u128::from(span.as_nanos());
     i64::try_from(nanos * 9 / 100_000).unwrap_or(i64::MAX / 4)
 }
@@ -148,7 +153,7 @@ mod tests {
                 let placed = timeline.place(stamp, marks[stream]);
                 marks[stream] = Some(placed.mark);
                 assert!(timeline.now() >= placed.time);
-                (placed.time, placed.is_jump)
+                (placed.time, placed.jump.is_some())
             })
             .collect()
     }
@@ -209,7 +214,7 @@ mod tests {
             timeline.go_on(Span::from_secs(passed));
             assert_eq!(timeline.now(), Time::from_secs(passed));
             let next = timeline.place(stamp, Some(before.mark));
-            (next.time, next.is_jump)
+            (next.time, next.jump.is_some())
         };
         let second = |seconds: u64| (WRAP - 9_000 + 90_000 * seconds) % WRAP;
         assert_eq!(next(0, second(20)), (Time::ZERO, true));

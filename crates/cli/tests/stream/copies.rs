@@ -76,17 +76,20 @@ pub(super) fn every_receiver_gets_the_same() {
     copying.pipe.write_all(&clip).unwrap();
     let (sent, _) = copying.end();
     assert_eq!(sent["output"]["totals"]["connections"], 2);
-    assert_eq!(
-        sent["output"]["totals"]["sectionsAcknowledged"],
-        2 * SECTIONS
-    );
+    // How many tables are repeated, and how many layouts there are, depends on the arrivals.
+    let totals = &sent["output"]["totals"];
+    let submitted = totals["sectionsSubmitted"].as_u64().unwrap();
+    let video_and_sound = 250 + 470;
+    assert!(submitted > 2 * video_and_sound, "{sent}");
+    assert_eq!(totals["sectionsAcknowledged"], submitted);
     for (receiver, name) in receivers {
         let (received, _) = receiver.end(0);
         assert_eq!(
-            received["input"]["totals"]["sectionsOnTime"], SECTIONS,
+            received["input"]["totals"]["sectionsOnTime"],
+            submitted / 2,
             "{received}"
         );
-        assert_same_media(&folder.read(name), &clip);
+        assert!(folder.read(name) == clip);
     }
 }
 

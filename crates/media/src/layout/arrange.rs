@@ -20,6 +20,8 @@ use crate::section::{Event, MediaSection};
 const SHORT: Span = Span::from_millis(20);
 const FEW: usize = 32;
 const LONG: Span = Span::from_millis(80);
+/// The same of a live source, whose packets wait for their layout.
+const LONG_LIVE: Span = Span::from_millis(40);
 
 /// How long packets wait for the sections of their bytes, and how many. Then they are carried
 /// whole.
@@ -85,6 +87,8 @@ pub(crate) struct Arranger {
     due: Option<Time>,
     /// The source time of the latest layout.
     latest: Time,
+    /// The arrival of the latest bytes of a live source.
+    arrival: Option<Time>,
     rate: RateMeter,
     index: u64,
     /// The next number in each stream.
@@ -96,6 +100,30 @@ impl Arranger {
     /// here on.
     pub(crate) fn announce(&mut self, events: &mut VecDeque<Event>) {
         self.layout(super::model::TABLES, &Layout::default(), events);
+    }
+
+    /// Learns when the next bytes of a live source arrived.
+    pub(crate) const fn arrive(&mut self, arrival: Option<Time>) {
+        self.arrival = arrival;
+    }
+
+    /// Learns that a live source is silent: no packet waits for others any longer.
+    pub(crate) fn on_silence(&mut self, events: &mut VecDeque<Event>) {
+        self.describe_all(events);
+        if self.began.is_some() {
+            self.cut(false, events);
+        }
+    }
+
+    /// Describes the packets that wait. Sections must have been added.
+    fn describe_all(&mut self, events: &mut VecDeque<Event>) {
+        self.find();
+        while let Some(pending) = self.pending.pop_front() {
+            self.describe(&pending);
+            if self.ready.len() >= MAX_PACKETS {
+                self.cut(false, events);
+            }
+        }
     }
 
     /// Adds a table of this PID that ends in the next packet, or one like it that was sent before:
@@ -204,21 +232,26 @@ impl Arranger {
             let began = self.began.unwrap_or(self.ended);
             let lasted = self.ended.saturating_since(began);
             let is_enough = lasted >= SHORT && self.filled >= FEW;
-            if is_enough || lasted >= LONG || self.ready.len() >= MAX_PACKETS {
+            if is_enough || lasted >= self.longest() || self.ready.len() >= MAX_PACKETS {
                 self.cut(false, events);
             }
+        }
+        let waits = self.began.map(|began| now.saturating_since(began));
+        if self.arrival.is_some() && waits.is_some_and(|waits| waits >= self.longest()) {
+            self.cut(false, events);
+        }
+    }
+
+    const fn longest(&self) -> Span {
+        match self.arrival {
+            Some(_) => LONG_LIVE,
+            None => LONG,
         }
     }
 
     /// Returns the layout of the rest. Sections must have been added.
     pub(crate) fn finish(&mut self, events: &mut VecDeque<Event>) {
-        self.find();
-        while let Some(pending) = self.pending.pop_front() {
-            self.describe(&pending);
-            if self.ready.len() >= MAX_PACKETS {
-                self.cut(false, events);
-            }
-        }
+        self.describe_all(events);
         self.cut(true, events);
     }
 
@@ -282,8 +315,9 @@ impl Arranger {
 
     /// Returns a layout, after the sections of the packets that it carries whole.
     fn cut(&mut self, is_last: bool, events: &mut VecDeque<Event>) {
+        // A live source has no time that its layout could make up for.
         let due = self.due.take().unwrap_or(self.ended);
-        self.latest = self.latest.max(due);
+        self.latest = self.latest.max(self.arrival.unwrap_or(due));
         self.began = None;
         self.filled = 0;
         let ready = core::mem::take(&mut self.ready);

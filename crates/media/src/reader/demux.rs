@@ -13,12 +13,13 @@ use super::framing::Framed;
 use super::pes::{Assembler, Interrupted, Part};
 use super::program::ProgramClock;
 use super::slices::payload;
+use super::steps::Steps;
 use super::unit::{Fault, Marks, Units, Whole};
 use crate::codec::{Carriage, Class, Codec, ExtraSliceBits, carriage, classify};
 use crate::header::{Header, PACKET, Times, Unit};
 use crate::layout::{self, Arranger, Usage};
 use crate::psi::{self, Gatherer};
-use crate::section::{Event, MediaSection, MissingUnit, Notice};
+use crate::section::{Event, Jump, JumpedTimes, MediaSection, MissingUnit, Notice};
 use crate::timeline::{Mark, difference, ticks};
 use comity_frames::{Arrival, DeadlineRule, FrameType, Group, Importance, Place};
 
@@ -91,6 +92,8 @@ struct Stream {
     group: Group,
     /// The latest time stamp.
     mark: Option<Mark>,
+    /// The time stamps beside their arrivals, of a live source.
+    steps: Steps,
     cadence: Cadence,
     extra: ExtraSliceBits,
     next_section: u64,
@@ -126,6 +129,10 @@ pub(super) struct Demux {
     looked: Time,
     is_cut: bool,
     arranger: Option<Box<Arranger>>,
+    /// The arrival of the latest bytes of a live source.
+    arrival: Option<Time>,
+    /// The clock references of a live source, by their PIDs.
+    reference_steps: BTreeMap<u16, Steps>,
 }
 
 /// A table that was sent: its number, its payload, and when it was.
@@ -158,7 +165,35 @@ impl Demux {
             still: 0,
             looked: Time::ZERO,
             is_cut: false,
+            arrival: None,
+            reference_steps: BTreeMap::new(),
         }
+    }
+
+    /// Learns when the next bytes of a live source arrived: its time goes by that.
+    pub(super) fn arrive(&mut self, arrival: Option<Time>) {
+        self.arrival = arrival;
+        if let Some(arranger) = &mut self.arranger {
+            arranger.arrive(arrival);
+        }
+    }
+
+    /// Learns that a live source is silent up to its latest arrival: packets wait for the end of
+    /// their units no longer.
+    pub(super) fn on_silence(&mut self, events: &mut VecDeque<Event>) {
+        if let Some(arranger) = &mut self.arranger {
+            arranger.on_silence(events);
+        }
+    }
+
+    /// How far the streams of a live source have come by their own times, without jumps.
+    pub(super) fn progress(&self) -> Span {
+        let streams = self.roles.values().filter_map(|role| match role {
+            Role::Stream(stream) => Some(&stream.steps),
+            Role::Tables(_) | Role::Unreferenced => None,
+        });
+        let all = streams.chain(self.reference_steps.values());
+        all.map(Steps::progress).max().unwrap_or(Span::ZERO)
     }
 
     pub(super) fn framed(
@@ -226,6 +261,16 @@ impl Demux {
                     clock.on_reference(reference.base());
                 }
             }
+            if let (Some(arrival), true) = (self.arrival, self.references.contains_key(&pid)) {
+                let steps = self.reference_steps.entry(pid).or_default();
+                if let Some(by) = steps.on_stamp(reference.base(), arrival) {
+                    events.push_back(Event::Notice(Notice::Discontinuity {
+                        pid,
+                        times: JumpedTimes::References,
+                        by,
+                    }));
+                }
+            }
         }
         let announced = field
             .as_ref()
@@ -280,6 +325,7 @@ impl Demux {
                     clock,
                     events,
                     config: &self.config,
+                    arrival: self.arrival,
                 };
                 match stream.counter.next(&packet, announced) {
                     Continuity::Next => {}
@@ -320,7 +366,7 @@ impl Demux {
             (self.furthest, self.still) = (now, 0);
         }
         self.still += PACKET as u64;
-        if self.still > STILL {
+        if self.still > STILL && self.arrival.is_none() {
             return Err(ReadError::NoTime { at });
         }
         if now.saturating_since(self.looked) < LOOK {
@@ -371,7 +417,7 @@ impl Demux {
             arranger.finish(events);
         }
         let bytes = self.still;
-        if self.now() == Time::ZERO && bytes >= UNTIMED {
+        if self.now() == Time::ZERO && bytes >= UNTIMED && self.arrival.is_none() {
             events.push_back(Event::Notice(Notice::Untimed { bytes }));
         }
         let (streams, packets) = self.unreferenced;
@@ -395,6 +441,7 @@ impl Demux {
                     clock,
                     events,
                     config: &self.config,
+                    arrival: self.arrival,
                 };
                 act(stream, &mut output);
             }
@@ -436,6 +483,7 @@ impl Demux {
                             clock,
                             events,
                             config,
+                            arrival: self.arrival,
                         });
                     }
                     stream.stream_type = stream_type;
@@ -461,8 +509,11 @@ impl Demux {
         }
     }
 
-    /// The furthest of the clocks.
+    /// The arrival of a live source, or the furthest of the clocks.
     fn now(&self) -> Time {
+        if let Some(arrival) = self.arrival {
+            return arrival;
+        }
         let times = self.clocks.values().map(ProgramClock::now);
         times.max().unwrap_or(Time::ZERO)
     }
@@ -478,8 +529,8 @@ impl Demux {
             self.learn_streams(pid, &map, events);
         }
         let now = match self.clocks.get(&pid) {
-            Some(clock) => clock.now(),
-            None => self.now(),
+            Some(clock) if self.arrival.is_none() => clock.now(),
+            _ => self.now(),
         };
         // PAT, CAT, NIT and SDT, and the maps. Other tables are events or carousels with their own
         // timing.
@@ -561,9 +612,15 @@ struct Output<'a> {
     clock: &'a mut ProgramClock,
     events: &'a mut VecDeque<Event>,
     config: &'a ReaderConfig,
+    /// Of a live source.
+    arrival: Option<Time>,
 }
 
 impl Output<'_> {
+    fn now(&self) -> Time {
+        self.arrival.unwrap_or_else(|| self.clock.now())
+    }
+
     fn tell(&mut self, notice: Notice) {
         self.events.push_back(Event::Notice(notice));
     }
@@ -582,6 +639,7 @@ impl Stream {
             counter: Counter::default(),
             group: Group::new(rule),
             mark: None,
+            steps: Steps::default(),
             cadence: Cadence::default(),
             extra: ExtraSliceBits::default(),
             next_section: 0,
@@ -683,11 +741,21 @@ impl Stream {
         let placed = stamp.map(|stamp| output.clock.place(stamp, self.mark));
         self.mark = placed.map(|placed| placed.mark).or(self.mark);
         let source_time = placed.map_or_else(|| output.clock.now(), |placed| placed.time);
-        let is_jump = placed.is_some_and(|placed| placed.is_jump);
-        if is_jump {
-            output.tell(Notice::Discontinuity { pid });
+        let jump = placed.and_then(|placed| placed.jump);
+        // The times of other streams may be anywhere: subtitles come long before they are shown.
+        let is_steady = frame.is_picture() || frame == FrameType::Audio;
+        let told = match (output.arrival, stamp) {
+            (Some(arrival), Some(stamp)) if is_steady => self.steps.on_stamp(stamp, arrival),
+            _ => jump.map(Jump::of),
+        };
+        if let Some(by) = told {
+            output.tell(Notice::Discontinuity {
+                pid,
+                times: JumpedTimes::Stamps,
+                by,
+            });
         }
-        let discontinuity = is_jump || unit.marks.discontinuity;
+        let discontinuity = jump.is_some() || unit.marks.discontinuity;
         if discontinuity {
             self.group.reset();
         }
@@ -753,7 +821,7 @@ impl Stream {
     fn keep_scrambled(&mut self, packet: &[u8; PACKET], output: &mut Output<'_>) {
         self.tell_scrambled(output);
         // Scrambled packets have no readable time stamps.
-        let now = output.clock.now();
+        let now = output.now();
         let waited = now.saturating_since(self.scrambled_since);
         if waited >= output.config.slice {
             self.flush_scrambled(output);

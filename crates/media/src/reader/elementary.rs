@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use comity_units::Time;
+use comity_units::{Span, Time};
 
 use super::config::ReaderConfig;
 use super::error::{ReadError, Stop};
@@ -152,6 +152,11 @@ impl Elementary {
             }
         }
         0
+    }
+
+    /// How long the pictures so far last.
+    pub(super) fn progress(&self) -> Span {
+        ticks(self.at(self.decoded))
     }
 
     /// The time of the n-th picture, in ticks of 90 kHz.

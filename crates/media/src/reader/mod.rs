@@ -11,6 +11,7 @@ mod pictures;
 mod program;
 mod slices;
 mod sound;
+mod steps;
 mod transport;
 mod unit;
 
@@ -39,9 +40,10 @@ use transport::Transport;
 /// frames in the packet follow from their samples. Later pictures in the packet have no stamps, and
 /// their time follows from the interval between the latest two stamps.
 ///
-/// The time of a section is its decoding time. A section without one has the latest time of its
-/// program. If the program had none for 250 ms, its clock references apply. The times continue over
-/// stamps that jump or wrap.
+/// The time of a section of a stored source is its decoding time. A section without one has the
+/// latest time of its program. If the program had none for 250 ms, its clock references apply. The
+/// times continue over stamps that jump or wrap. The time of a section of a live source is its
+/// [arrival](Self::push_arrived): the source's own times order its sections and nothing else.
 ///
 /// Missing parts of a stream are reported: a dropped unit has a number in an [`Event::Missing`],
 /// and a [`Notice`] counts bytes between packets. A source of an unknown format is cut into slices
@@ -108,12 +110,66 @@ impl Reader {
         self.push(bytes)
     }
 
+    /// Learns that nothing more of a live source has arrived up to `now`, for longer than within a
+    /// picture. Returns what would otherwise wait for the next bytes; of a transport stream with
+    /// layouts, the packets of incomplete units.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn on_silence(&mut self, now: Time) -> Result<(), ReadError> {
+        self.arrival = self.arrival.max(Some(now));
+        let from = self.events.len();
+        let read = match &mut self.source {
+            Source::Unknown(_) => self.recognise(),
+            Source::Transport(transport) => {
+                transport.on_silence(now, &mut self.events);
+                Ok(())
+            }
+            Source::Slices(slicer) => {
+                slicer.finish(&mut self.events);
+                Ok(())
+            }
+            Source::Elementary(_) | Source::Failed(_) => Ok(()),
+        };
+        self.time_by_arrival(from);
+        read
+    }
+
+    /// How far a transport stream or an elementary stream has come by its own times, without its
+    /// jumps.
+    pub fn progress(&self) -> Span {
+        match &self.source {
+            Source::Transport(transport) => transport.progress(),
+            Source::Elementary(elementary) => elementary.progress(),
+            Source::Unknown(_) | Source::Slices(_) | Source::Failed(_) => Span::ZERO,
+        }
+    }
+
     /// Adds the next bytes of the source.
     ///
     /// # Errors
     /// A [`ReadError`] if the source cannot be read any further, now and in all later calls.
     /// [`poll`](Self::poll) still returns the earlier output.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), ReadError> {
+        let from = self.events.len();
+        let read = self.read(bytes);
+        self.time_by_arrival(from);
+        read
+    }
+
+    /// The sections of a live source from this event on arrived with its latest bytes.
+    fn time_by_arrival(&mut self, from: usize) {
+        let Some(arrival) = self.arrival else { return };
+        for event in self.events.range_mut(from..) {
+            match event {
+                Event::Section(section) => section.source_time = arrival,
+                Event::Missing(missing) => missing.source_time = arrival,
+                Event::Notice(_) => {}
+            }
+        }
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> Result<(), ReadError> {
         let result = match &mut self.source {
             Source::Unknown(start) if self.config.opaque => {
                 start.extend(bytes);
@@ -137,7 +193,7 @@ impl Reader {
                 }
                 Ok(())
             }
-            Source::Transport(transport) => transport.push(bytes, &mut self.events),
+            Source::Transport(transport) => transport.push(bytes, self.arrival, &mut self.events),
             Source::Elementary(elementary) => elementary.push(bytes, &mut self.events),
             Source::Slices(slicer) => {
                 slicer.push(bytes, self.arrival, &mut self.events);
@@ -154,6 +210,7 @@ impl Reader {
     /// # Errors
     /// As [`push`](Self::push).
     pub fn finish(&mut self) -> Result<(), ReadError> {
+        let from = self.events.len();
         let began = match self.source {
             Source::Unknown(_) => self.recognise(),
             _ => Ok(()),
@@ -171,6 +228,7 @@ impl Reader {
             slicer.finish(&mut self.events);
         }
         self.source = Source::Unknown(Vec::new());
+        self.time_by_arrival(from);
         began.and(result)
     }
 
@@ -222,7 +280,7 @@ impl Reader {
                 Source::Slices(Box::new(Slicer::new(&self.config)))
             }
         };
-        self.push(&start)
+        self.read(&start)
     }
 }
 

@@ -22,8 +22,6 @@ pub(super) struct Slicer {
     /// Whether each piece of a live source is a slice.
     keeps_pieces: bool,
     held: Vec<u8>,
-    /// When the first bytes of a live source arrived.
-    began: Option<Time>,
     /// Where the slice at hand begins.
     begin: Time,
     /// How many bytes are cut.
@@ -38,7 +36,6 @@ impl Slicer {
             rate: config.assumed_rate,
             keeps_pieces: config.opaque,
             held: Vec::new(),
-            began: None,
             begin: Time::ZERO,
             cut: 0,
             next_number: 0,
@@ -53,11 +50,9 @@ impl Slicer {
     ) {
         let length = match arrival {
             Some(arrival) => {
-                let began = *self.began.get_or_insert(arrival);
-                let now = Time::ZERO + arrival.saturating_since(began);
-                if self.keeps_pieces || now.saturating_since(self.begin) >= self.span {
+                if self.keeps_pieces || arrival.saturating_since(self.begin) >= self.span {
                     self.give(self.held.len(), events);
-                    self.begin = now;
+                    self.begin = arrival;
                 }
                 LONGEST
             }

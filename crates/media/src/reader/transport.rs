@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use comity_units::{Span, Time};
 use mpeg2ts_reader::packet::Packet;
 
 use super::config::ReaderConfig;
@@ -22,6 +23,8 @@ pub(super) struct Transport {
     config: ReaderConfig,
     stride: usize,
     framing: Framing,
+    /// The arrival of the latest bytes of a live source.
+    arrival: Option<Time>,
     stage: Stage,
 }
 
@@ -42,6 +45,7 @@ impl Transport {
             config,
             stride,
             framing: Framing::new(stride),
+            arrival: None,
             stage: Stage::Searching {
                 held: Vec::new(),
                 search: Search::default(),
@@ -49,7 +53,14 @@ impl Transport {
         }
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8], events: &mut VecDeque<Event>) -> Result<(), Stop> {
+    /// Adds bytes, of a live source with their arrival.
+    pub(super) fn push(
+        &mut self,
+        bytes: &[u8],
+        arrival: Option<Time>,
+        events: &mut VecDeque<Event>,
+    ) -> Result<(), Stop> {
+        self.arrival = arrival;
         match &mut self.stage {
             Stage::Searching { held, search } => {
                 held.extend(bytes);
@@ -63,6 +74,7 @@ impl Transport {
                 }
             }
             Stage::Streams(demux) => {
+                demux.arrive(arrival);
                 let framed = self
                     .framing
                     .push(bytes, |framed| demux.framed(framed, events));
@@ -114,7 +126,23 @@ impl Transport {
         }
         self.framing = Framing::new(self.stride);
         self.stage = Stage::Streams(Box::new(demux));
-        self.push(&held, events)
+        self.push(&held, self.arrival, events)
+    }
+
+    /// Learns that nothing more of a live source has arrived up to `now`.
+    pub(super) fn on_silence(&mut self, now: Time, events: &mut VecDeque<Event>) {
+        if let Stage::Streams(demux) = &mut self.stage {
+            demux.arrive(Some(now));
+            demux.on_silence(events);
+        }
+    }
+
+    /// How far the streams have come by their own times, without jumps.
+    pub(super) fn progress(&self) -> Span {
+        match &self.stage {
+            Stage::Searching { .. } => Span::ZERO,
+            Stage::Streams(demux) => demux.progress(),
+        }
     }
 }
 

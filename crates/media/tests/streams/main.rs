@@ -3,6 +3,7 @@
 mod breaks;
 mod faults;
 mod layouts;
+mod live;
 mod page;
 mod roundtrip;
 mod times;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Input ─► comity_stream::Relay ─► Output
-//!   Media: Feed (thread) ─► Reader ─► SourceClock        Media: TsWriter ─► Target (thread)
+//!   Media: Feed (thread) ─► Reader                       Media: TsWriter ─► Target (thread)
 //!   Connected: comity_stream::Receiver                   Connected: comity_stream::Fanout
 //! ```
 //!

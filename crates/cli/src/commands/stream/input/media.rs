@@ -1,6 +1,7 @@
 //! Bytes of media as sections with their times.
 
 use std::collections::BTreeMap;
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -9,17 +10,19 @@ use comity::{Importance, SectionId, StreamId};
 
 use comity_frames::Frame;
 use comity_media::{
-    DeadlineRule, Event, MediaSection, MissingUnit, ReadError, Reader, ReaderConfig, SourceClock,
+    DeadlineRule, Event, MediaSection, MissingUnit, ReadError, Reader, ReaderConfig,
 };
 use comity_stream::{
     Counters, Due, MediaUnit, Missing, MissingReason, Notice, Source, SourceItem, TransportMonitor,
 };
-use comity_units::{Span, Time};
+use comity_units::Time;
 use tokio::time::sleep_until;
 
 use super::super::error::Error;
 use super::feed::{Feed, Piece};
+use super::lead::Lead;
 use super::notice;
+use super::silence::Silence;
 use crate::clock::now;
 
 /// Reads media from a [`Feed`]: a file at its own pace, what is live as it comes.
@@ -31,6 +34,10 @@ pub(crate) struct MediaInput {
     has_ended: bool,
     pace: Pace,
     waiting: Waiting,
+    /// Of a live source.
+    silence: Silence,
+    /// How far a live source that can be held back is ahead of its own times.
+    lead: Option<Lead>,
     /// Whether it waits until somebody reads it.
     is_patient: bool,
     /// Bytes read.
@@ -44,11 +51,8 @@ pub(crate) struct MediaInput {
 enum Pace {
     /// A file, read `speed` times as fast as it runs, from `start` on.
     Stored { start: Option<Instant>, speed: f64 },
-    Live {
-        epoch: Instant,
-        /// One for each stream: a multiplexer holds sound back for longer than pictures.
-        clocks: BTreeMap<u16, SourceClock>,
-    },
+    /// What is live, from this moment on: it is due by its arrival.
+    Live { epoch: Instant },
 }
 
 /// How far ahead of its time a file is read: at least as far as multiplexers let streams run apart.
@@ -173,14 +177,18 @@ impl Waiting {
 impl MediaInput {
     /// What is live.
     pub(crate) fn live(feed: Feed, config: ReaderConfig) -> Self {
-        Self::new(
-            feed,
-            config,
-            Pace::Live {
-                epoch: now(),
-                clocks: BTreeMap::new(),
-            },
-        )
+        Self::new(feed, config, Pace::Live { epoch: now() })
+    }
+
+    /// What is live, and can be held back: what comes faster than its own times goes by these, and
+    /// nothing is lost before there is a connection.
+    pub(crate) fn pipe(feed: Feed, config: ReaderConfig) -> Self {
+        let lead = Some(Lead::new(now()));
+        Self {
+            lead,
+            ..Self::live(feed, config)
+        }
+        .patient()
     }
 
     /// What is stored, to be read `speed` times as fast as it runs.
@@ -189,7 +197,7 @@ impl MediaInput {
     }
 
     /// It waits until somebody reads it, so that nothing is lost before there is a connection.
-    pub(crate) const fn patient(mut self) -> Self {
+    const fn patient(mut self) -> Self {
         self.is_patient = true;
         self
     }
@@ -202,6 +210,8 @@ impl MediaInput {
             has_ended: false,
             pace,
             waiting: Waiting::default(),
+            silence: Silence::new(now()),
+            lead: None,
             is_patient: false,
             read: 0,
             bytes: Arc::default(),
@@ -249,7 +259,14 @@ impl MediaInput {
                 None if self.has_ended => return Ok(None),
                 _ => {}
             }
-            match self.feed.next().await {
+            let piece = match self.next_piece().await {
+                Next::Piece(piece) => piece,
+                Next::Silence(arrival) => {
+                    self.reader.on_silence(arrival).map_err(unreadable)?;
+                    continue;
+                }
+            };
+            match piece {
                 Some(Piece::Bytes(bytes)) => self.take(&bytes)?,
                 Some(Piece::Notice(notice)) => return Ok(Some(SourceItem::Notice(notice))),
                 Some(Piece::Failed(error)) => {
@@ -258,6 +275,28 @@ impl MediaInput {
                     return Err(error);
                 }
                 Some(Piece::End) | None => self.finish()?,
+            }
+        }
+    }
+
+    /// What the feed has next. A call that is dropped before it is ready loses nothing.
+    async fn next_piece(&mut self) -> Next {
+        if let Some(until) = self.lead.as_ref().and_then(Lead::holds_until) {
+            sleep_until(until.into()).await;
+        }
+        let silent_at = self.silence.begins_at();
+        let silence = async {
+            match silent_at {
+                Some(moment) => sleep_until(moment.into()).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            piece = self.feed.next() => Next::Piece(piece),
+            () = silence => {
+                self.silence.on_silence();
+                Next::Silence(self.pace.arrival())
             }
         }
     }
@@ -278,11 +317,14 @@ impl MediaInput {
         self.transport.push(bytes);
         let read = match self.pace {
             Pace::Stored { .. } => self.reader.push(bytes),
-            Pace::Live { epoch, .. } => {
-                let arrival = Time::ZERO + Span::from(now().saturating_duration_since(epoch));
-                self.reader.push_arrived(bytes, arrival)
+            Pace::Live { .. } => {
+                self.silence.on_bytes(now());
+                self.reader.push_arrived(bytes, self.pace.arrival())
             }
         };
+        if let Some(lead) = &mut self.lead {
+            lead.advance(now(), self.reader.progress());
+        }
         // What was read before an error still comes.
         self.has_ended |= read.is_err();
         read.map_err(unreadable)
@@ -299,7 +341,7 @@ impl MediaInput {
     /// held to the end, has its time from there.
     fn least(&self) -> Instant {
         let lookahead = match (&self.pace, self.config.deadlines) {
-            (Pace::Live { epoch, .. }, _) => return *epoch,
+            (Pace::Live { epoch }, _) => return *epoch,
             (Pace::Stored { speed, .. }, DeadlineRule::Each) => LOOKAHEAD.div_f64(*speed),
             (Pace::Stored { speed, .. }, DeadlineRule::Group) => GROUP_LOOKAHEAD.div_f64(*speed),
         };
@@ -383,31 +425,37 @@ fn unreadable(error: ReadError) -> Error {
     Error::failed(format!("cannot read the rest of the input: {error}"))
 }
 
+/// What comes of the feed.
+enum Next {
+    Piece(Option<Piece>),
+    /// Nothing has come up to this arrival.
+    Silence(Time),
+}
+
 impl Pace {
+    /// The arrival, in a live source, of what comes now.
+    fn arrival(&self) -> Time {
+        match self {
+            Self::Stored { .. } => Time::ZERO,
+            Self::Live { epoch } => Time::ZERO + now().saturating_duration_since(*epoch).into(),
+        }
+    }
+
     /// Where a time of the source lies on this host's clock.
-    fn place(&mut self, stream: u16, source_time: Time) -> Instant {
+    fn place(&mut self, source_time: Time) -> Instant {
         match self {
             Self::Stored { start, speed } => {
                 let start = *start.get_or_insert_with(now);
                 let after = Duration::from(source_time.saturating_since(Time::ZERO));
                 start + after.div_f64(*speed)
             }
-            Self::Live { epoch, clocks } => {
-                let clock = clocks.entry(stream).or_insert_with(SourceClock::live);
-                let arrival = Time::ZERO + Span::from(now().saturating_duration_since(*epoch));
-                let available = clock.lay(arrival, source_time);
-                *epoch + Duration::from(available.saturating_since(Time::ZERO))
-            }
+            Self::Live { epoch } => *epoch + source_time.saturating_since(Time::ZERO).into(),
         }
     }
 
     /// Says of a unit that the source has only a part of that it is missing.
     fn miss(&mut self, unit: &MissingUnit) -> (Instant, Missing) {
-        let source_time = match self {
-            Self::Stored { .. } => self.place(unit.stream, unit.source_time),
-            // How far the clock of its program has come is no measure of how long it waited.
-            Self::Live { .. } => now(),
-        };
+        let source_time = self.place(unit.source_time);
         let missing = Missing {
             stream: StreamId(unit.stream),
             id: SectionId(unit.number),
@@ -424,7 +472,7 @@ impl Pace {
     /// Puts a section on this host's clock.
     fn lay(&mut self, section: MediaSection) -> MediaUnit {
         let deadline = Duration::from(section.deadline);
-        let source_time = self.place(section.stream, section.source_time);
+        let source_time = self.place(section.source_time);
         let deadline = match self {
             Self::Stored { speed, .. } => deadline.div_f64(*speed),
             Self::Live { .. } => deadline,

@@ -1,8 +1,10 @@
 //! Where media comes from.
 
 mod feed;
+mod lead;
 mod media;
 mod notice;
+mod silence;
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -123,13 +125,14 @@ impl Input {
         }
         let config = reading.config();
         let live = |feed| MediaInput::live(feed, config);
+        let pipe = |feed| MediaInput::pipe(feed, config);
         let input = match uri {
-            Uri::Pipe => live(feed::pipe()?).patient(),
+            Uri::Pipe => pipe(feed::pipe()?),
             Uri::File(path) => match feed::file(path)? {
                 (feed, true) => MediaInput::stored(feed, reading.speed.unwrap_or(1.0), config),
                 (feed, false) => {
                     reading.check_live(text)?;
-                    live(feed).patient()
+                    pipe(feed)
                 }
             },
             Uri::Udp(uri) => live(feed::datagrams(receiver(uri, text, connecting.reporter)?)?),

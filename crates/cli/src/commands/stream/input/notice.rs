@@ -1,6 +1,6 @@
 //! What is said of an input's media.
 
-use comity_media::{self as media, PACKET};
+use comity_media::{self as media, Jump, JumpedTimes, PACKET};
 use comity_stream::Notice;
 use comity_units::Rate;
 
@@ -119,8 +119,23 @@ fn text(notice: &media::Notice, stored_at: Option<Rate>) -> String {
         media::Notice::Oversized { pid, bytes } => {
             format!("PID {pid}: an access unit of more than {bytes} bytes is dropped")
         }
-        media::Notice::Discontinuity { pid } => {
-            format!("PID {pid}: the times of the source jumped")
+        media::Notice::Discontinuity { pid, times, by } => {
+            let times = match times {
+                JumpedTimes::Stamps => "time stamps (DTS, PTS)",
+                JumpedTimes::References => "clock references (PCR)",
+            };
+            let (by, direction) = match by {
+                Jump::Ahead(by) => (by, "ahead"),
+                Jump::Back(by) => (by, "back"),
+            };
+            let goes_on = match stored_at {
+                Some(_) => "it is sent on without a pause",
+                None => "it is due by its arrival, as before",
+            };
+            format!(
+                "PID {pid}: the {times} of the source jumped {:.3} s {direction}; {goes_on}",
+                by.as_secs_f64()
+            )
         }
         _ => format!("{notice:?}"),
     }

@@ -1,0 +1,327 @@
+//! Live sources, in virtual time: what leaves the receiver, and when.
+
+use std::collections::BTreeMap;
+
+use comity_media::{
+    Event, Jump, JumpedTimes, MediaSection, Notice, PACKET, Pacer, Reader, ReaderConfig, TsWriter,
+    WriterConfig,
+};
+use comity_units::{Span, Time};
+
+use crate::layouts::at_constant_rate;
+use crate::{CLIP, ts};
+
+const VIDEO: u16 = 256;
+const SOUND: u16 = 257;
+const LATENCY: Span = Span::from_millis(300);
+/// What a packet of the clip may take beside the latency, and one of the multiplex: its largest
+/// picture takes 90 ms to arrive.
+const MORE: Span = Span::from_millis(100);
+const MORE_OF_MULTIPLEX: Span = Span::from_millis(140);
+/// The first pictures end where the next ones begin.
+const BEGINNING: Time = Time::from_millis(200);
+/// The size of a datagram.
+const DATAGRAM: usize = 7 * PACKET;
+/// After so long without a datagram, a sender takes its source to be silent.
+const SILENCE: Span = Span::from_millis(60);
+
+/// The times of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    All,
+    References,
+    Stamps,
+    StampsOf(u16),
+}
+
+impl Which {
+    fn has_references(self) -> bool {
+        matches!(self, Self::All | Self::References)
+    }
+
+    fn has_stamps(self, pid: u16) -> bool {
+        matches!(self, Self::All | Self::Stamps) || self == Self::StampsOf(pid)
+    }
+}
+
+/// A stream as it arrives at a sender, packet by packet.
+struct Source {
+    stream: Vec<u8>,
+    /// Those of a datagram are one.
+    arrivals: Vec<Time>,
+    more: Span,
+}
+
+impl Source {
+    fn new(stream: Vec<u8>, mut arrivals: Vec<Time>, more: Span) -> Self {
+        for arrivals in arrivals.chunks_mut(7) {
+            arrivals.fill(arrivals[arrivals.len() - 1]);
+        }
+        Self {
+            stream,
+            arrivals,
+            more,
+        }
+    }
+
+    /// The clip, by its clock references.
+    fn clip() -> Self {
+        let clocks: Vec<(usize, u64)> = (0..)
+            .zip(ts::packets(CLIP))
+            .filter_map(|(index, packet)| Some((index, packet.clock?)))
+            .collect();
+        let begin = clocks[0].1;
+        let count = CLIP.len() / PACKET;
+        let mut arrivals = vec![Time::ZERO; count];
+        for pair in clocks.windows(2) {
+            let [(from, clock), (to, next)] = [pair[0], pair[1]];
+            for index in from..to {
+                let within = (next - clock) * (index - from) as u64 / (to - from) as u64;
+                arrivals[index] = Time::from_nanos((clock - begin + within) * 1_000 / 27);
+            }
+        }
+        let last = clocks[clocks.len() - 1];
+        arrivals[last.0..].fill(Time::from_nanos((last.1 - begin) * 1_000 / 27));
+        Self::new(CLIP.to_vec(), arrivals, MORE)
+    }
+
+    /// The same in a multiplex of 1.5 Mb/s.
+    fn multiplex() -> Self {
+        let stream = at_constant_rate(CLIP, 1);
+        let packets = (stream.len() / PACKET) as u64;
+        let arrival = |index| Time::from_nanos(index * 188 * 8 * 10_000 / 15);
+        Self::new(
+            stream,
+            (0..packets).map(arrival).collect(),
+            MORE_OF_MULTIPLEX,
+        )
+    }
+
+    /// Moves these times, as a function of the arrival, in ticks of 90 kHz.
+    fn shift(mut self, which: Which, by: impl Fn(Time) -> i64) -> Self {
+        for (packet, arrival) in self.stream.chunks_mut(PACKET).zip(&self.arrivals) {
+            let by = by(*arrival);
+            let pid = u16::from_be_bytes([packet[1] & 0x1f, packet[2]]);
+            let has_field = packet[3] & 0x20 != 0;
+            if has_field && packet[4] > 0 && packet[5] & 0x10 != 0 && which.has_references() {
+                let bits = packet[6..12].iter();
+                let bits = bits.fold(0_u64, |bits, &byte| bits << 8 | u64::from(byte));
+                let base = (bits >> 15).wrapping_add_signed(by) % (1 << 33);
+                let bits = base << 15 | bits & 0x7fff;
+                packet[6..12].copy_from_slice(&bits.to_be_bytes()[2..]);
+            }
+            let start = if has_field {
+                5 + usize::from(packet[4])
+            } else {
+                4
+            };
+            let begins = packet[1] & 0x40 != 0 && packet[start..].starts_with(&[0, 0, 1]);
+            if begins && which.has_stamps(pid) {
+                let head = &mut packet[start..];
+                for (flag, at) in [(0x80, 9), (0x40, 14)] {
+                    if head[7] & flag != 0 {
+                        shift_stamp(&mut head[at..at + 5], by);
+                    }
+                }
+            }
+        }
+        self
+    }
+
+    /// Delays what arrives between two moments up to the second one.
+    fn held(mut self, from: u64, to: u64) -> Self {
+        let (from, to) = (Time::from_millis(from), Time::from_millis(to));
+        for arrival in &mut self.arrivals {
+            if (from..to).contains(arrival) {
+                *arrival = to;
+            }
+        }
+        self
+    }
+
+    /// Delays all that arrives from this moment on.
+    fn paused(mut self, from: u64, by: Span) -> Self {
+        for arrival in &mut self.arrivals {
+            if *arrival >= Time::from_millis(from) {
+                *arrival += by;
+            }
+        }
+        self
+    }
+
+    /// The sections of the source, each submitted when it is known, and the notices.
+    fn read(&self) -> (Vec<MediaSection>, Vec<Notice>) {
+        let mut reader = Reader::new(ReaderConfig {
+            layouts: true,
+            ..ReaderConfig::default()
+        });
+        let mut events = Vec::new();
+        let datagrams = self.stream.chunks(DATAGRAM);
+        let mut arrivals = self
+            .arrivals
+            .chunks(7)
+            .map(|arrivals| arrivals[arrivals.len() - 1]);
+        let mut take = |reader: &mut Reader, now| {
+            for event in std::iter::from_fn(|| reader.poll()) {
+                if let Event::Section(section) = &event {
+                    assert_eq!(section.source_time, now, "its arrival");
+                }
+                events.push(event);
+            }
+        };
+        let mut next = arrivals.next();
+        for datagram in datagrams {
+            let Some(now) = next else { break };
+            reader.push_arrived(datagram, now).unwrap();
+            take(&mut reader, now);
+            next = arrivals.next();
+            let silent = now + SILENCE;
+            if next.is_none_or(|next| next > silent) {
+                reader.on_silence(silent).unwrap();
+                take(&mut reader, silent);
+            }
+        }
+        reader.finish().unwrap();
+        let last = self.arrivals[self.arrivals.len() - 1] + SILENCE;
+        take(&mut reader, last);
+        crate::part(events)
+    }
+
+    /// How long each packet was on the way, if each section was delivered at its deadline, and what
+    /// the sender said. What came out is what went in.
+    fn delays(&self) -> (Vec<Span>, Vec<Notice>) {
+        let (mut sections, notices) = self.read();
+        sections.sort_by_key(|section| section.source_time + section.deadline);
+        let mut writer = TsWriter::new(WriterConfig::default());
+        let mut pacer = Pacer::new(DATAGRAM);
+        let (mut out, mut departures) = (Vec::new(), Vec::new());
+        for section in &sections {
+            let MediaSection {
+                stream,
+                number,
+                payload,
+                ..
+            } = section;
+            let mut bytes = Vec::new();
+            writer
+                .write_section(*stream, *number, payload, &mut bytes)
+                .unwrap();
+            pacer.push(section.source_time + section.deadline + LATENCY, &bytes);
+            for datagram in pacer.datagrams() {
+                let packets = datagram.bytes.len() / PACKET;
+                departures.extend(std::iter::repeat_n(datagram.departure, packets));
+                out.extend(datagram.bytes);
+            }
+        }
+        assert!(
+            out == self.stream,
+            "{} of {} bytes",
+            out.len(),
+            self.stream.len()
+        );
+        let all = departures.iter().zip(&self.arrivals);
+        let delays = all
+            .map(|(left, came)| left.saturating_since(*came))
+            .collect();
+        (delays, notices)
+    }
+
+    /// Checks that no packet takes longer than it may, and returns what the sender said.
+    fn check(&self, name: &str) -> Vec<Notice> {
+        let (delays, notices) = self.delays();
+        for (delay, came) in delays.iter().zip(&self.arrivals) {
+            let more = match *came < BEGINNING {
+                true => self.more + Span::from_millis(20),
+                false => self.more,
+            };
+            let limit = LATENCY..=LATENCY + more;
+            assert!(limit.contains(delay), "{name}: {delay} at {came}");
+        }
+        notices
+    }
+}
+
+fn shift_stamp(stamp: &mut [u8], by: i64) {
+    let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(|at: usize| u64::from(stamp[at]));
+    let value = (a >> 1 & 7) << 30 | b << 22 | (c >> 1) << 15 | d << 7 | e >> 1;
+    let value = value.wrapping_add_signed(by) % (1 << 33);
+    stamp[0] = stamp[0] & 0xf1 | ((value >> 30) as u8) << 1;
+    stamp[1] = (value >> 22) as u8;
+    stamp[2] = (value >> 14) as u8 | 1;
+    stamp[3] = (value >> 7) as u8;
+    stamp[4] = (value << 1) as u8 | 1;
+}
+
+/// The jumps among the notices, in milliseconds ahead.
+fn jumps(notices: &[Notice]) -> BTreeMap<(u16, bool), Vec<i64>> {
+    let mut jumps: BTreeMap<(u16, bool), Vec<i64>> = BTreeMap::new();
+    for notice in notices {
+        let &Notice::Discontinuity { pid, times, by } = notice else {
+            panic!("{notice:?}");
+        };
+        let millis = |span: Span| (span.as_secs_f64() * 1e3).round() as i64;
+        let by = match by {
+            Jump::Ahead(by) => millis(by),
+            Jump::Back(by) => -millis(by),
+        };
+        let is_reference = times == JumpedTimes::References;
+        jumps.entry((pid, is_reference)).or_default().push(by);
+    }
+    jumps
+}
+
+/// Whatever the times of a live source do, each packet leaves the receiver at its arrival plus the
+/// latency, within 100 ms. What jumped is named, and nothing else is.
+#[test]
+fn times_that_jump_delay_nothing_and_are_named() {
+    let all = [500, 3_000, 9_000, 3_600_000, -400, -3_000, -9_000];
+    let cases = all.map(|by| (Which::All, by)).into_iter().chain([
+        (Which::References, 3_000),
+        (Which::References, -1_000),
+        (Which::Stamps, 3_000),
+        (Which::Stamps, -1_000),
+        (Which::StampsOf(VIDEO), 9_000),
+        (Which::StampsOf(SOUND), 3_000),
+        (Which::StampsOf(SOUND), 500),
+    ]);
+    for (which, by) in cases {
+        for (kind, source) in [("clip", Source::clip()), ("multiplex", Source::multiplex())] {
+            let name = format!("{kind}, {which:?}, {by} ms");
+            let at = Time::from_millis(4_000);
+            let jumped = source.shift(which, |now| if now < at { 0 } else { 90 * by });
+            let notices = jumped.check(&name);
+            let mut expected = Vec::new();
+            expected.extend(which.has_stamps(VIDEO).then_some((VIDEO, false)));
+            expected.extend(which.has_references().then_some((VIDEO, true)));
+            expected.extend(which.has_stamps(SOUND).then_some((SOUND, false)));
+            let told = jumps(&notices);
+            assert!(told.keys().eq(&expected), "{name}: {told:?}");
+            for (what, told) in told {
+                // A frame of sound more or less: its times are rounded.
+                let is_it = told.len() == 1 && (told[0] - by).abs() <= 45;
+                assert!(is_it, "{name}: {what:?} {told:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_source_whose_clock_drifts_or_that_was_held_up_delays_nothing_more() {
+    let drift = |source: Source, parts: i64| {
+        let by =
+            move |now: Time| i64::try_from(now.as_nanos() / 100_000).unwrap() * 9 * parts / 1_000;
+        let notices = source.shift(Which::All, by).check("drift");
+        assert_eq!(notices, [], "{parts}");
+    };
+    for parts in [50, -50] {
+        // In 10 s as far as a clock that is off by 0.01 % is in an hour and a half.
+        drift(Source::clip(), parts);
+        drift(Source::multiplex(), parts / 50);
+    }
+    for millis in [300, 900, 2_000] {
+        let held = Source::clip().held(4_000, 4_000 + millis);
+        assert_eq!(held.check("held up"), [], "{millis} ms");
+        let paused = Source::clip().paused(4_000, Span::from_millis(millis));
+        assert_eq!(paused.check("paused"), [], "{millis} ms");
+    }
+}
