@@ -16,7 +16,7 @@ LONG := scripts/progress.py
 PYTHON_MODULES := comity comity.errors comity.events comity.gym comity.plot comity.quantity comity.reproduction
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-sim claims report picture test guides kernel lint docs docs-python bench race media worlds compare deadline attack coverage miri loom load endurance fuzz fuzz-short
+.PHONY: help demo demo-sim claims report picture test guides kernel lint docs docs-python bench race media worlds compare video deadline attack coverage miri loom load endurance fuzz fuzz-short
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,11 +87,19 @@ worlds: rust python ## run scenarios in the simulator and beside kernel TCP, as 
 	$(CARGO) build --release --package comity-cli
 	$(LONG) python3 benches/worlds/worlds.py $(WORLDS)
 
-compare: rust python ## send the same frames through Comity, SRT, TCP and QUIC beside kernel TCP, as root (COMPARE='--set all --page --readme')
+compare: rust python ## send the same frames through Comity, SRT, TCP and QUIC beside kernel TCP, as root, and real video (COMPARE='--set all --page --readme')
 	scripts/need.sh srt-live-transmit apt:srt-tools
 	$(CARGO) build --release --package comity-cli
 	$(CARGO) build --release --manifest-path benches/compare/Cargo.toml
 	$(LONG) python3 benches/compare/compare.py $(COMPARE)
+	$(MAKE) video
+
+video: rust python ## send real video through Comity, SRT and RIST over short faults and from cold starts (VIDEO='--random 200 --page')
+	scripts/need.sh ffmpeg apt:ffmpeg
+	scripts/need.sh srt-live-transmit apt:srt-tools
+	scripts/need.sh ristsender apt:rist-tools
+	$(CARGO) build --release --package comity-cli
+	$(LONG) python3 benches/video/video.py $(VIDEO)
 
 load: rust python ## serve 10,000 peers of 100 kb/s from one listener, and more in virtual time (PEERS=10000 SIMULATED='10000 50000')
 	$(CARGO) bench --package comity --bench load -- $(PEERS)
