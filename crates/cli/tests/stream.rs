@@ -118,6 +118,7 @@ fn main() -> ExitCode {
         ends::a_controller_that_does_not_retransmit_is_told,
         refused::options_of_connections_are_refused_where_there_are_none,
         live::an_encoder_is_piped_through_as_it_works,
+        live::a_live_source_whose_times_jump_comes_out_as_it_was,
         narrow::an_interface_that_is_narrower_than_full_packets_carries_everything,
         narrow::a_path_that_swallows_full_packets_carries_everything_in_smaller_ones,
         narrow::an_interface_too_narrow_for_any_connection_is_named,

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::event::{Event, Observer};
 use crate::lock::lock;
 use crate::missing::{Missing, MissingReason};
-use crate::statistics::{Passed, Snapshot, Totals};
+use crate::statistics::{Passed, Snapshot};
 use crate::unit::{Due, MediaUnit, Notice, SourceItem};
 
 /// Where sections come from: a [`Receiver`](crate::Receiver), or a host's own reader of media.
@@ -190,11 +190,6 @@ impl Monitor {
     /// The open connections of the source.
     pub fn source_connections(&self) -> Vec<Connection> {
         self.source.connections()
-    }
-
-    /// The sums over the connections of the sink; `None` for a sink of media.
-    pub fn sink_totals(&self) -> Option<Totals> {
-        self.sink.side().totals
     }
 
     /// The open connections of the sink.

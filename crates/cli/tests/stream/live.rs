@@ -1,11 +1,12 @@
 //! A live encoder on the other end of the pipe.
 
+use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::{EARLY, Folder, Running, SECRET, UNHURRIED, command, tool};
+use super::{EARLY, Folder, Running, SECRET, UNHURRIED, clip, command, tool};
 
 const WIDTH: usize = 320;
 const HEIGHT: usize = 180;
@@ -86,4 +87,40 @@ pub(super) fn an_encoder_is_piped_through_as_it_works() {
     let shown = String::from_utf8_lossy(&probed.stdout);
     let shown = shown.lines().next().map(str::trim);
     assert_eq!(shown, Some(FRAMES.to_string().as_str()));
+}
+
+/// The clock references of a live source jump by 3 s in the middle. It comes out as it was, and
+/// what jumped is named.
+pub(super) fn a_live_source_whose_times_jump_comes_out_as_it_was() {
+    let mut source = fs::read(clip()).unwrap();
+    let half = source.len() / 188 / 2 * 188;
+    for packet in source[half..].chunks_mut(188) {
+        if packet[3] & 0x20 != 0 && packet[4] > 0 && packet[5] & 0x10 != 0 {
+            let reference = packet[6..10].iter();
+            let reference = reference.fold(0_u32, |bits, &byte| bits << 8 | u32::from(byte));
+            // Without the last bit, in ticks of 45 kHz.
+            let jumped = reference.wrapping_add(3 * 45_000);
+            packet[6..10].copy_from_slice(&jumped.to_be_bytes());
+        }
+    }
+    let folder = Folder::new();
+    let out = folder.path("out.ts");
+    let mut receiver = Running::start(&["recv", &format!("comity://:0?{EARLY}&{SECRET}"), &out]);
+    let to = format!(
+        "comity://127.0.0.1:{}?{UNHURRIED}&{SECRET}",
+        receiver.port()
+    );
+    let mut sender = Running::fed(&["send", "-", &to]);
+    sender.feed(&source);
+    let warning = sender.event("warning");
+    let message = warning["message"].as_str().unwrap();
+    assert!(
+        message.contains("PID 256: the clock references (PCR) of the source jumped 3.0")
+            && message.contains(" s ahead"),
+        "{message}"
+    );
+    let (sent, _) = sender.end(0);
+    receiver.end(0);
+    assert_eq!(sent["passed"]["notices"]["discontinuity"], 1, "{sent}");
+    assert!(folder.read("out.ts") == source);
 }

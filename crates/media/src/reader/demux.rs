@@ -8,6 +8,7 @@ use mpeg2ts_reader::packet::{AdaptationField, Packet};
 
 use super::cadence::Cadence;
 use super::config::ReaderConfig;
+use super::counter::{Continuity, Counter};
 use super::error::{ReadError, STILL};
 use super::framing::Framed;
 use super::pes::{Assembler, Interrupted, Part};
@@ -52,30 +53,6 @@ enum Role {
 struct Tables {
     gatherer: Gatherer,
     counter: Counter,
-}
-
-/// Detects missing and duplicate packets from the continuity counter.
-#[derive(Debug, Default)]
-struct Counter(Option<u8>);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Continuity {
-    Next,
-    Again,
-    Broken,
-}
-
-impl Counter {
-    fn next(&mut self, packet: &Packet<'_>, announced: bool) -> Continuity {
-        let count = packet.continuity_counter().count();
-        match self.0.replace(count) {
-            None => Continuity::Next,
-            Some(last) if (last + 1) % 16 == count => Continuity::Next,
-            Some(last) if last == count && !announced => Continuity::Again,
-            Some(_) if announced => Continuity::Next,
-            Some(_) => Continuity::Broken,
-        }
-    }
 }
 
 /// One elementary stream.

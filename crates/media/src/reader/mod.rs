@@ -2,6 +2,7 @@
 
 mod cadence;
 mod config;
+mod counter;
 mod demux;
 mod elementary;
 mod error;

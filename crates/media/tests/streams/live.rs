@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use comity_media::{
-    Event, Jump, JumpedTimes, MediaSection, Notice, PACKET, Pacer, Reader, ReaderConfig, TsWriter,
-    WriterConfig,
+    Event, Jump, JumpedTimes, MediaSection, Notice, PACKET, Pacer, ReadError, Reader, ReaderConfig,
+    TsWriter, WriterConfig,
 };
 use comity_units::{Span, Time};
 
 use crate::layouts::at_constant_rate;
+use crate::times::{unstamp, with_heads, without_references};
 use crate::{CLIP, ts};
 
 const VIDEO: u16 = 256;
@@ -324,4 +325,39 @@ fn a_source_whose_clock_drifts_or_that_was_held_up_delays_nothing_more() {
         let paused = Source::clip().paused(4_000, Span::from_millis(millis));
         assert_eq!(paused.check("paused"), [], "{millis} ms");
     }
+}
+
+/// Without any times, a stored source cannot be paced and is refused in the end. A live one needs
+/// none.
+#[test]
+fn a_live_source_needs_no_times() {
+    let mut stream = without_references(CLIP.to_vec());
+    with_heads(&mut stream, &[VIDEO, SOUND], unstamp);
+    let source = stream.repeat(20);
+    let mut stored = Reader::new(ReaderConfig::default());
+    let refused = stored.push(&source);
+    assert!(matches!(refused, Err(ReadError::NoTime { .. })));
+    let mut live = Reader::new(ReaderConfig::default());
+    let (mut now, mut sections, mut notices) = (Time::ZERO, 0, Vec::new());
+    for datagram in source.chunks(DATAGRAM) {
+        now += Span::from_millis(1);
+        live.push_arrived(datagram, now).unwrap();
+        for event in std::iter::from_fn(|| live.poll()) {
+            match event {
+                Event::Section(section) => {
+                    assert_eq!(section.source_time, now);
+                    sections += 1;
+                }
+                Event::Notice(notice) => notices.push(notice),
+                Event::Missing(missing) => assert_eq!(missing.source_time, now),
+            }
+        }
+    }
+    live.finish().unwrap();
+    notices.extend(crate::part(std::iter::from_fn(|| live.poll()).collect()).1);
+    // The counters jump where the clip begins again, and nothing else is said.
+    let is_splice =
+        |notice: &Notice| matches!(notice, Notice::Break { .. } | Notice::Damaged { .. });
+    assert!(notices.iter().all(is_splice), "{notices:?}");
+    assert!(sections > 20 * 250, "{sections}");
 }

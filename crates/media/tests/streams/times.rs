@@ -62,7 +62,7 @@ pub(crate) fn generated(
 
 /// Changes the head of each PES packet of these streams. The function receives the packet's number
 /// in its stream.
-fn with_heads(stream: &mut [u8], pids: &[u16], mut change: impl FnMut(u64, &mut [u8])) {
+pub(crate) fn with_heads(stream: &mut [u8], pids: &[u16], mut change: impl FnMut(u64, &mut [u8])) {
     let mut numbers: BTreeMap<u16, u64> = BTreeMap::new();
     for packet in stream.chunks_mut(PACKET) {
         let pid = u16::from_be_bytes([packet[1] & 0x1f, packet[2]]);
@@ -80,14 +80,14 @@ fn with_heads(stream: &mut [u8], pids: &[u16], mut change: impl FnMut(u64, &mut 
 }
 
 /// Removes the time stamps, and pads the packet instead.
-fn unstamp(_: u64, head: &mut [u8]) {
+pub(crate) fn unstamp(_: u64, head: &mut [u8]) {
     head[7] &= 0x3f;
     let length = usize::from(head[8]);
     head[9..9 + length].fill(0xff);
 }
 
 /// Removes the clock references.
-fn without_references(mut stream: Vec<u8>) -> Vec<u8> {
+pub(crate) fn without_references(mut stream: Vec<u8>) -> Vec<u8> {
     for packet in stream.chunks_mut(PACKET) {
         if packet[3] & 0x20 != 0 && packet[4] > 0 && packet[5] & 0x10 != 0 {
             packet[5] &= !0x10;

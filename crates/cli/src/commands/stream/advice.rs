@@ -1,15 +1,20 @@
-//! Advice if the latency of a connection is too short for its round trip, or its path too narrow.
+//! Advice if the latency of a connection is too short for its round trip.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use comity_stream::{Totals, plain};
+use comity_stream::plain;
 
 /// The most connections to check: after that, the user has seen the advice.
 const MOST: usize = 64;
 /// The advised latency in round trips: three to four leave time for retransmissions.
 const ROUND_TRIPS: u32 = 4;
+
+/// Whether a lost packet can be sent again in time.
+pub(super) fn allows_retransmission(latency: Duration, round_trip: Duration) -> bool {
+    latency >= round_trip.mul_f64(1.5)
+}
 
 /// Checks each connection once.
 #[derive(Debug, Default)]
@@ -43,7 +48,7 @@ impl LatencyAdvice {
         latency: Duration,
         round_trip: Duration,
     ) -> Option<String> {
-        let is_enough = latency >= round_trip.mul_f64(1.5);
+        let is_enough = allows_retransmission(latency, round_trip);
         let before = self.judged.insert(peer, Judged::Done);
         if is_enough || before == Some(Judged::Done) {
             return None;
@@ -73,89 +78,9 @@ impl LatencyAdvice {
     }
 }
 
-/// The fewest dropped sections that cause a warning.
-const MIN_DROPS: u64 = 10;
-
-/// Notices, once, that the path carries less than the source produces.
-#[derive(Debug, Default)]
-pub(crate) struct Drops {
-    /// The totals when the set of connections changed last: what was dropped before says nothing of
-    /// the present paths.
-    base: Totals,
-    acknowledged: u64,
-    /// Whether too much had been dropped at the last check.
-    was_narrow: bool,
-    is_told: bool,
-}
-
-impl Drops {
-    /// How many sections were dropped of how many, if that is a twentieth at two checks in a row,
-    /// over the same connections, with sections that arrived before each: where none arrive, the
-    /// peer is gone, and the path says nothing.
-    pub(crate) fn judge(&mut self, totals: &Totals) -> Option<(u64, u64)> {
-        let is_alive = totals.acknowledged > self.acknowledged;
-        self.acknowledged = totals.acknowledged;
-        if totals.connections != self.base.connections {
-            self.base = *totals;
-        }
-        let dropped = |totals: &Totals| totals.shed + totals.expired + totals.given_up;
-        let dropped = dropped(totals).saturating_sub(dropped(&self.base));
-        let submitted = totals.submitted.saturating_sub(self.base.submitted);
-        let is_narrow = is_alive && dropped >= MIN_DROPS && 20 * dropped >= submitted;
-        let tells = is_narrow && self.was_narrow && !self.is_told;
-        self.was_narrow = is_narrow;
-        self.is_told |= tells;
-        tells.then_some((dropped, submitted))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The checks at which a warning is due, of connections, sections submitted, acknowledged and
-    /// expired so far.
-    fn told(checks: &[[u64; 4]]) -> Vec<Option<(u64, u64)>> {
-        let mut drops = Drops::default();
-        let judge = |&[connections, submitted, acknowledged, expired]: &[u64; 4]| {
-            drops.judge(&Totals {
-                connections,
-                submitted,
-                acknowledged,
-                expired,
-                ..Totals::default()
-            })
-        };
-        checks.iter().map(judge).collect()
-    }
-
-    #[test]
-    fn a_narrow_path_is_told_once_at_the_second_check() {
-        let narrow = [
-            [1, 0, 0, 0],
-            [1, 100, 90, 10],
-            [1, 200, 180, 20],
-            [1, 300, 270, 30],
-        ];
-        assert_eq!(told(&narrow), [None, None, Some((20, 200)), None]);
-        let good = [[1, 0, 0, 0], [1, 100, 96, 4], [1, 400, 382, 18]];
-        assert_eq!(told(&good), [None; 3], "a twentieth is 20");
-    }
-
-    #[test]
-    fn what_a_dead_peer_did_not_get_says_nothing_of_the_path() {
-        // Dead between the second and the third check, connected again before the fifth.
-        let restarted = [
-            [1, 0, 0, 0],
-            [1, 100, 100, 0],
-            [1, 200, 130, 70],
-            [1, 300, 130, 170],
-            [2, 400, 140, 260],
-            [2, 500, 240, 260],
-            [2, 600, 340, 260],
-        ];
-        assert_eq!(told(&restarted), [None; 7]);
-    }
 
     fn judged(latency: u64, round_trips: &[u64]) -> Vec<Option<String>> {
         let peer = SocketAddr::from(([192, 0, 2, 1], 9_000));

@@ -15,6 +15,7 @@ mod events;
 mod gaps;
 mod input;
 mod metrics;
+mod narrow;
 mod output;
 mod overwrite;
 mod session;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use comity_stream::Monitor;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::advice::{Drops, LatencyAdvice};
+use super::advice::LatencyAdvice;
+use super::narrow::NarrowPaths;
 use super::status::Reporter;
 
 /// The interval of the status line on a terminal, and of checks of the latency.
@@ -26,7 +27,7 @@ impl Session {
     pub(crate) async fn watch<T>(&self, running: impl Future<Output = T>) -> T {
         let mut running = pin!(running);
         let mut advice = LatencyAdvice::default();
-        let mut drops = Drops::default();
+        let mut narrow = NarrowPaths::default();
         let mut glance = interval(GLANCE);
         let mut tell = interval(self.every.unwrap_or(Duration::MAX / 4));
         for timer in [&mut glance, &mut tell] {
@@ -40,7 +41,7 @@ impl Session {
                 done = &mut running => break done,
                 _ = glance.tick() => {
                     self.advise(&mut advice);
-                    self.warn_of_drops(&mut drops);
+                    self.warn_of_narrow_paths(&mut narrow);
                     if self.reporter.is_terminal() {
                         self.reporter.status(&self.monitor.snapshot());
                     }
@@ -63,21 +64,11 @@ impl Session {
         }
     }
 
-    /// Warns if the path carries less than the source produces.
-    fn warn_of_drops(&self, drops: &mut Drops) {
-        let totals = self.monitor.sink_totals();
-        let Some((dropped, submitted)) = totals.and_then(|totals| drops.judge(&totals)) else {
-            return;
-        };
-        let connections = self.monitor.sink_connections().into_iter();
-        let targets = connections.filter_map(|connection| connection.stats().path.target_mbps);
-        let target = targets.reduce(f64::min).map_or_else(String::new, |target| {
-            format!(" The target is {target:.2} Mb/s now: set the encoder to it.")
-        });
-        self.reporter.warn(&format!(
-            "the path carries less than the source produces: {dropped} of {submitted} sections were dropped so far.{target} On a \
-             link that loses packets and has no other traffic, cc=fixed&maxbw=RATE in the URI sends at a fixed rate"
-        ));
+    /// Warns if a path carries less than the source produces.
+    fn warn_of_narrow_paths(&self, narrow: &mut NarrowPaths) {
+        for text in narrow.judge(&self.monitor.snapshot()) {
+            self.reporter.warn(&text);
+        }
     }
 
     /// Warns of a latency that is too short for the path. Between two connections it is that of all

@@ -24,8 +24,8 @@ pub(super) fn full(bytes: usize) -> Notice {
     Notice {
         kind: "full",
         text: format!(
-            "{} MiB of the input are read ahead, which is the maximum: its times stand still, jump or are far \
-             apart. Its streams may leave at different times",
+            "{} MiB of the input are read ahead, which is the maximum: its rate is very high, or its times stand \
+             still, jump or are far apart. Its streams may leave at different times",
             bytes >> 20
         ),
     }
@@ -129,8 +129,8 @@ fn text(notice: &media::Notice, stored_at: Option<Rate>) -> String {
                 Jump::Back(by) => (by, "back"),
             };
             let goes_on = match stored_at {
-                Some(_) => "it is sent on without a pause",
-                None => "it is due by its arrival, as before",
+                Some(_) => "its sections go on without a pause",
+                None => "its sections are due by their arrival, as before",
             };
             format!(
                 "PID {pid}: the {times} of the source jumped {:.3} s {direction}; {goes_on}",

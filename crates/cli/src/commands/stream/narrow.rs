@@ -1,0 +1,343 @@
+//! Whether the path of a connection carries less than the source produces.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use comity_stream::{PeerStatistics, Snapshot};
+
+use super::advice::allows_retransmission;
+
+/// How long a path has to be too narrow, in seconds, and how long behind a silence of the peer: a
+/// connection finds its rate in the first seconds, and again after an outage.
+const LASTS: f64 = 5.0;
+const LASTS_BEHIND_SILENCE: f64 = 10.0;
+/// The fewest sections that are dropped in each half of that time, and their least share.
+const MIN_DROPS: u64 = 5;
+const MIN_SHARE: u64 = 20;
+/// A target that has risen by more above all before it is still being found.
+const RISE: f64 = 1.1;
+/// The share of the target that sections may take: headers and retransmissions take the rest. What
+/// is advised leaves a little more room.
+const USABLE: f64 = 0.95;
+const ADVISED: f64 = 0.9;
+/// The most connections to check: after that, the user has seen the warning.
+const MOST: usize = 64;
+
+/// Finds narrow paths, each once.
+///
+/// Sections that are dropped for want of rate are not enough: an outage, a latency that is too
+/// short and a burst of the source drop some too. A path is narrow if they are dropped all the time
+/// while the peer answers, and if the rate that its controller has found stays below that of the
+/// source.
+#[derive(Debug, Default)]
+pub(crate) struct NarrowPaths {
+    paths: BTreeMap<String, Path>,
+}
+
+#[derive(Debug, Default)]
+struct Path {
+    samples: VecDeque<Sample>,
+    was_silent: bool,
+    is_told: bool,
+}
+
+/// A connection at one moment.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    at_s: f64,
+    /// Bytes of the source.
+    source_bytes: u64,
+    submitted: u64,
+    arrived: u64,
+    /// Dropped for want of rate or time, before they were sent whole.
+    dropped: u64,
+    target_mbps: Option<f64>,
+}
+
+impl NarrowPaths {
+    /// What to say of the connections of the output, which is checked every half second.
+    pub(crate) fn judge(&mut self, snapshot: &Snapshot) -> Vec<String> {
+        let whole = snapshot.passed.whole.values();
+        let source_bytes = whole.map(|count| count.bytes).sum();
+        let mut told = Vec::new();
+        for peer in &snapshot.output.connections {
+            if self.paths.len() >= MOST && !self.paths.contains_key(&peer.peer) {
+                continue;
+            }
+            let path = self.paths.entry(peer.peer.clone()).or_default();
+            if path.is_told {
+                continue;
+            }
+            path.add(sample(snapshot.elapsed_s, source_bytes, peer));
+            if can_be_punctual(peer)
+                && let Some(text) = path.judge()
+            {
+                path.is_told = true;
+                told.push(format!("{}: {text}", peer.peer));
+            }
+        }
+        told
+    }
+}
+
+/// Whether sections that the path has room for arrive in time.
+fn can_be_punctual(peer: &PeerStatistics) -> bool {
+    let latency = Duration::from_secs_f64(peer.latency_ms / 1e3);
+    let round_trip = peer.statistics.path.min_rtt_ms.unwrap_or(0.0);
+    allows_retransmission(latency, Duration::from_secs_f64(round_trip / 1e3))
+}
+
+fn sample(at_s: f64, source_bytes: u64, peer: &PeerStatistics) -> Sample {
+    let sections = &peer.statistics.sent.sections;
+    Sample {
+        at_s,
+        source_bytes,
+        submitted: sections.submitted,
+        arrived: sections.acknowledged,
+        dropped: sections.shed + sections.expired_unsent + sections.infeasible,
+        target_mbps: peer.statistics.path.target_mbps,
+    }
+}
+
+impl Sample {
+    /// Whether more sections were dropped since then than now and then.
+    const fn drops_since(&self, then: &Self) -> bool {
+        let dropped = self.dropped.saturating_sub(then.dropped);
+        let submitted = self.submitted.saturating_sub(then.submitted);
+        dropped >= MIN_DROPS && MIN_SHARE * dropped >= submitted
+    }
+}
+
+impl Path {
+    fn add(&mut self, sample: Sample) {
+        if let Some(last) = self.samples.back() {
+            let is_another = sample.submitted < last.submitted;
+            // Nothing can have arrived when the connection begins.
+            let is_silent = sample.arrived == last.arrived
+                && last.arrived > 0
+                && sample.submitted > last.submitted;
+            if is_another || is_silent {
+                self.samples.clear();
+            }
+            self.was_silent = !is_another && (self.was_silent || is_silent);
+        }
+        self.samples.push_back(sample);
+        let lasts = self.lasts();
+        // The first one may be older, so that they span all of the time.
+        while self
+            .samples
+            .get(1)
+            .is_some_and(|second| sample.at_s - second.at_s >= lasts)
+        {
+            self.samples.pop_front();
+        }
+    }
+
+    const fn lasts(&self) -> f64 {
+        match self.was_silent {
+            true => LASTS_BEHIND_SILENCE,
+            false => LASTS,
+        }
+    }
+
+    fn judge(&self) -> Option<String> {
+        let half = self.samples.len() / 2;
+        let (first, middle) = (self.samples.front()?, self.samples.get(half)?);
+        let last = self.samples.back()?;
+        let lasted = last.at_s - first.at_s;
+        if lasted < self.lasts() || !middle.drops_since(first) || !last.drops_since(middle) {
+            return None;
+        }
+        let bytes = last.source_bytes.saturating_sub(first.source_bytes);
+        let source = bytes as f64 * 8e-6 / lasted;
+        let targets = self.samples.iter().map(|sample| sample.target_mbps);
+        let before = targets.clone().take(half).flatten().fold(0.0, f64::max);
+        let most = targets.clone().skip(half).flatten().fold(0.0, f64::max);
+        let least = targets.skip(half).flatten().reduce(f64::min)?;
+        let is_rising = last.target_mbps? > before * RISE;
+        if is_rising || most * USABLE >= source {
+            return None;
+        }
+        Some(format!(
+            "the path carries less than the source produces: {} of {} sections were dropped in the last {lasted:.0} s. \
+             The source has {source:.2} Mb/s: set the encoder so that all of it has at most {:.2} Mb/s. On a link \
+             that loses packets and has no other traffic, cc=fixed&maxbw=RATE in the URI sends at a fixed rate",
+            last.dropped.saturating_sub(first.dropped),
+            last.submitted.saturating_sub(first.submitted),
+            least * ADVISED,
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use comity::Statistics;
+    use comity_stream::{Count, Side};
+
+    /// What a connection has at a second: sections submitted, arrived and dropped so far, and the
+    /// target in Mb/s.
+    type At = (u64, u64, u64, f64);
+
+    /// The source has 100 sections a second and this many Mb/s. Checks it every half second.
+    fn judged(
+        source: f64,
+        seconds: u32,
+        latency_ms: f64,
+        at: impl Fn(f64) -> At,
+    ) -> Vec<(f64, String)> {
+        let mut paths = NarrowPaths::default();
+        let mut told = Vec::new();
+        for check in 0..seconds * 2 {
+            let now = f64::from(check) / 2.0;
+            let (submitted, arrived, shed, target) = at(now);
+            let mut statistics = Statistics::default();
+            statistics.path.target_mbps = Some(target);
+            statistics.path.min_rtt_ms = Some(40.0);
+            statistics.sent.sections.submitted = submitted;
+            statistics.sent.sections.acknowledged = arrived;
+            statistics.sent.sections.shed = shed;
+            let mut snapshot = Snapshot {
+                elapsed_s: now,
+                output: Side {
+                    connections: vec![PeerStatistics {
+                        peer: "192.0.2.1:9000".into(),
+                        latency_ms,
+                        statistics,
+                    }],
+                    ..Side::default()
+                },
+                ..Snapshot::default()
+            };
+            let bytes = (source * 125_000.0 * now) as u64;
+            snapshot.passed.whole.insert(
+                "P",
+                Count {
+                    sections: submitted,
+                    bytes,
+                },
+            );
+            told.extend(paths.judge(&snapshot).into_iter().map(|text| (now, text)));
+        }
+        told
+    }
+
+    fn per_second(now: f64, rate: f64) -> u64 {
+        (now * rate) as u64
+    }
+
+    /// A path that drops a tenth all the time, with this target.
+    fn drops_a_tenth(target: impl Fn(f64) -> f64) -> impl Fn(f64) -> At {
+        move |now| {
+            let (submitted, dropped) = (per_second(now, 100.0), per_second(now, 10.0));
+            (submitted, submitted - dropped, dropped, target(now))
+        }
+    }
+
+    #[test]
+    fn a_narrow_path_is_told_once_with_a_rate_that_fits() {
+        let told = judged(2.0, 60, 200.0, drops_a_tenth(|_| 1.5));
+        let [(at, text)] = &told[..] else {
+            panic!("{told:?}")
+        };
+        assert_eq!(*at, 5.0);
+        for part in [
+            "192.0.2.1:9000: the path carries less than the source produces",
+            "50 of 500 sections",
+            "The source has 2.00 Mb/s",
+            "at most 1.35 Mb/s",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        // A source that follows the advice is no reason for another one.
+        assert_eq!(judged(1.35, 60, 200.0, drops_a_tenth(|_| 1.5)), []);
+    }
+
+    #[test]
+    fn a_path_with_room_for_the_source_is_not_narrow() {
+        // Bursts, or sections of a damaged source.
+        assert_eq!(judged(0.5, 60, 200.0, drops_a_tenth(|_| 402.53)), []);
+        assert_eq!(judged(2.0, 60, 200.0, drops_a_tenth(|_| 2.2)), []);
+        // Less than a twentieth.
+        let few = |now| {
+            let (submitted, dropped) = (per_second(now, 100.0), per_second(now, 4.0));
+            (submitted, submitted - dropped, dropped, 1.5)
+        };
+        assert_eq!(judged(2.0, 60, 200.0, few), []);
+        // Nothing sent again can be in time: there is advice about that.
+        assert_eq!(judged(2.0, 60, 50.0, drops_a_tenth(|_| 1.5)), []);
+    }
+
+    #[test]
+    fn sections_that_are_missing_at_the_source_say_nothing_of_the_path() {
+        let mut statistics = Statistics::default();
+        statistics.sent.sections.cancelled = 1_000;
+        statistics.sent.sections.dependency = 1_000;
+        statistics.sent.sections.expired_in_network = 1_000;
+        let peer = PeerStatistics {
+            peer: String::new(),
+            latency_ms: 200.0,
+            statistics,
+        };
+        assert_eq!(sample(0.0, 0, &peer).dropped, 0);
+    }
+
+    #[test]
+    fn a_connection_that_finds_its_rate_is_not_narrow() {
+        // The target doubles every second, from 0.1 Mb/s on.
+        let starts = |now: f64| {
+            let dropped = per_second(now.min(4.5), 30.0);
+            let submitted = per_second(now, 100.0);
+            (
+                submitted,
+                submitted - dropped,
+                dropped,
+                (0.1 * now.exp2()).min(20.0),
+            )
+        };
+        assert_eq!(judged(2.0, 60, 200.0, starts), []);
+    }
+
+    #[test]
+    fn an_outage_is_not_a_narrow_path() {
+        // From 20 s to 22 s nothing arrives; then the controller takes 6 s to find its rate again,
+        // and half of the sections are dropped meanwhile.
+        let outage = |now: f64| {
+            let submitted = per_second(now, 100.0);
+            let during = per_second((now - 20.0).clamp(0.0, 2.0), 100.0);
+            let behind = per_second((now - 22.0).clamp(0.0, 6.0), 50.0);
+            let dropped = during + behind;
+            let target = if (20.0..28.0).contains(&now) {
+                0.8
+            } else {
+                20.0
+            };
+            (submitted, submitted - dropped, dropped, target)
+        };
+        assert_eq!(judged(2.0, 60, 200.0, outage), []);
+        // A path that is narrow behind it is found to be so.
+        let narrow = |now: f64| match now < 22.0 {
+            true => outage(now),
+            false => {
+                let submitted = per_second(now, 100.0);
+                let dropped = 200 + per_second(now - 22.0, 50.0);
+                (submitted, submitted - dropped, dropped, 0.8)
+            }
+        };
+        let told = judged(2.0, 60, 200.0, narrow);
+        assert!(
+            matches!(told[..], [(at, _)] if (31.0..34.0).contains(&at)),
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn a_peer_that_is_gone_says_nothing_of_the_path() {
+        let dead = |now: f64| {
+            let submitted = per_second(now, 100.0);
+            let arrived = per_second(now.min(3.0), 100.0);
+            (submitted, arrived, submitted - arrived, 0.5)
+        };
+        assert_eq!(judged(2.0, 60, 200.0, dead), []);
+    }
+}
