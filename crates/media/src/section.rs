@@ -21,6 +21,8 @@ pub struct MediaSection {
     pub deadline: Span,
     /// How much it matters.
     pub importance: Importance,
+    /// Whether the source has only a part of it, or bytes of it that may be wrong.
+    pub is_damaged: bool,
     /// Its frame type.
     pub frame: FrameType,
     /// How many referenced P pictures its group has had, itself included; zero for an intra picture
@@ -101,7 +103,9 @@ pub enum Notice {
         /// How many bytes were left out.
         skipped: u64,
     },
-    /// Part of an access unit or of a table is missing from the source: all of it is dropped.
+    /// Part of an access unit is missing from the source, or marked as wrong: the unit is
+    /// [sent as it is, or dropped](crate::ReaderConfig::damaged). A table is dropped, and so is a
+    /// unit without the header of its PES packet.
     Damaged {
         /// The packet identifier of its stream.
         pid: u16,
@@ -118,6 +122,12 @@ pub enum Notice {
         /// Its packet identifier.
         pid: u16,
     },
+    /// A PES packet of a stream has another length than it says. It ends where the next one begins.
+    /// Reported once for each stream.
+    WrongLength {
+        /// The packet identifier of the stream.
+        pid: u16,
+    },
     /// An access unit exceeded the reader's limit and was dropped.
     Oversized {
         /// The packet identifier of its stream.
@@ -132,9 +142,9 @@ pub enum Notice {
     },
 }
 
-/// An access unit that was dropped, because part of it is missing or it exceeds the reader's limit.
-/// It has a number like any other, so that a receiver can learn of it. One number may cover several
-/// audio frames that share a PES packet.
+/// An access unit that was dropped: it is [damaged](crate::ReaderConfig::damaged), lacks the header
+/// of its PES packet, or exceeds the reader's limit. It has a number like any other, so that a
+/// receiver can learn of it. One number may cover several audio frames that share a PES packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingUnit {
     /// Its stream.

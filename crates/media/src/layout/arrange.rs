@@ -13,7 +13,7 @@ use super::{
     format,
 };
 use crate::header::{Header, PACKET};
-use crate::section::{Event, MediaSection};
+use crate::section::{Event, MediaSection, MissingUnit};
 
 /// A layout covers at least this time and so many packets that are no null packets; or so much
 /// time, or as many packets as it may have. Its own cost is that of a few packets' headers.
@@ -40,6 +40,14 @@ pub(crate) enum Usage {
     Tables { held: usize },
 }
 
+/// An access unit that is not sent: its number in the stream, and what would have been its payload.
+#[derive(Debug)]
+pub(crate) struct DroppedUnit {
+    pub(crate) stream: u16,
+    pub(crate) number: u64,
+    pub(crate) payload: Bytes,
+}
+
 /// A packet that waits for its sections.
 #[derive(Debug)]
 struct Pending {
@@ -61,6 +69,8 @@ enum Ready {
         bytes: [u8; PACKET],
         pid: u16,
         carried_in: u16,
+        /// Whether the section is sent, or missing.
+        is_sent: bool,
     },
 }
 
@@ -107,29 +117,42 @@ impl Arranger {
                 unit: None,
                 content: payload.slice_ref(content),
                 source_time,
+                is_sent: true,
             };
             self.found.push((pid, found));
         }
     }
 
-    /// Adds the access units among these events.
-    pub(crate) fn units<'a>(&mut self, events: impl Iterator<Item = &'a Event>) {
+    /// Adds the access units among these events, and those `dropped` ones that are missing there.
+    pub(crate) fn units<'a>(
+        &mut self,
+        events: impl Iterator<Item = &'a Event>,
+        dropped: &[DroppedUnit],
+    ) {
         for event in events {
-            let Event::Section(section) = event else {
-                continue;
+            let (stream, number, source_time, payload) = match event {
+                Event::Section(section) => {
+                    let MediaSection { stream, number, .. } = *section;
+                    (stream, number, section.source_time, Some(&section.payload))
+                }
+                Event::Missing(missing) => {
+                    let is_it = |unit: &&DroppedUnit| {
+                        (unit.stream, unit.number) == (missing.stream, missing.number)
+                    };
+                    let payload = dropped.iter().find(is_it).map(|unit| &unit.payload);
+                    (missing.stream, missing.number, missing.source_time, payload)
+                }
+                Event::Notice(_) => continue,
             };
-            let MediaSection {
-                stream,
-                number,
-                payload,
-                ..
-            } = section;
-            if let Ok((Header::Unit(unit), content)) = Header::decode(payload) {
+            if let Some(payload) = payload
+                && let Ok((Header::Unit(unit), content)) = Header::decode(payload)
+            {
                 let found = Found {
-                    section: SectionRef::new(*stream, *number, payload, content.len()),
+                    section: SectionRef::new(stream, number, payload, content.len()),
                     unit: Some(unit),
                     content: payload.slice_ref(content),
-                    source_time: section.source_time,
+                    source_time,
+                    is_sent: matches!(event, Event::Section(_)),
                 };
                 self.found.push((unit.pid, found));
             }
@@ -227,15 +250,10 @@ impl Arranger {
             Some(null) => Some(Packet::Null(null)),
             None => self.made(pending),
         };
-        if let Some(lane) = { pending.parts }.and_then(|parts| self.lanes.get_mut(&parts.pid))
-            && pending.to > pending.from
-        {
-            lane.pass(pending.to);
-        }
         self.began.get_or_insert(pending.since);
         self.ended = self.ended.max(pending.since);
         self.filled += usize::from(!matches!(is_described, Some(Packet::Null(_))));
-        self.ready.push(match is_described {
+        let ready = match is_described {
             Some(packet) => Ready::Described(packet),
             None => {
                 let [_, high, low, ..] = pending.bytes;
@@ -247,9 +265,22 @@ impl Arranger {
                         Usage::Units => DAMAGED,
                         Usage::Tables { .. } => CARRIED,
                     },
+                    is_sent: self.is_sent(pending),
                 }
             }
-        });
+        };
+        self.ready.push(ready);
+        if let Some(lane) = { pending.parts }.and_then(|parts| self.lanes.get_mut(&parts.pid))
+            && pending.to > pending.from
+        {
+            lane.pass(pending.to);
+        }
+    }
+
+    /// Whether nothing in the packet is of a unit that is not sent.
+    fn is_sent(&self, pending: &Pending) -> bool {
+        let lane = { pending.parts }.and_then(|parts| self.lanes.get(&parts.pid));
+        lane.is_none_or(|lane| lane.is_sent(pending.from, pending.to))
     }
 
     /// The packet with parts of sections, if that gives it back.
@@ -322,16 +353,21 @@ impl Arranger {
                 bytes,
                 pid,
                 carried_in,
+                is_sent,
             } = ready
             {
-                whole.push((*carried_in, *pid, at, bytes));
+                whole.push(((*carried_in, *is_sent), *pid, at, bytes));
             }
         }
-        whole.sort_by_key(|&(stream, pid, at, _)| (stream, pid, at));
+        whole.sort_by_key(|&(carried_in, pid, at, _)| (carried_in, pid, at));
         let mut runs = BTreeMap::new();
-        for stream in [CARRIED, SCRAMBLED, DAMAGED] {
+        for carried_in in [CARRIED, SCRAMBLED, DAMAGED]
+            .map(|stream| [(stream, false), (stream, true)])
+            .concat()
+        {
+            let (stream, is_sent) = carried_in;
             let packets: Vec<_> = { whole.iter() }
-                .filter(|(carried_in, ..)| *carried_in == stream)
+                .filter(|(own, ..)| *own == carried_in)
                 .collect();
             for packets in packets.chunks(MAX_CARRIED) {
                 let mut payload = Vec::with_capacity(1 + packets.len() * PACKET);
@@ -346,17 +382,30 @@ impl Arranger {
                     let to = from + PACKET as u32;
                     runs.insert(*at, Run { section, from, to });
                 }
-                self.section(stream, payload, events);
+                match is_sent {
+                    true => self.section(stream, payload, events),
+                    false => self.miss(stream, events),
+                }
             }
         }
         runs
+    }
+
+    fn miss(&mut self, stream: u16, events: &mut VecDeque<Event>) {
+        let next = self.numbers.entry(stream).or_insert(0);
+        events.push_back(Event::Missing(MissingUnit {
+            stream,
+            number: *next,
+            source_time: self.latest,
+        }));
+        *next += 1;
     }
 
     fn section(&mut self, stream: u16, payload: Vec<u8>, events: &mut VecDeque<Event>) {
         let (frame, like) = match stream {
             CARRIED => (FrameType::Slice, FrameType::Opaque),
             SCRAMBLED | DAMAGED => (FrameType::Slice, FrameType::Slice),
-            _ => (FrameType::Table, FrameType::Table),
+            _ => (FrameType::Layout, FrameType::Layout),
         };
         let next = self.numbers.entry(stream).or_insert(0);
         events.push_back(Event::Section(MediaSection {
@@ -365,6 +414,7 @@ impl Arranger {
             source_time: self.latest,
             deadline: Span::ZERO,
             importance: Importance::of(like, 0),
+            is_damaged: false,
             frame,
             position: 0,
             needs: None,

@@ -16,7 +16,7 @@ mod lane;
 mod packet;
 mod restore;
 
-pub(crate) use arrange::{Arranger, Usage};
+pub(crate) use arrange::{Arranger, DroppedUnit, Usage};
 pub(crate) use packet::without_payload;
 pub(crate) use restore::{Action, Arrived, Restorer};
 

@@ -2,6 +2,7 @@
 
 mod cadence;
 mod config;
+mod counter;
 mod demux;
 mod elementary;
 mod error;
@@ -11,6 +12,7 @@ mod pictures;
 mod program;
 mod slices;
 mod sound;
+mod stream;
 mod transport;
 mod unit;
 
@@ -20,7 +22,7 @@ use comity_units::{Span, Time};
 
 use crate::header::PACKET;
 use crate::section::{Event, Notice};
-pub use config::ReaderConfig;
+pub use config::{Damaged, ReaderConfig};
 use elementary::Elementary;
 pub use error::ReadError;
 use error::Stop;

@@ -438,6 +438,7 @@ impl Pace {
             due: Due::AfterLatency(deadline),
             needs: frame.bound_to().map(SectionId),
             frame: Some(frame),
+            is_damaged: section.is_damaged,
             payload: section.payload,
         }
     }
@@ -475,6 +476,7 @@ mod tests {
                 needs: None,
                 payload: Bytes::new(),
                 frame,
+                is_damaged: false,
             });
             (
                 waiting.reaches(at(1_000)),
@@ -510,6 +512,7 @@ mod tests {
                 needs: None,
                 payload: Bytes::new(),
                 frame: None,
+                is_damaged: false,
             });
         }
         let missing = Missing {

@@ -379,6 +379,7 @@ mod tests {
             needs: None,
             payload: Payload::from(vec![0xff; length]),
             frame: None,
+            is_damaged: false,
         }
     }
 
