@@ -15,8 +15,8 @@ several copies of the clip side by side over encrypted UDP, on this host, throug
 of the same library compete for the bottleneck. By default, the rate of the bottleneck is such that the video needs \
 three quarters of an equal share. With --clip, the video is one copy of your own file, with the bursts of its encoder.
 
-Then the same video goes over SRT through the same bottleneck, if srt-live-transmit is installed (Debian: srt-tools), \
-and over TCP in the simulator.
+At the same time, the same video goes over SRT through an equal bottleneck, if srt-live-transmit is installed (Debian: \
+srt-tools). Then it goes over TCP in the simulator.
 
 Exit codes:
   0    done

@@ -265,15 +265,6 @@ impl Spectator for Live {
         let line = line(progress, &self.names);
         self.show(progress.elapsed_s, &line);
     }
-
-    fn tell_other(&mut self, name: &str, elapsed_s: f64) {
-        // The plain lines begin again with each transport.
-        if elapsed_s + Self::EVERY_S < self.next_s {
-            self.next_s = elapsed_s;
-        }
-        let line = format!("{elapsed_s:.1} s | the same video over {name}");
-        self.show(elapsed_s, &line);
-    }
 }
 
 fn millis(span: Span) -> u64 {

@@ -69,12 +69,10 @@ pub(crate) trait Spectator {
     fn begin(&mut self);
     /// The video is on its way.
     fn tell(&mut self, progress: &Progress);
-    /// The video is on its way over this other transport, after so many seconds.
-    fn tell_other(&mut self, name: &str, elapsed_s: f64);
 }
 
-/// Runs until all sections are sent, or `is_stopped`; then, with `others`, sends the same video
-/// over other transports.
+/// Runs until all sections are sent, or `is_stopped`. With `others`, the same video goes over SRT
+/// at the same time, through a bottleneck of its own, and over simulated TCP afterwards.
 pub(crate) async fn run(
     setup: Setup,
     plan: &[Planned],
@@ -82,12 +80,15 @@ pub(crate) async fn run(
     is_stopped: Arc<AtomicBool>,
     spectator: &mut impl Spectator,
 ) -> Result<Recording, DemoError> {
-    let mut recording = run_comity(setup, plan, is_stopped.clone(), spectator).await?;
-    if others && !is_stopped.load(Ordering::Relaxed) {
-        let setup = &recording.setup;
-        let told = |elapsed_s| spectator.tell_other("SRT", elapsed_s);
-        let srt = srt::run(setup, plan, is_stopped, told).await;
-        let tcp = tcp::simulate(setup, plan, &link(setup));
+    let beside = setup.clone();
+    let comity = run_comity(setup, plan, is_stopped.clone(), spectator);
+    if !others {
+        return comity.await;
+    }
+    let srt = async { Ok(srt::run(&beside, plan, is_stopped.clone()).await) };
+    let (mut recording, srt) = tokio::try_join!(comity, srt)?;
+    if !is_stopped.load(Ordering::Relaxed) {
+        let tcp = tcp::simulate(&beside, plan, &link(&beside));
         recording.others = vec![srt, tcp];
     }
     Ok(recording)

@@ -38,19 +38,14 @@ const MARGIN: Span = Span::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Sends the plan over SRT beside as many competitors.
-pub(super) async fn run(
-    setup: &Setup,
-    plan: &[Planned],
-    is_stopped: Arc<AtomicBool>,
-    mut tell: impl FnMut(f64),
-) -> Other {
+pub(super) async fn run(setup: &Setup, plan: &[Planned], is_stopped: Arc<AtomicBool>) -> Other {
     let latency = setup
         .latency
         .saturating_sub(setup.delay + MARGIN)
         .max(MARGIN);
     let version = version();
     let sections = match &version {
-        Some(_) => carry(setup, plan, latency, is_stopped, &mut tell).await,
+        Some(_) => carry(setup, plan, latency, is_stopped).await,
         None => Err(format!("{PROGRAM} is not installed (Debian: srt-tools)")),
     };
     Other {
@@ -79,7 +74,6 @@ async fn carry(
     plan: &[Planned],
     latency: Span,
     is_stopped: Arc<AtomicBool>,
-    tell: &mut impl FnMut(f64),
 ) -> Result<Vec<Sent>, String> {
     let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
     let bind = || async move { UdpSocket::bind(loopback).await };
@@ -131,7 +125,6 @@ async fn carry(
             let _ = input.send(&message).await;
         }
         sent += 1;
-        tell(planned.at.as_secs_f64());
     }
     sleep(Duration::from(setup.latency) + PATIENCE / 3).await;
     receiving.abort();

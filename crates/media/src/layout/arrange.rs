@@ -6,12 +6,12 @@ use bytes::Bytes;
 use comity_frames::{FrameType, Importance};
 use comity_units::{Span, Time};
 
+use super::format;
 use super::lane::{Found, Lane};
-use super::packet::{self, CLOCK_WRAP, Parts};
-use super::{
+use super::model::{
     CARRIED, DAMAGED, LAYOUTS, Layout, MAX_PACKETS, Packet, Run, SCRAMBLED, STEP_SHIFT, SectionRef,
-    format,
 };
+use super::packet::{self, CLOCK_WRAP, Parts};
 use crate::header::{Header, PACKET};
 use crate::section::{Event, MediaSection, MissingUnit};
 
@@ -105,7 +105,7 @@ impl Arranger {
     /// Announces layouts, as the first section of the tables: a receiver waits for layouts from
     /// here on.
     pub(crate) fn announce(&mut self, events: &mut VecDeque<Event>) {
-        self.layout(super::TABLES, &Layout::default(), events);
+        self.layout(super::model::TABLES, &Layout::default(), events);
     }
 
     /// Adds a table of this PID that ends in the next packet, or one like it that was sent before:
@@ -113,7 +113,7 @@ impl Arranger {
     pub(crate) fn table(&mut self, pid: u16, number: u64, payload: &Bytes, source_time: Time) {
         if let Ok((Header::Table { .. }, content)) = Header::decode(payload) {
             let found = Found {
-                section: SectionRef::new(super::TABLES, number, payload, content.len()),
+                section: SectionRef::new(super::model::TABLES, number, payload, content.len()),
                 unit: None,
                 content: payload.slice_ref(content),
                 source_time,

@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 
 use super::coder::{Coder, Decoder, Encoder, Model, Number};
+use super::model::{
+    Field, Layout, MAX_PACKETS, Made, Null, Packet, Prefix, Run, STEP_SHIFT, SectionRef,
+};
 use super::packet::{CLOCK_WRAP, ROOM, announced, field_length, prefix_length};
-use super::{Field, Layout, MAX_PACKETS, Made, Null, Packet, Prefix, Run, STEP_SHIFT, SectionRef};
 use crate::header::PACKET;
 
 /// The longest section.
@@ -22,7 +24,7 @@ pub(super) fn encode(layout: &Layout) -> Vec<u8> {
 }
 
 /// Reads a layout; `None` if the bytes are none, or more than it needs.
-pub(super) fn decode(bytes: &[u8]) -> Option<Layout> {
+pub(crate) fn decode(bytes: &[u8]) -> Option<Layout> {
     let mut codec = Codec::new(Decoder::new(bytes));
     let layout = codec.layout(&Layout::default())?;
     (!codec.coder.has_rest()).then_some(layout)

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use comity_units::Time;
 
-use super::{Run, SectionRef};
+use super::model::{Run, SectionRef};
 use crate::header::Unit;
 
 /// A section in the bytes of its PID.

@@ -1,6 +1,6 @@
 //! One packet: apart into what a layout says and what sections hold, and together again.
 
-use super::{Field, Made, NULL, Null, Packet, Prefix, Run};
+use super::model::{Field, Made, NULL, Null, Packet, Prefix, Run};
 use crate::header::{PACKET, Unit};
 use crate::pes::{has_fields, stamps};
 

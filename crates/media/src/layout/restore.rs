@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 
+use super::model::{Layout, Null, Packet, Run, SectionRef, TABLES, hash};
 use super::packet::{self, null_packet, put_together, without_payload};
-use super::{Layout, Null, Packet, Run, SectionRef, TABLES, hash};
 use crate::header::{PACKET, Unit};
 
 /// How much may wait for sections and layouts. Then the oldest layout does without what it lacks.
@@ -322,7 +322,7 @@ impl Restorer {
         if count == 0 {
             return;
         }
-        if stream != super::LAYOUTS {
+        if stream != super::model::LAYOUTS {
             self.restart_at(stream, first, out);
             let stream = self.streams.entry(stream).or_default();
             stream.see(first.saturating_add(count - 1));
@@ -530,7 +530,7 @@ impl Restorer {
         let is_next_missing =
             next.is_some_and(|next| matches!(self.fate(next, &mut BTreeMap::new()), Fate::Missing));
         let announces = has_payload && !is_next_missing;
-        if pid != super::NULL && (announces || clock.is_some()) {
+        if pid != super::model::NULL && (announces || clock.is_some()) {
             // Without payload, the counter does not advance.
             let counter = match announces || !has_payload {
                 true => counter,
