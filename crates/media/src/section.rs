@@ -91,16 +91,17 @@ pub enum Notice {
         /// How many bytes its streams had.
         bytes: u64,
     },
-    /// The packets of a transport stream are 192 or 204 bytes apart: the time stamp or parity
-    /// between them is dropped.
+    /// The packets of a transport stream are 192 or 204 bytes apart. Without
+    /// [`layouts`](crate::ReaderConfig::layouts), the time stamp or parity between them is dropped.
     PacketsApart {
         /// From the beginning of one packet to that of the next.
         bytes: u64,
     },
     /// No packet began at the expected position: `skipped` bytes up to the next packet, or to the
-    /// end of the source, were dropped.
+    /// end of the source, are in no packet. Without [`layouts`](crate::ReaderConfig::layouts), they
+    /// are dropped.
     LostSync {
-        /// How many bytes were left out.
+        /// How many bytes.
         skipped: u64,
     },
     /// Part of an access unit is missing from the source, or marked as wrong: the unit is

@@ -111,7 +111,7 @@ fn probed(stream: &[u8]) -> Option<(usize, usize)> {
     Some((packets.parse().unwrap(), frames.parse().unwrap()))
 }
 
-pub(super) fn a_stretch_of_garbage_is_skipped_and_told() {
+pub(super) fn a_stretch_of_garbage_is_carried_and_told() {
     let source = interrupted(200_000);
     let Carried {
         sent,
@@ -119,13 +119,13 @@ pub(super) fn a_stretch_of_garbage_is_skipped_and_told() {
         written,
         ..
     } = carried(&source);
-    let told = "lost sync: 200000 bytes were skipped";
+    let told = "lost sync: 200000 bytes are in no packet";
     assert!(said.contains(told), "{said}");
     // The units that the garbage lies in are carried and named, and nothing is missing.
     let damaged = sent["passed"]["gaps"]["damaged"].as_u64();
     assert!((Some(1)..=Some(2)).contains(&damaged), "{sent}");
     assert!(sent["passed"]["gaps"]["source"].is_null(), "{sent}");
-    assert!(written == fs::read(clip()).unwrap());
+    assert!(written == source);
 }
 
 /// Where the network loses, too, every section is whole or in the list.
@@ -171,17 +171,24 @@ pub(super) fn a_stream_that_stops_being_one_is_refused_behind_what_it_was() {
     assert!(said.contains(told), "{said}");
     let (received, _) = receiver.end(0);
     assert_eq!(received["passed"]["whole"], sent["passed"]["whole"]);
-    let clip = fs::read(clip()).unwrap();
-    assert!(folder.read("out.ts") == clip[..1_500 * PACKET]);
+    // With the bytes that were searched.
+    let written = folder.read("out.ts");
+    assert!(interrupted(2_000_000).starts_with(&written));
+    assert!(
+        written.len() > 1_500 * PACKET + (1 << 20),
+        "{}",
+        written.len()
+    );
 }
 
-pub(super) fn garbage_before_the_stream_is_left_out_and_told() {
+pub(super) fn garbage_before_the_stream_is_carried_and_told() {
     let clip = fs::read(clip()).unwrap();
     let Carried { said, written, .. } = carried(&[text(30_000), clip.clone()].concat());
-    let told = "lost sync: 30000 bytes were skipped";
+    let told = "lost sync: 30000 bytes are in no packet";
     assert!(said.contains(told), "{said}");
-    assert_same_media(&written, &clip);
-    let pictures = elementary_streams(&written)[&0x100].len();
+    assert!(written.starts_with(&text(30_000)));
+    assert_same_media(&written[30_000..], &clip);
+    let pictures = elementary_streams(&clip)[&0x100].len();
     if let Some(probed) = probed(&written) {
         assert_eq!(probed, (pictures, pictures));
     }
@@ -211,15 +218,15 @@ pub(super) fn what_is_not_known_arrives_as_it_was() {
     }
 }
 
-pub(super) fn a_stream_that_is_cut_within_a_packet_ends_with_a_whole_one() {
+pub(super) fn a_stream_that_is_cut_within_a_packet_arrives_as_it_was() {
     let clip = fs::read(clip()).unwrap();
     let cut = &clip[..1_500 * PACKET + 77];
     let Carried { said, written, .. } = carried(cut);
-    assert!(said.contains("77 bytes were skipped"), "{said}");
+    assert!(said.contains("77 bytes are in no packet"), "{said}");
     // The units that the cut damaged are reported, and their packets are carried.
     let told = said.matches("part of an access unit is missing").count();
     assert!((1..=2).contains(&told), "{said}");
-    assert!(written == clip[..1_500 * PACKET]);
+    assert!(written == cut);
 }
 
 pub(super) fn an_empty_file_is_refused_before_anybody_is_called() {
@@ -289,7 +296,9 @@ fn damaged_units_are_listed(rule: &str) {
     );
     let told = summary["passed"]["notices"]["damage"].as_u64().unwrap();
     let named = summary["passed"]["gaps"][reason].as_u64().unwrap();
-    assert!((5..=told).contains(&named), "{summary}");
+    // What is not sent of a unit may be two sections: its bytes, and the packet with the error.
+    let each = if rule == "pass" { 1 } else { 2 };
+    assert!((5..=each * told).contains(&named), "{summary}");
     assert!(said.contains("marked as wrong at the source"), "{said}");
     let list = |path: &str, reason: &str| -> Vec<(u64, u64)> {
         let text = String::from_utf8(folder.read(path)).unwrap();

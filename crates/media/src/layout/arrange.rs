@@ -26,6 +26,9 @@ const LONG: Span = Span::from_millis(80);
 const PATIENCE: Span = Span::from_secs(3);
 const MAX_PENDING: usize = 65_536;
 
+/// A layout with so many bytes outside of packets covers nothing more.
+const MUCH_OUTSIDE: usize = 64 << 10;
+
 /// The maximum number of packets in a section of carried ones: the loss of one costs no more.
 const MAX_CARRIED: usize = 64;
 
@@ -59,6 +62,8 @@ struct Pending {
     to: u64,
     prefix: usize,
     since: Time,
+    /// The bytes of the source before it that are in no packet.
+    outside: Vec<u8>,
 }
 
 /// A packet whose sections are known.
@@ -85,7 +90,12 @@ pub(crate) struct Arranger {
     lanes: BTreeMap<u16, Lane>,
     /// Sections of the packet at hand.
     found: Vec<(u16, Found)>,
+    /// Bytes outside of packets before the next one.
+    outside: Vec<u8>,
     ready: Vec<Ready>,
+    /// Those before the ready packets, and how many they are.
+    ready_outside: BTreeMap<usize, Vec<u8>>,
+    outside_bytes: usize,
     /// How many of them are no null packets.
     filled: usize,
     /// When the first of these packets came, and when the last did.
@@ -159,6 +169,11 @@ impl Arranger {
         }
     }
 
+    /// Adds bytes of the source that are in no packet.
+    pub(crate) fn outside(&mut self, bytes: &[u8]) {
+        self.outside.extend(bytes);
+    }
+
     /// Adds a packet of the source, then finds the sections that were added before it.
     pub(crate) fn packet(&mut self, bytes: &[u8; PACKET], usage: Usage, now: Time) {
         let parts = Parts::of(bytes);
@@ -170,6 +185,7 @@ impl Arranger {
             to: 0,
             prefix: 0,
             since: now,
+            outside: core::mem::take(&mut self.outside),
         };
         if let Some(parts) = &parts {
             if let Some(clock) = parts.clock(bytes) {
@@ -222,12 +238,13 @@ impl Arranger {
                 break;
             }
             if let Some(pending) = self.pending.pop_front() {
-                self.describe(&pending);
+                self.describe(pending);
             }
             let began = self.began.unwrap_or(self.ended);
             let lasted = self.ended.saturating_since(began);
             let is_enough = lasted >= SHORT && self.filled >= FEW;
-            if is_enough || lasted >= LONG || self.ready.len() >= MAX_PACKETS {
+            let is_full = self.ready.len() >= MAX_PACKETS || self.outside_bytes >= MUCH_OUTSIDE;
+            if is_enough || lasted >= LONG || is_full {
                 self.cut(false, events);
             }
         }
@@ -237,15 +254,27 @@ impl Arranger {
     pub(crate) fn finish(&mut self, events: &mut VecDeque<Event>) {
         self.find();
         while let Some(pending) = self.pending.pop_front() {
-            self.describe(&pending);
-            if self.ready.len() >= MAX_PACKETS {
+            self.describe(pending);
+            if self.ready.len() >= MAX_PACKETS || self.outside_bytes >= MUCH_OUTSIDE {
                 self.cut(false, events);
             }
         }
+        let outside = core::mem::take(&mut self.outside);
+        self.add_outside(outside);
         self.cut(true, events);
     }
 
-    fn describe(&mut self, pending: &Pending) {
+    fn add_outside(&mut self, bytes: Vec<u8>) {
+        if !bytes.is_empty() {
+            self.outside_bytes += bytes.len();
+            self.ready_outside.insert(self.ready.len(), bytes);
+        }
+    }
+
+    fn describe(&mut self, mut pending: Pending) {
+        let outside = core::mem::take(&mut pending.outside);
+        self.add_outside(outside);
+        let pending = &pending;
         let is_described = match packet::null(&pending.bytes) {
             Some(null) => Some(Packet::Null(null)),
             None => self.made(pending),
@@ -334,7 +363,9 @@ impl Arranger {
             step: self.rate.step(),
             is_last,
             packets: packets.flatten().collect(),
+            outside: core::mem::take(&mut self.ready_outside),
         };
+        self.outside_bytes = 0;
         self.layout(LAYOUTS, &layout, events);
     }
 

@@ -30,6 +30,8 @@ const MAX_GAPS: usize = 1_024;
 pub(crate) enum Action {
     /// A packet of the source.
     Packet([u8; PACKET]),
+    /// Bytes of the source outside of packets.
+    Outside(Vec<u8>),
     /// A packet in the place of one whose section is missing. If it has no payload and announces
     /// nothing, its counter is that of the packet before.
     Replacement([u8; PACKET]),
@@ -72,6 +74,8 @@ pub(crate) struct Restorer {
 #[derive(Debug)]
 struct Queued {
     layout: Layout,
+    /// What it takes of the memory.
+    cost: usize,
     /// Whether one before it is missing.
     follows_gap: bool,
 }
@@ -80,6 +84,7 @@ struct Queued {
 #[derive(Debug)]
 struct Head {
     layout: Layout,
+    cost: usize,
     at: usize,
     /// The furthest section used of each stream.
     furthest: BTreeMap<u16, u64>,
@@ -309,9 +314,11 @@ impl Restorer {
         self.is_on = true;
         let follows_gap = self.latest.map_or(0, |latest| latest + 1) != number;
         self.latest = Some(number);
-        self.held += cost(&layout);
+        let cost = cost(&layout);
+        self.held += cost;
         self.queue.push_back(Queued {
             layout,
+            cost,
             follows_gap,
         });
         self.advance(false, out);
@@ -370,7 +377,7 @@ impl Restorer {
                 self.head = Some(head);
                 return;
             }
-            self.held -= cost(&head.layout);
+            self.held -= head.cost;
             self.let_go(&head);
         }
         let sections: usize = { self.streams.values() }
@@ -386,6 +393,7 @@ impl Restorer {
     fn next(&mut self, out: &mut Vec<Action>) -> Option<Head> {
         let Queued {
             layout,
+            cost,
             follows_gap,
         } = self.queue.pop_front()?;
         let mut first: BTreeMap<u16, u64> = BTreeMap::new();
@@ -420,6 +428,7 @@ impl Restorer {
         self.has_ended |= layout.is_last;
         Some(Head {
             layout,
+            cost,
             at: 0,
             furthest: BTreeMap::new(),
         })
@@ -428,20 +437,34 @@ impl Restorer {
     /// Writes the packets of a layout up to the first that has to wait; returns whether none has.
     fn write(&mut self, head: &mut Head, is_forced: bool, out: &mut Vec<Action>) -> bool {
         while let Some(packet) = head.layout.packets.get(head.at) {
-            match self.fate(packet, &mut head.furthest) {
-                Fate::Waiting if !is_forced => return false,
-                Fate::Whole(bytes) => out.push(Action::Packet(bytes)),
+            let fate = self.fate(packet, &mut head.furthest);
+            if matches!(fate, Fate::Waiting) && !is_forced {
+                return false;
+            }
+            let outside = head.layout.outside.remove(&head.at).map(Action::Outside);
+            match fate {
+                Fate::Whole(bytes) => {
+                    out.extend(outside.into_iter().chain([Action::Packet(bytes)]))
+                }
                 Fate::Written => {
                     if out.last() != Some(&Action::Break) {
                         out.push(Action::Break);
                     }
                 }
                 Fate::Missing | Fate::Waiting => {
-                    out.extend(self.replacement(head).map(Action::Replacement));
+                    // Where nothing replaces the packet, nothing belongs to it either.
+                    let replacement = self.replacement(head).map(Action::Replacement);
+                    out.extend(
+                        { replacement }
+                            .into_iter()
+                            .flat_map(|packet| outside.clone().into_iter().chain([packet])),
+                    );
                 }
             }
             head.at += 1;
         }
+        let rest = head.layout.outside.remove(&head.at);
+        out.extend(rest.map(Action::Outside));
         true
     }
 
@@ -584,7 +607,12 @@ impl Restorer {
 }
 
 fn cost(layout: &Layout) -> usize {
-    EACH * (1 + layout.packets.len())
+    let outside: usize = layout
+        .outside
+        .values()
+        .map(|bytes| EACH + bytes.len())
+        .sum();
+    EACH * (1 + layout.packets.len()) + outside
 }
 
 /// In the order of arrival.

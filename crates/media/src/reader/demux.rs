@@ -128,6 +128,11 @@ impl Demux {
                     arranger.settle(now, events);
                 }
             }
+            Framed::Outside(bytes) => {
+                if let Some(arranger) = &mut self.arranger {
+                    arranger.outside(bytes);
+                }
+            }
             Framed::Lost(skipped) => {
                 if skipped >= COUNTED {
                     let from = events.len();

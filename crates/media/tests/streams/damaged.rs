@@ -1,4 +1,4 @@
-//! Sources of which packets are missing or marked as wrong, and PES packets with wrong lengths.
+//! Sources with missing packets, packets marked as wrong, and PES packets of wrong lengths.
 
 use std::collections::BTreeMap;
 

@@ -99,11 +99,12 @@ fn text(notice: &media::Notice, stored_at: Option<Rate>) -> String {
              ffmpeg can add them: ffmpeg -re -i INPUT -c copy -f mpegts - | comity send - .."
         ),
         media::Notice::PacketsApart { bytes } => format!(
-            "the transport stream has packets of {bytes} bytes: {} bytes of each are skipped",
+            "the transport stream has packets of {bytes} bytes: a receiver with --remux or an rtp:// output leaves \
+             out {} bytes of each",
             bytes.saturating_sub(PACKET as u64)
         ),
         media::Notice::LostSync { skipped } => {
-            format!("the transport stream lost sync: {skipped} bytes were skipped")
+            format!("the transport stream lost sync: {skipped} bytes are in no packet")
         }
         media::Notice::Damaged { pid } => {
             format!("PID {pid}: part of an access unit is missing or marked as wrong at the source")
