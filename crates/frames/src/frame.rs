@@ -7,6 +7,8 @@ use comity_units::{Bytes, Time};
 pub enum FrameType {
     /// A table of the transport stream: PAT, PMT, SDT and others.
     Table,
+    /// The order of the packets of a transport stream, from which a receiver restores them.
+    Layout,
     /// Parameter sets, or other headers of a video stream, without a picture.
     Parameters,
     /// Audio of a known kind, in whole frames as the source grouped them.
@@ -69,7 +71,7 @@ impl Importance {
     ///
     /// | frame | importance |
     /// |---|---|
-    /// | table | 255 |
+    /// | table, layout | 255 |
     /// | parameter sets | 250 |
     /// | audio | 240 |
     /// | stream of unknown kind | 230 |
@@ -81,7 +83,7 @@ impl Importance {
     /// | unreferenced B | 20 |
     pub fn of(frame: FrameType, position: u8) -> Self {
         Self(match frame {
-            FrameType::Table => 255,
+            FrameType::Table | FrameType::Layout => 255,
             FrameType::Parameters => 250,
             FrameType::Audio => 240,
             FrameType::Opaque => 230,

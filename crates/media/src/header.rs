@@ -348,7 +348,7 @@ const fn frame_code(frame: FrameType) -> u8 {
         FrameType::Bidirectional { referenced: false } => 6,
         FrameType::Audio => 7,
         FrameType::Parameters => 8,
-        FrameType::Opaque | FrameType::Table | FrameType::Slice => 9,
+        FrameType::Opaque | FrameType::Table | FrameType::Layout | FrameType::Slice => 9,
     }
 }
 

@@ -64,6 +64,6 @@ pub use comity_frames::{
 pub use header::{Header, HeaderError, PACKET, Times, Unit};
 pub use layout::{LAYOUT_FEATURE, is_announcement, needs_layouts};
 pub use pacer::{Datagram, Pacer, Spacing};
-pub use reader::{ReadError, Reader, ReaderConfig};
+pub use reader::{Damaged, ReadError, Reader, ReaderConfig};
 pub use section::{Event, Jump, JumpedTimes, MediaSection, MissingUnit, Notice};
 pub use writer::{Output, TsWriter, WriterConfig, WriterStatistics};

@@ -2,6 +2,60 @@
 
 use crate::header::Times;
 
+/// A stream of nothing but stuffing.
+pub(crate) const PADDING: u8 = 0xbe;
+
+/// The header of a PES packet, as far as a reader needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PesHeader {
+    pub(crate) stream_id: u8,
+    /// The length of the whole PES packet, unless it is unspecified or ends within the header.
+    pub(crate) length: Option<usize>,
+    /// The length of the header.
+    pub(crate) size: usize,
+    pub(crate) times: Times,
+    pub(crate) aligned: bool,
+    pub(crate) scrambled: bool,
+}
+
+impl PesHeader {
+    /// Reads a header; `None` if it is none, or incomplete. Bits that never differ are not looked
+    /// at, as players do.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let &[0, 0, 1, stream_id, high, low, ref fields @ ..] = bytes else {
+            return None;
+        };
+        let length = 6 + usize::from(u16::from_be_bytes([high, low]));
+        let mut header = Self {
+            stream_id,
+            length: None,
+            size: 6,
+            times: Times::None,
+            aligned: false,
+            scrambled: false,
+        };
+        if has_fields(stream_id) {
+            let &[first, second, data, ref fields @ ..] = fields else {
+                return None;
+            };
+            let fields = fields.get(..usize::from(data))?;
+            header.size += 3 + fields.len();
+            header.aligned = first & 0x04 != 0;
+            header.scrambled = first & 0x30 != 0;
+            header.times = match (second >> 6, fields.first_chunk(), fields.get(5..)) {
+                (2, Some(pts), _) => Times::Presentation(read_stamp(pts)),
+                (3, Some(pts), Some(rest)) => Times::Both {
+                    presentation: read_stamp(pts),
+                    decoding: read_stamp(rest.first_chunk()?),
+                },
+                _ => Times::None,
+            };
+        }
+        header.length = (length > header.size).then_some(length);
+        Some(header)
+    }
+}
+
 /// Whether a PES packet of this stream has flags and time stamps (table 2-21 lists the exceptions).
 pub(crate) const fn has_fields(stream_id: u8) -> bool {
     !matches!(
@@ -38,9 +92,56 @@ fn timestamp(which: u8, stamp: u64) -> [u8; 5] {
     ]
 }
 
+fn read_stamp(bytes: &[u8; 5]) -> u64 {
+    let [first, second, third, fourth, fifth] = bytes.map(u64::from);
+    (first >> 1 & 0x07) << 30 | second << 22 | (third >> 1) << 15 | fourth << 7 | fifth >> 1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn headers_are_read_whatever_stands_in_them() {
+        let stamps = [0x31, 0x00, 0x05, 0xbf, 0x21, 0x11, 0x00, 0x05, 0xbf, 0x21];
+        let whole = [
+            &[0, 0, 1, 0xe0, 1, 0, 0xb4, 0xc0, 12][..],
+            &stamps,
+            &[0xff; 9],
+        ]
+        .concat();
+        let header = PesHeader::read(&whole).expect("whole");
+        assert_eq!(
+            header,
+            PesHeader {
+                stream_id: 0xe0,
+                length: Some(262),
+                size: 21,
+                times: Times::Both {
+                    presentation: 90_000,
+                    decoding: 90_000
+                },
+                aligned: true,
+                scrambled: true,
+            }
+        );
+        assert_eq!(PesHeader::read(&whole[..20]), None);
+        // A length that ends within the header is none, and so is zero.
+        for length in [0, 14, 15] {
+            let bytes = [&whole[..5], &[length], &whole[6..]].concat();
+            let bytes = [&bytes[..4], &[0], &bytes[5..]].concat();
+            let expected = (length > 14).then_some(6 + usize::from(length));
+            let header = PesHeader::read(&bytes).expect("whole");
+            assert_eq!(header.length, expected.filter(|&length| length > 21));
+        }
+        // Stamps that the header has no room for.
+        let short = [0, 0, 1, 0xe0, 0, 0, 0x80, 0x80, 0, 7];
+        let header = PesHeader::read(&short).expect("whole");
+        assert_eq!((header.size, header.times), (9, Times::None));
+        // A stream without fields.
+        let plain = PesHeader::read(&[0, 0, 1, PADDING, 0, 9, 1]).expect("whole");
+        assert_eq!((plain.size, plain.length), (6, Some(15)));
+    }
 
     #[test]
     fn stamps_have_the_bits_of_the_standard() {

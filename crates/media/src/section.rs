@@ -23,6 +23,8 @@ pub struct MediaSection {
     pub deadline: Span,
     /// How much it matters.
     pub importance: Importance,
+    /// Whether the source has only a part of it, or bytes of it that may be wrong.
+    pub is_damaged: bool,
     /// Its frame type.
     pub frame: FrameType,
     /// How many referenced P pictures its group has had, itself included; zero for an intra picture
@@ -91,19 +93,22 @@ pub enum Notice {
         /// How many bytes its streams had.
         bytes: u64,
     },
-    /// The packets of a transport stream are 192 or 204 bytes apart: the time stamp or parity
-    /// between them is dropped.
+    /// The packets of a transport stream are 192 or 204 bytes apart. Without
+    /// [`layouts`](crate::ReaderConfig::layouts), the time stamp or parity between them is dropped.
     PacketsApart {
         /// From the beginning of one packet to that of the next.
         bytes: u64,
     },
     /// No packet began at the expected position: `skipped` bytes up to the next packet, or to the
-    /// end of the source, were dropped.
+    /// end of the source, are in no packet. Without [`layouts`](crate::ReaderConfig::layouts), they
+    /// are dropped.
     LostSync {
-        /// How many bytes were left out.
+        /// How many bytes.
         skipped: u64,
     },
-    /// Part of an access unit or of a table is missing from the source: all of it is dropped.
+    /// Part of an access unit is missing from the source, or marked as wrong: the unit is
+    /// [sent as it is, or dropped](crate::ReaderConfig::damaged). A table is dropped, and so is a
+    /// unit without the header of its PES packet.
     Damaged {
         /// The packet identifier of its stream.
         pid: u16,
@@ -118,6 +123,12 @@ pub enum Notice {
     /// sent as one unit, as are PES packets without frames. Reported once for each stream.
     NoFrames {
         /// Its packet identifier.
+        pid: u16,
+    },
+    /// A PES packet of a stream has another length than it says. It ends where the next one begins.
+    /// Reported once for each stream.
+    WrongLength {
+        /// The packet identifier of the stream.
         pid: u16,
     },
     /// An access unit exceeded the reader's limit and was dropped.
@@ -168,9 +179,9 @@ impl Jump {
     }
 }
 
-/// An access unit that was dropped, because part of it is missing or it exceeds the reader's limit.
-/// It has a number like any other, so that a receiver can learn of it. One number may cover several
-/// audio frames that share a PES packet.
+/// An access unit that was dropped: it is [damaged](crate::ReaderConfig::damaged), lacks the header
+/// of its PES packet, or exceeds the reader's limit. It has a number like any other, so that a
+/// receiver can learn of it. One number may cover several audio frames that share a PES packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingUnit {
     /// Its stream.

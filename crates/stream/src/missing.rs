@@ -54,8 +54,8 @@ pub struct GapEntry {
     pub section: u64,
     /// How many sections it is. Consecutive sections without any arrived bytes share a line.
     pub count: u64,
-    /// What it holds: key, I, P, B, audio, parameters, table, opaque or slice; null when nothing
-    /// arrived of it.
+    /// What it holds: key, I, P, B, audio, parameters, table, layout, opaque or slice; null when
+    /// nothing arrived of it.
     #[serde(rename = "type")]
     pub kind: Option<&'static str>,
     /// Why it is not whole.
@@ -87,6 +87,8 @@ pub enum MissingReason {
     Cancelled,
     /// The connection ended before it was complete.
     Closed,
+    /// The source has only a part of it, which was passed on.
+    Damaged,
     /// A section that it needs is missing.
     Dependency,
     /// Its deadline passed at the sender.
@@ -105,7 +107,7 @@ pub enum MissingReason {
     Overdue,
     /// The sender dropped it to fit the rate of the path.
     Shed,
-    /// The source has only a part of it.
+    /// The source has only a part of it, which was not passed on.
     Source,
     /// There was no connection.
     Unconnected,
@@ -117,9 +119,10 @@ pub enum MissingReason {
 
 impl MissingReason {
     /// All of them, in the order of their words.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Cancelled,
         Self::Closed,
+        Self::Damaged,
         Self::Dependency,
         Self::Expired,
         Self::Infeasible,
@@ -140,6 +143,7 @@ impl MissingReason {
         match self {
             Self::Cancelled => "cancelled",
             Self::Closed => "closed",
+            Self::Damaged => "damaged",
             Self::Dependency => "dependency",
             Self::Expired => "expired",
             Self::Infeasible => "infeasible",
@@ -161,6 +165,7 @@ impl MissingReason {
         match self {
             Self::Cancelled => "withdrawn by the sender",
             Self::Closed => "the connection ended",
+            Self::Damaged => "incomplete at the source, and passed on",
             Self::Dependency => "a section that it needs is missing",
             Self::Expired => "its deadline passed at the sender",
             Self::Infeasible => "it could not have arrived in time",

@@ -168,6 +168,7 @@ pub(crate) fn source_item(item: Item, add_latency: Duration) -> SourceItem {
             needs: section.about.needs,
             payload: section.payload,
             frame: None,
+            is_damaged: false,
         }),
         Item::Gap(gap) => {
             let partial = gap.partial.as_ref();

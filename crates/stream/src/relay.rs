@@ -408,6 +408,12 @@ impl<I: Source, O: Sink> Relay<I, O> {
                 }
                 // A section that is not written in the end is subtracted again.
                 self.passed(|passed| passed.add(&unit));
+                if unit.is_damaged {
+                    self.miss(&Missing {
+                        missing_bytes: None,
+                        ..unit.missing(MissingReason::Damaged)
+                    });
+                }
                 self.report_missing();
                 self.sink.flush().await
             }

@@ -253,11 +253,10 @@ impl Passed {
         self.whole.values().map(|count| count.sections).sum()
     }
 
-    /// The number of missing sections.
+    /// The number of missing sections: not those that are damaged and were passed on.
     pub fn missing(&self) -> u64 {
-        self.gaps
-            .values()
-            .fold(0, |sum, &count| sum.saturating_add(count))
+        let missing = { self.gaps.iter() }.filter(|(reason, _)| **reason != MissingReason::Damaged);
+        missing.fold(0, |sum, (_, &count)| sum.saturating_add(count))
     }
 
     /// The numbers of whole sections by kind, such as `48 key, 100 P, 52 audio`.

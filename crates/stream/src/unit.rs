@@ -28,6 +28,9 @@ pub struct MediaUnit {
     pub payload: Bytes,
     /// The frame for the shedder's decision; `None` sends the section without one.
     pub frame: Option<Frame>,
+    /// Whether the source has only a part of it: it is passed on, and listed as
+    /// [`MissingReason::Damaged`].
+    pub is_damaged: bool,
 }
 
 impl MediaUnit {
@@ -122,6 +125,7 @@ pub struct Notice {
 pub const fn kind(frame: FrameType) -> &'static str {
     match frame {
         FrameType::Table => "table",
+        FrameType::Layout => "layout",
         FrameType::Parameters => "parameters",
         FrameType::Audio => "audio",
         FrameType::Opaque => "opaque",
@@ -134,7 +138,7 @@ pub const fn kind(frame: FrameType) -> &'static str {
 }
 
 /// The words of [`kind`], pictures first.
-pub const KINDS: [&str; 9] = [
+pub const KINDS: [&str; 10] = [
     "key",
     "I",
     "P",
@@ -142,6 +146,7 @@ pub const KINDS: [&str; 9] = [
     "audio",
     "parameters",
     "table",
+    "layout",
     "opaque",
     "slice",
 ];
@@ -151,7 +156,8 @@ pub const KINDS: [&str; 9] = [
 pub fn kind_of(payload: &[u8]) -> Option<&'static str> {
     Some(match Header::decode(payload).ok()?.0 {
         Header::Unit(unit) => kind(unit.frame),
-        Header::Table { .. } | Header::Layout => kind(FrameType::Table),
+        Header::Table { .. } => kind(FrameType::Table),
+        Header::Layout => kind(FrameType::Layout),
         Header::Packets | Header::Raw => kind(FrameType::Slice),
         Header::Picture(frame) => kind(frame),
     })
@@ -181,6 +187,7 @@ mod tests {
     fn every_frame_type_has_a_word_in_the_list() {
         for frame in [
             FrameType::Table,
+            FrameType::Layout,
             FrameType::Parameters,
             FrameType::Audio,
             FrameType::Opaque,

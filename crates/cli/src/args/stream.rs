@@ -154,6 +154,10 @@ pub(crate) struct Sending {
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
+    /// The fate of pictures and sound that are incomplete at the source
+    #[arg(long, value_name = "RULE", value_enum, default_value_t = Damaged::Pass)]
+    pub(crate) damaged: Damaged,
+
     /// Carry the input as bytes, without looking for pictures: each datagram has one deadline
     #[arg(long)]
     pub(crate) opaque: bool,
@@ -227,6 +231,24 @@ impl From<Deadlines> for DeadlineRule {
         match deadlines {
             Deadlines::Each => Self::Each,
             Deadlines::Group => Self::Group,
+        }
+    }
+}
+
+/// What becomes of units that are damaged at the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Damaged {
+    /// Send them as they are, with half the importance of whole ones
+    Pass,
+    /// Do not send them
+    Drop,
+}
+
+impl From<Damaged> for comity_media::Damaged {
+    fn from(damaged: Damaged) -> Self {
+        match damaged {
+            Damaged::Pass => Self::Pass,
+            Damaged::Drop => Self::Drop,
         }
     }
 }

@@ -77,9 +77,11 @@ impl Kind {
             FrameType::Predicted { .. } => Self::Predicted,
             FrameType::Bidirectional { .. } => Self::Bidirectional,
             FrameType::Audio => Self::Audio,
-            FrameType::Table | FrameType::Parameters | FrameType::Opaque | FrameType::Slice => {
-                Self::Other
-            }
+            FrameType::Table
+            | FrameType::Layout
+            | FrameType::Parameters
+            | FrameType::Opaque
+            | FrameType::Slice => Self::Other,
         }
     }
 }
@@ -135,6 +137,7 @@ impl Planned {
             needs: frame.bound_to().map(SectionId),
             payload: self.media.payload.clone(),
             frame: Some(frame),
+            is_damaged: self.media.is_damaged,
         }
     }
 }

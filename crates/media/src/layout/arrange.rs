@@ -13,7 +13,7 @@ use super::model::{
 };
 use super::packet::{self, CLOCK_WRAP, Parts};
 use crate::header::{Header, PACKET};
-use crate::section::{Event, MediaSection};
+use crate::section::{Event, MediaSection, MissingUnit};
 
 /// A layout covers at least this time and so many packets that are no null packets; or so much
 /// time, or as many packets as it may have. Its own cost is that of a few packets' headers.
@@ -27,6 +27,9 @@ const LONG_LIVE: Span = Span::from_millis(40);
 /// whole.
 const PATIENCE: Span = Span::from_secs(3);
 const MAX_PENDING: usize = 65_536;
+
+/// A layout with so many bytes outside of packets covers nothing more.
+const MUCH_OUTSIDE: usize = 64 << 10;
 
 /// The maximum number of packets in a section of carried ones: the loss of one costs no more.
 const MAX_CARRIED: usize = 64;
@@ -42,6 +45,14 @@ pub(crate) enum Usage {
     Tables { held: usize },
 }
 
+/// An access unit that is not sent: its number in the stream, and what would have been its payload.
+#[derive(Debug)]
+pub(crate) struct DroppedUnit {
+    pub(crate) stream: u16,
+    pub(crate) number: u64,
+    pub(crate) payload: Bytes,
+}
+
 /// A packet that waits for its sections.
 #[derive(Debug)]
 struct Pending {
@@ -53,6 +64,8 @@ struct Pending {
     to: u64,
     prefix: usize,
     since: Time,
+    /// The bytes of the source before it that are in no packet.
+    outside: Vec<u8>,
 }
 
 /// A packet whose sections are known.
@@ -63,6 +76,8 @@ enum Ready {
         bytes: [u8; PACKET],
         pid: u16,
         carried_in: u16,
+        /// Whether the section is sent, or missing.
+        is_sent: bool,
     },
 }
 
@@ -77,7 +92,12 @@ pub(crate) struct Arranger {
     lanes: BTreeMap<u16, Lane>,
     /// Sections of the packet at hand.
     found: Vec<(u16, Found)>,
+    /// Bytes outside of packets before the next one.
+    outside: Vec<u8>,
     ready: Vec<Ready>,
+    /// Those before the ready packets, and how many they are.
+    ready_outside: BTreeMap<usize, Vec<u8>>,
+    outside_bytes: usize,
     /// How many of them are no null packets.
     filled: usize,
     /// When the first of these packets came, and when the last did.
@@ -119,8 +139,8 @@ impl Arranger {
     fn describe_all(&mut self, events: &mut VecDeque<Event>) {
         self.find();
         while let Some(pending) = self.pending.pop_front() {
-            self.describe(&pending);
-            if self.ready.len() >= MAX_PACKETS {
+            self.describe(pending);
+            if self.ready.len() >= MAX_PACKETS || self.outside_bytes >= MUCH_OUTSIDE {
                 self.cut(false, events);
             }
         }
@@ -135,33 +155,51 @@ impl Arranger {
                 unit: None,
                 content: payload.slice_ref(content),
                 source_time,
+                is_sent: true,
             };
             self.found.push((pid, found));
         }
     }
 
-    /// Adds the access units among these events.
-    pub(crate) fn units<'a>(&mut self, events: impl Iterator<Item = &'a Event>) {
+    /// Adds the access units among these events, and those `dropped` ones that are missing there.
+    pub(crate) fn units<'a>(
+        &mut self,
+        events: impl Iterator<Item = &'a Event>,
+        dropped: &[DroppedUnit],
+    ) {
         for event in events {
-            let Event::Section(section) = event else {
-                continue;
+            let (stream, number, source_time, payload) = match event {
+                Event::Section(section) => {
+                    let MediaSection { stream, number, .. } = *section;
+                    (stream, number, section.source_time, Some(&section.payload))
+                }
+                Event::Missing(missing) => {
+                    let is_it = |unit: &&DroppedUnit| {
+                        (unit.stream, unit.number) == (missing.stream, missing.number)
+                    };
+                    let payload = dropped.iter().find(is_it).map(|unit| &unit.payload);
+                    (missing.stream, missing.number, missing.source_time, payload)
+                }
+                Event::Notice(_) => continue,
             };
-            let MediaSection {
-                stream,
-                number,
-                payload,
-                ..
-            } = section;
-            if let Ok((Header::Unit(unit), content)) = Header::decode(payload) {
+            if let Some(payload) = payload
+                && let Ok((Header::Unit(unit), content)) = Header::decode(payload)
+            {
                 let found = Found {
-                    section: SectionRef::new(*stream, *number, payload, content.len()),
+                    section: SectionRef::new(stream, number, payload, content.len()),
                     unit: Some(unit),
                     content: payload.slice_ref(content),
-                    source_time: section.source_time,
+                    source_time,
+                    is_sent: matches!(event, Event::Section(_)),
                 };
                 self.found.push((unit.pid, found));
             }
         }
+    }
+
+    /// Adds bytes of the source that are in no packet.
+    pub(crate) fn outside(&mut self, bytes: &[u8]) {
+        self.outside.extend(bytes);
     }
 
     /// Adds a packet of the source, then finds the sections that were added before it.
@@ -175,6 +213,7 @@ impl Arranger {
             to: 0,
             prefix: 0,
             since: now,
+            outside: core::mem::take(&mut self.outside),
         };
         if let Some(parts) = &parts {
             if let Some(clock) = parts.clock(bytes) {
@@ -227,12 +266,13 @@ impl Arranger {
                 break;
             }
             if let Some(pending) = self.pending.pop_front() {
-                self.describe(&pending);
+                self.describe(pending);
             }
             let began = self.began.unwrap_or(self.ended);
             let lasted = self.ended.saturating_since(began);
             let is_enough = lasted >= SHORT && self.filled >= FEW;
-            if is_enough || lasted >= self.longest() || self.ready.len() >= MAX_PACKETS {
+            let is_full = self.ready.len() >= MAX_PACKETS || self.outside_bytes >= MUCH_OUTSIDE;
+            if is_enough || lasted >= self.longest() || is_full {
                 self.cut(false, events);
             }
         }
@@ -252,23 +292,30 @@ impl Arranger {
     /// Returns the layout of the rest. Sections must have been added.
     pub(crate) fn finish(&mut self, events: &mut VecDeque<Event>) {
         self.describe_all(events);
+        let outside = core::mem::take(&mut self.outside);
+        self.add_outside(outside);
         self.cut(true, events);
     }
 
-    fn describe(&mut self, pending: &Pending) {
+    fn add_outside(&mut self, bytes: Vec<u8>) {
+        if !bytes.is_empty() {
+            self.outside_bytes += bytes.len();
+            self.ready_outside.insert(self.ready.len(), bytes);
+        }
+    }
+
+    fn describe(&mut self, mut pending: Pending) {
+        let outside = core::mem::take(&mut pending.outside);
+        self.add_outside(outside);
+        let pending = &pending;
         let is_described = match packet::null(&pending.bytes) {
             Some(null) => Some(Packet::Null(null)),
             None => self.made(pending),
         };
-        if let Some(lane) = { pending.parts }.and_then(|parts| self.lanes.get_mut(&parts.pid))
-            && pending.to > pending.from
-        {
-            lane.pass(pending.to);
-        }
         self.began.get_or_insert(pending.since);
         self.ended = self.ended.max(pending.since);
         self.filled += usize::from(!matches!(is_described, Some(Packet::Null(_))));
-        self.ready.push(match is_described {
+        let ready = match is_described {
             Some(packet) => Ready::Described(packet),
             None => {
                 let [_, high, low, ..] = pending.bytes;
@@ -280,9 +327,22 @@ impl Arranger {
                         Usage::Units => DAMAGED,
                         Usage::Tables { .. } => CARRIED,
                     },
+                    is_sent: self.is_sent(pending),
                 }
             }
-        });
+        };
+        self.ready.push(ready);
+        if let Some(lane) = { pending.parts }.and_then(|parts| self.lanes.get_mut(&parts.pid))
+            && pending.to > pending.from
+        {
+            lane.pass(pending.to);
+        }
+    }
+
+    /// Whether nothing in the packet is of a unit that is not sent.
+    fn is_sent(&self, pending: &Pending) -> bool {
+        let lane = { pending.parts }.and_then(|parts| self.lanes.get(&parts.pid));
+        lane.is_none_or(|lane| lane.is_sent(pending.from, pending.to))
     }
 
     /// The packet with parts of sections, if that gives it back.
@@ -337,7 +397,9 @@ impl Arranger {
             step: self.rate.step(),
             is_last,
             packets: packets.flatten().collect(),
+            outside: core::mem::take(&mut self.ready_outside),
         };
+        self.outside_bytes = 0;
         self.layout(LAYOUTS, &layout, events);
     }
 
@@ -356,16 +418,21 @@ impl Arranger {
                 bytes,
                 pid,
                 carried_in,
+                is_sent,
             } = ready
             {
-                whole.push((*carried_in, *pid, at, bytes));
+                whole.push(((*carried_in, *is_sent), *pid, at, bytes));
             }
         }
-        whole.sort_by_key(|&(stream, pid, at, _)| (stream, pid, at));
+        whole.sort_by_key(|&(carried_in, pid, at, _)| (carried_in, pid, at));
         let mut runs = BTreeMap::new();
-        for stream in [CARRIED, SCRAMBLED, DAMAGED] {
+        for carried_in in [CARRIED, SCRAMBLED, DAMAGED]
+            .map(|stream| [(stream, false), (stream, true)])
+            .concat()
+        {
+            let (stream, is_sent) = carried_in;
             let packets: Vec<_> = { whole.iter() }
-                .filter(|(carried_in, ..)| *carried_in == stream)
+                .filter(|(own, ..)| *own == carried_in)
                 .collect();
             for packets in packets.chunks(MAX_CARRIED) {
                 let mut payload = Vec::with_capacity(1 + packets.len() * PACKET);
@@ -380,17 +447,30 @@ impl Arranger {
                     let to = from + PACKET as u32;
                     runs.insert(*at, Run { section, from, to });
                 }
-                self.section(stream, payload, events);
+                match is_sent {
+                    true => self.section(stream, payload, events),
+                    false => self.miss(stream, events),
+                }
             }
         }
         runs
+    }
+
+    fn miss(&mut self, stream: u16, events: &mut VecDeque<Event>) {
+        let next = self.numbers.entry(stream).or_insert(0);
+        events.push_back(Event::Missing(MissingUnit {
+            stream,
+            number: *next,
+            source_time: self.latest,
+        }));
+        *next += 1;
     }
 
     fn section(&mut self, stream: u16, payload: Vec<u8>, events: &mut VecDeque<Event>) {
         let (frame, like) = match stream {
             CARRIED => (FrameType::Slice, FrameType::Opaque),
             SCRAMBLED | DAMAGED => (FrameType::Slice, FrameType::Slice),
-            _ => (FrameType::Table, FrameType::Table),
+            _ => (FrameType::Layout, FrameType::Layout),
         };
         let next = self.numbers.entry(stream).or_insert(0);
         events.push_back(Event::Section(MediaSection {
@@ -399,6 +479,7 @@ impl Arranger {
             source_time: self.latest,
             deadline: Span::ZERO,
             importance: Importance::of(like, 0),
+            is_damaged: false,
             frame,
             position: 0,
             needs: None,

@@ -12,6 +12,8 @@ use super::model::{
 use super::packet::{CLOCK_WRAP, ROOM, announced, field_length, prefix_length};
 use crate::header::PACKET;
 
+/// The maximum number of bytes outside of packets in a layout: a reader gives up earlier.
+pub(super) const MAX_OUTSIDE: usize = 2 << 20;
 /// The longest section.
 const MAX_LENGTH: u32 = 64 << 20;
 
@@ -36,6 +38,10 @@ struct Models {
     has_step: Model,
     is_last: Model,
     count: Number,
+    has_outside: Model,
+    other_outside_length: Model,
+    outside_length: Number,
+    other_outside: Model,
     null: [Model; 8],
     other_null: Model,
     new_pid: Model,
@@ -79,6 +85,10 @@ impl Models {
             has_step: Model::new(128),
             is_last: Model::new(4),
             count: Number::new(220),
+            has_outside: Model::new(4),
+            other_outside_length: Model::new(32),
+            outside_length: Number::new(200),
+            other_outside: Model::new(64),
             null: [
                 Model::new(32),
                 Model::new(128),
@@ -294,16 +304,53 @@ impl<C: Coder> Codec<C> {
         if count > MAX_PACKETS {
             return None;
         }
+        let has_outside = self
+            .coder
+            .bit(&mut self.models.has_outside, !layout.outside.is_empty());
         let mut packets = Vec::with_capacity(count);
-        for at in 0..count {
-            packets.push(self.packet(layout.packets.get(at).unwrap_or(&UNKNOWN))?);
-            self.index += 1;
+        let (mut outside, mut last, mut room) = (BTreeMap::new(), Vec::new(), MAX_OUTSIDE);
+        for at in 0..=count {
+            if has_outside {
+                let bytes = layout.outside.get(&at).map_or(&[][..], Vec::as_slice);
+                last = self.outside(bytes, last, room)?;
+                room -= last.len();
+                if !last.is_empty() {
+                    outside.insert(at, last.clone());
+                }
+            }
+            if at < count {
+                packets.push(self.packet(layout.packets.get(at).unwrap_or(&UNKNOWN))?);
+                self.index += 1;
+            }
         }
         Some(Layout {
             step: self.step,
             is_last,
             packets,
+            outside,
         })
+    }
+
+    /// Codes bytes outside of packets, of which `last` were the ones before.
+    fn outside(&mut self, bytes: &[u8], last: Vec<u8>, room: usize) -> Option<Vec<u8>> {
+        let (coder, models) = (&mut self.coder, &mut self.models);
+        let lengths = (last.len(), bytes.len());
+        let number = &mut models.outside_length;
+        let code = |coder: &mut C| coder.number(number, 22, bytes.len() as u64) as usize;
+        let length = Self::other(coder, &mut models.other_outside_length, lengths, code);
+        if length > room {
+            return None;
+        }
+        let mut coded = Vec::with_capacity(length);
+        for at in 0..length {
+            let byte = bytes.get(at).copied().unwrap_or(0);
+            let code = |coder: &mut C| Self::byte(coder, byte);
+            coded.push(match last.get(at) {
+                Some(&last) => Self::other(coder, &mut models.other_outside, (last, byte), code),
+                None => code(coder),
+            });
+        }
+        Some(coded)
     }
 
     fn packet(&mut self, packet: &Packet) -> Option<Packet> {
@@ -711,7 +758,7 @@ mod tests {
     use super::*;
 
     /// The bytes of the example in `docs/protocol/media.md`.
-    const THREE_NULL_PACKETS: &[u8] = &[0xdb, 0xce];
+    const THREE_NULL_PACKETS: &[u8] = &[0xdb, 0xdb];
 
     #[test]
     fn the_example_on_the_page_is_three_null_packets() {
@@ -719,6 +766,7 @@ mod tests {
             step: None,
             is_last: false,
             packets: vec![Packet::Null(Null::PLAIN); 3],
+            outside: BTreeMap::new(),
         };
         assert_eq!(encode(&layout), THREE_NULL_PACKETS);
         assert_eq!(decode(THREE_NULL_PACKETS), Some(layout));
@@ -730,6 +778,7 @@ mod tests {
             step: Some(7),
             is_last: true,
             packets: vec![UNKNOWN; count],
+            outside: BTreeMap::new(),
         };
         let most = layout(MAX_PACKETS);
         let bytes = encode(&most);
@@ -740,5 +789,35 @@ mod tests {
         assert_eq!(decode(&codec.coder.finish()), None);
         // Bytes that no bit needs.
         assert_eq!(decode(&[&bytes[..], &[1; 5]].concat()), None);
+    }
+
+    #[test]
+    fn bytes_outside_of_packets_are_cheap_if_they_repeat() {
+        let layout = |outside: BTreeMap<usize, Vec<u8>>| Layout {
+            packets: vec![UNKNOWN; 100],
+            outside,
+            ..Layout::default()
+        };
+        let length = |outside: BTreeMap<usize, Vec<u8>>| {
+            let layout = layout(outside);
+            let bytes = encode(&layout);
+            assert_eq!(decode(&bytes), Some(layout));
+            bytes.len()
+        };
+        let none = length(BTreeMap::new());
+        let even = length((1..=100).map(|at| (at, vec![0xff; 16])).collect());
+        // Of time stamps, the upper bytes repeat.
+        let stamps = |at: usize| (at as u32 * 27_000).to_be_bytes().to_vec();
+        let stamps = length((0..100).map(|at| (at, stamps(at))).collect());
+        let odd = length([(7, (0..200).collect()), (100, vec![0x47; 90])].into());
+        assert!(even < none + 50, "{even}");
+        assert!((200..330).contains(&(stamps - none)), "{stamps}");
+        assert!((290..400).contains(&(odd - none)), "{odd}");
+        // As many as a reader gives up after, and one more.
+        for (bytes, is_known) in [(MAX_OUTSIDE, true), (MAX_OUTSIDE + 1, false)] {
+            let most = layout([(0, vec![0; bytes])].into());
+            let mut codec = Codec::new(Encoder::new());
+            assert_eq!(codec.layout(&most).is_some(), is_known);
+        }
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct Found {
     /// What follows its media header.
     pub(super) content: Bytes,
     pub(super) source_time: Time,
+    /// Whether a receiver gets it.
+    pub(super) is_sent: bool,
 }
 
 #[derive(Debug)]
@@ -100,6 +102,13 @@ impl Lane {
         runs
     }
 
+    /// Whether no section with bytes between these positions is one that is not sent.
+    pub(super) fn is_sent(&self, from: u64, to: u64) -> bool {
+        let mut inside =
+            { self.pieces.iter() }.filter(|piece| piece.from < to && from < piece.end());
+        inside.all(|piece| piece.found.is_sent)
+    }
+
     /// The section of a run.
     pub(super) fn section(&self, run: &Run) -> Option<&Found> {
         let is_it = |piece: &&Piece| piece.found.section == run.section;
@@ -130,6 +139,7 @@ mod tests {
             unit: None,
             content: Bytes::from_static(content),
             source_time: Time::ZERO,
+            is_sent: true,
         }
     }
 

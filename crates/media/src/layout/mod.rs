@@ -18,7 +18,7 @@ mod packet;
 mod part;
 mod restore;
 
-pub(crate) use arrange::{Arranger, Usage};
+pub(crate) use arrange::{Arranger, DroppedUnit, Usage};
 pub(crate) use format::decode;
 pub(crate) use model::{CARRIED, DAMAGED, LAYOUTS, Layout, SCRAMBLED, TABLES};
 pub(crate) use packet::without_payload;

@@ -1,5 +1,7 @@
 //! What layouts say, and how they name sections.
 
+use std::collections::BTreeMap;
+
 use twox_hash::XxHash64;
 
 /// The stream of the tables.
@@ -28,6 +30,8 @@ pub(crate) struct Layout {
     /// Whether it is the last one of its source.
     pub(crate) is_last: bool,
     pub(crate) packets: Vec<Packet>,
+    /// Bytes of the source outside of packets, by the number of packets before them.
+    pub(crate) outside: BTreeMap<usize, Vec<u8>>,
 }
 
 /// Ticks of 27 MHz in one unit of [`Layout::step`], as a shift.

@@ -31,6 +31,8 @@ const MAX_GAPS: usize = 1_024;
 pub(crate) enum Action {
     /// A packet of the source.
     Packet([u8; PACKET]),
+    /// Bytes of the source outside of packets.
+    Outside(Vec<u8>),
     /// A packet in the place of one whose section is missing. If it has no payload and announces
     /// nothing, its counter is that of the packet before.
     Replacement([u8; PACKET]),
@@ -75,6 +77,8 @@ pub(crate) struct Restorer {
 #[derive(Debug)]
 struct Queued {
     layout: Layout,
+    /// What it takes of the memory.
+    cost: usize,
     /// Whether one before it is missing.
     follows_gap: bool,
 }
@@ -83,6 +87,7 @@ struct Queued {
 #[derive(Debug)]
 struct Head {
     layout: Layout,
+    cost: usize,
     at: usize,
     /// The furthest section used of each stream.
     furthest: BTreeMap<u16, u64>,
@@ -321,9 +326,11 @@ impl Restorer {
         self.is_on = true;
         let follows_gap = self.latest.map_or(0, |latest| latest + 1) != number;
         self.latest = Some(number);
-        self.held += cost(&layout);
+        let cost = cost(&layout);
+        self.held += cost;
         self.queue.push_back(Queued {
             layout,
+            cost,
             follows_gap,
         });
         self.advance(false, out);
@@ -382,7 +389,7 @@ impl Restorer {
                 self.head = Some(head);
                 return;
             }
-            self.held -= cost(&head.layout);
+            self.held -= head.cost;
             self.let_go(&head);
         }
         let sections: usize = { self.streams.values() }
@@ -398,6 +405,7 @@ impl Restorer {
     fn next(&mut self, out: &mut Vec<Action>) -> Option<Head> {
         let Queued {
             layout,
+            cost,
             follows_gap,
         } = self.queue.pop_front()?;
         let mut first: BTreeMap<u16, u64> = BTreeMap::new();
@@ -434,6 +442,7 @@ impl Restorer {
         self.has_ended |= layout.is_last;
         Some(Head {
             layout,
+            cost,
             at: 0,
             furthest: BTreeMap::new(),
         })
@@ -447,6 +456,8 @@ impl Restorer {
             };
             let has_header = match self.fate(packet, &places, &mut head.furthest) {
                 Fate::Here { bytes, has_header } => {
+                    let outside = head.layout.outside.remove(&head.at);
+                    out.extend(outside.map(Action::Outside));
                     out.push(Action::Packet(bytes));
                     has_header
                 }
@@ -460,7 +471,12 @@ impl Restorer {
                     let Some(replacement) = self.replacement(head, is_forced) else {
                         return false;
                     };
-                    out.extend(replacement.map(Action::Replacement));
+                    // Where nothing replaces the packet, nothing belongs to it either.
+                    let outside = head.layout.outside.remove(&head.at);
+                    if let Some(packet) = replacement {
+                        out.extend(outside.map(Action::Outside));
+                        out.push(Action::Replacement(packet));
+                    }
                     false
                 }
             };
@@ -471,6 +487,8 @@ impl Restorer {
             }
             head.at += 1;
         }
+        let rest = head.layout.outside.remove(&head.at);
+        out.extend(rest.map(Action::Outside));
         true
     }
 
@@ -646,7 +664,12 @@ impl Restorer {
 }
 
 fn cost(layout: &Layout) -> usize {
-    EACH * (1 + layout.packets.len())
+    let outside: usize = layout
+        .outside
+        .values()
+        .map(|bytes| EACH + bytes.len())
+        .sum();
+    EACH * (1 + layout.packets.len()) + outside
 }
 
 /// In the order of arrival.

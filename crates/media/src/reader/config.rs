@@ -3,6 +3,17 @@
 use comity_frames::DeadlineRule;
 use comity_units::{Bytes, Rate, Span};
 
+/// The policy for damaged access units: some bytes are missing at the source, or may be wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Damaged {
+    /// It is sent as it is, with half the importance of a whole one: a player shows more of it than
+    /// of a gap.
+    #[default]
+    Pass,
+    /// It is not sent, and its number is that of an [`Event::Missing`](crate::Event::Missing).
+    Drop,
+}
+
 /// How a [`Reader`](crate::Reader) reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReaderConfig {
@@ -16,6 +27,8 @@ pub struct ReaderConfig {
     /// The interval after which an unchanged table is retransmitted (400 ms): a receiver that lost
     /// it, or has just been connected, writes nothing before it.
     pub table_refresh: Span,
+    /// What becomes of damaged units ([`Damaged::Pass`]).
+    pub damaged: Damaged,
     /// Whether layouts describe the packets of a transport stream (false). A
     /// [`TsWriter`](crate::TsWriter) restores the packets from them, byte for byte.
     pub layouts: bool,
@@ -33,6 +46,7 @@ impl Default for ReaderConfig {
             slice: Span::from_millis(20),
             assumed_rate: Rate::from_mbps(4),
             table_refresh: Span::from_millis(400),
+            damaged: Damaged::Pass,
             layouts: false,
             opaque: false,
             longest_unit: Bytes::new(16 << 20),

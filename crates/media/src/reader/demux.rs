@@ -6,31 +6,28 @@ use bytes::Bytes as Payload;
 use comity_units::{Span, Time};
 use mpeg2ts_reader::packet::{AdaptationField, Packet};
 
-use super::cadence::Cadence;
 use super::config::ReaderConfig;
 use super::counter::{Continuity, Counter};
 use super::error::{ReadError, STILL};
 use super::framing::Framed;
-use super::pes::{Assembler, Interrupted, Part};
+use super::pes::Part;
 use super::program::ProgramClock;
 use super::slices::payload;
 use super::steps::Steps;
-use super::unit::{Fault, Marks, Units, Whole};
-use crate::codec::{Carriage, Class, Codec, ExtraSliceBits, carriage, classify};
-use crate::header::{Header, PACKET, Times, Unit};
-use crate::layout::{self, Arranger, Usage};
+use super::stream::{Output, Stream, codec};
+use super::unit::Marks;
+use crate::codec::{Carriage, carriage};
+use crate::header::{Header, PACKET};
+use crate::layout::{self, Arranger, DroppedUnit, Usage};
 use crate::psi::{self, Gatherer};
-use crate::section::{Event, Jump, JumpedTimes, MediaSection, MissingUnit, Notice};
-use crate::timeline::{Mark, difference, ticks};
-use comity_frames::{Arrival, DeadlineRule, FrameType, Group, Importance, Place};
+use crate::section::{Event, JumpedTimes, MediaSection, Notice};
+use comity_frames::{FrameType, Importance};
 
 const STUFFING: u16 = 0x1fff;
 /// The PID of ATSC's tables; DVB has them below 0x20.
 const ATSC_TABLES: u16 = 0x1ffb;
 /// The maximum number of remembered table sections for comparison. Others are always sent.
 const REMEMBERED: usize = 1024;
-/// The maximum number of scrambled packets in one section.
-const SCRAMBLED_PACKETS: usize = 64;
 /// A source of this many bytes without any progress in time causes a notice.
 const UNTIMED: u64 = 65_536;
 /// After this many dropped bytes, continuity counters may have wrapped.
@@ -43,7 +40,7 @@ const LOOK: Span = Span::from_millis(100);
 /// The use of a packet identifier.
 #[derive(Debug)]
 enum Role {
-    Tables(Tables),
+    Tables(Box<Tables>),
     Stream(Box<Stream>),
     Unreferenced,
 }
@@ -53,34 +50,6 @@ enum Role {
 struct Tables {
     gatherer: Gatherer,
     counter: Counter,
-}
-
-/// One elementary stream.
-#[derive(Debug)]
-struct Stream {
-    pid: u16,
-    number: u16,
-    stream_type: u8,
-    codec: Option<Codec>,
-    /// The PID of the map of its program.
-    program: u16,
-    assembler: Assembler,
-    counter: Counter,
-    group: Group,
-    /// The latest time stamp.
-    mark: Option<Mark>,
-    /// The time stamps beside their arrivals, of a live source.
-    steps: Steps,
-    cadence: Cadence,
-    extra: ExtraSliceBits,
-    next_section: u64,
-    /// Its scrambled packets, and the time since which they wait.
-    scrambled: Vec<u8>,
-    scrambled_since: Time,
-    has_told_scrambled: bool,
-    /// Whether a packet arrived since the last check, and when one last had.
-    is_heard: bool,
-    heard: Time,
 }
 
 /// The streams and tables of the programs, from whole packets.
@@ -110,6 +79,8 @@ pub(super) struct Demux {
     arrival: Option<Time>,
     /// The clock references of a live source, by their PIDs.
     reference_steps: BTreeMap<u16, Steps>,
+    /// The latest units that the configuration leaves out.
+    dropped: Vec<DroppedUnit>,
 }
 
 /// A table that was sent: its number, its payload, and when it was.
@@ -144,6 +115,7 @@ impl Demux {
             is_cut: false,
             arrival: None,
             reference_steps: BTreeMap::new(),
+            dropped: Vec::new(),
         }
     }
 
@@ -183,19 +155,22 @@ impl Demux {
                 let from = events.len();
                 let now = self.now();
                 let usage = self.packet(packet, at, events)?;
+                self.arrange(from, events);
                 if let Some(arranger) = &mut self.arranger {
-                    arranger.units(events.range(from..));
                     arranger.packet(packet, usage, now);
                     arranger.settle(now, events);
+                }
+            }
+            Framed::Outside(bytes) => {
+                if let Some(arranger) = &mut self.arranger {
+                    arranger.outside(bytes);
                 }
             }
             Framed::Lost(skipped) => {
                 if skipped >= COUNTED {
                     let from = events.len();
                     self.interrupt(events);
-                    if let Some(arranger) = &mut self.arranger {
-                        arranger.units(events.range(from..));
-                    }
+                    self.arrange(from, events);
                 }
                 events.push_back(Event::Notice(Notice::LostSync { skipped }));
             }
@@ -205,6 +180,14 @@ impl Demux {
             }
         }
         Ok(())
+    }
+
+    /// Tells the layouts of the units in the events from this one on.
+    fn arrange(&mut self, from: usize, events: &VecDeque<Event>) {
+        if let Some(arranger) = &mut self.arranger {
+            arranger.units(events.range(from..), &self.dropped);
+        }
+        self.dropped.clear();
     }
 
     /// Processes the packet at the source position `at`; returns the sections that have its bytes.
@@ -227,12 +210,15 @@ impl Demux {
             return Ok(UNUSED);
         };
         let pid = u16::from(packet.pid());
-        if pid == STUFFING || packet.transport_error_indicator() {
-            // The counter of its stream reveals the content of a damaged packet as a gap.
+        let is_suspect = packet.transport_error_indicator();
+        if pid == STUFFING || is_suspect && !matches!(self.roles.get(&pid), Some(Role::Stream(_))) {
+            // The counter of its table reveals the content of a damaged packet as a gap.
             return Ok(UNUSED);
         }
         let field = packet.adaptation_field();
-        if let Some(Ok(reference)) = field.as_ref().map(AdaptationField::pcr) {
+        if let Some(Ok(reference)) = field.as_ref().map(AdaptationField::pcr)
+            && !is_suspect
+        {
             for program in self.references.get(&pid).into_iter().flatten() {
                 if let Some(clock) = self.clocks.get_mut(program) {
                     clock.on_reference(reference.base());
@@ -249,19 +235,17 @@ impl Demux {
                 }
             }
         }
-        let announced = field
-            .as_ref()
-            .is_some_and(|field| field.discontinuity_indicator());
+        let announced =
+            !is_suspect && { field.as_ref() }.is_some_and(|field| field.discontinuity_indicator());
         let marks = Marks {
-            random_access: field
-                .as_ref()
+            random_access: !is_suspect && { field.as_ref() }
                 .is_some_and(|field| field.random_access_indicator()),
             discontinuity: announced,
         };
         let is_carried = self.arranger.is_some();
         let role = self.roles.entry(pid).or_insert_with(|| {
             if pid < 0x20 || pid == ATSC_TABLES {
-                Role::Tables(Tables::default())
+                Role::Tables(Box::default())
             } else if is_carried {
                 Role::Unreferenced
             } else {
@@ -277,8 +261,9 @@ impl Demux {
         let begins = packet.payload_unit_start_indicator();
         match role {
             Role::Unreferenced => Ok(UNUSED),
-            Role::Tables(Tables { gatherer, counter }) => {
-                let mut damaged = match counter.next(&packet, announced) {
+            Role::Tables(tables) => {
+                let Tables { gatherer, counter } = &mut **tables;
+                let mut damaged = match counter.next(bytes, announced) {
                     Continuity::Next => false,
                     Continuity::Again => return Ok(UNUSED),
                     Continuity::Broken => gatherer.reset(),
@@ -303,8 +288,9 @@ impl Demux {
                     events,
                     config: &self.config,
                     arrival: self.arrival,
+                    dropped: &mut self.dropped,
                 };
-                match stream.counter.next(&packet, announced) {
+                match stream.counter.next(bytes, announced) {
                     Continuity::Next => {}
                     Continuity::Again => return Ok(OF_STREAM),
                     Continuity::Broken => stream.interrupt(begins, &mut output),
@@ -322,6 +308,7 @@ impl Demux {
                         payload,
                         begins: begins.then_some(marks),
                         is_filled: is_filled_up(bytes),
+                        is_suspect,
                     };
                     stream.push(part, self.longest, &mut output);
                 }
@@ -389,8 +376,8 @@ impl Demux {
             }
             stream.finish(output);
         });
+        self.arrange(from, events);
         if let Some(mut arranger) = self.arranger.take() {
-            arranger.units(events.range(from..));
             arranger.finish(events);
         }
         let bytes = self.still;
@@ -419,6 +406,7 @@ impl Demux {
                     events,
                     config: &self.config,
                     arrival: self.arrival,
+                    dropped: &mut self.dropped,
                 };
                 act(stream, &mut output);
             }
@@ -429,7 +417,7 @@ impl Demux {
         self.clocks.entry(pid).or_default();
         let role = self.roles.entry(pid).or_insert(Role::Unreferenced);
         if matches!(role, Role::Unreferenced) {
-            *role = Role::Tables(Tables::default());
+            *role = Role::Tables(Box::default());
         }
     }
 
@@ -461,6 +449,7 @@ impl Demux {
                             events,
                             config,
                             arrival: self.arrival,
+                            dropped: &mut self.dropped,
                         });
                     }
                     stream.stream_type = stream_type;
@@ -469,7 +458,7 @@ impl Demux {
                 }
                 Some(Role::Tables(_)) => continue,
                 Some(Role::Unreferenced) | None if carriage == Carriage::Tables => {
-                    self.roles.insert(pid, Role::Tables(Tables::default()));
+                    self.roles.insert(pid, Role::Tables(Box::default()));
                     continue;
                 }
                 Some(Role::Unreferenced) | None => {
@@ -542,6 +531,7 @@ impl Demux {
             source_time: now,
             deadline: Span::ZERO,
             importance: Importance::of(FrameType::Table, 0),
+            is_damaged: false,
             frame: FrameType::Table,
             position: 0,
             needs: None,
@@ -574,257 +564,4 @@ fn is_filled_up(packet: &[u8; PACKET]) -> bool {
         }
     }
     used < rest.len()
-}
-
-/// The codec of this stream type, if it is known.
-const fn codec(stream_type: u8) -> Option<Codec> {
-    match carriage(stream_type) {
-        Carriage::Known(codec) => Some(codec),
-        Carriage::Opaque | Carriage::Tables => None,
-    }
-}
-
-/// The destination of a stream's units, and the clock of their times.
-struct Output<'a> {
-    clock: &'a mut ProgramClock,
-    events: &'a mut VecDeque<Event>,
-    config: &'a ReaderConfig,
-    /// Of a live source.
-    arrival: Option<Time>,
-}
-
-impl Output<'_> {
-    fn now(&self) -> Time {
-        self.arrival.unwrap_or_else(|| self.clock.now())
-    }
-
-    fn tell(&mut self, notice: Notice) {
-        self.events.push_back(Event::Notice(notice));
-    }
-}
-
-impl Stream {
-    /// Creates a stream without any data.
-    fn new(pid: u16, number: u16, program: u16, stream_type: u8, rule: DeadlineRule) -> Self {
-        Self {
-            pid,
-            number,
-            stream_type,
-            codec: codec(stream_type),
-            program,
-            assembler: Assembler::default(),
-            counter: Counter::default(),
-            group: Group::new(rule),
-            mark: None,
-            steps: Steps::default(),
-            cadence: Cadence::default(),
-            extra: ExtraSliceBits::default(),
-            next_section: 0,
-            scrambled: Vec::new(),
-            scrambled_since: Time::ZERO,
-            has_told_scrambled: false,
-            is_heard: true,
-            heard: Time::ZERO,
-        }
-    }
-
-    fn push(&mut self, part: Part<'_>, longest: usize, output: &mut Output<'_>) {
-        let mut units = Units::new();
-        self.assembler.push(self.codec, part, longest, &mut units);
-        self.give(units, output);
-    }
-
-    /// Handles the end of the source.
-    fn finish(&mut self, output: &mut Output<'_>) {
-        let mut units = Units::new();
-        self.assembler.finish(self.codec, &mut units);
-        self.give(units, output);
-        self.flush_scrambled(output);
-    }
-
-    /// Handles a long silence of the stream.
-    fn give_up_waiting(&mut self, output: &mut Output<'_>) {
-        let mut units = Units::new();
-        self.assembler.give_up_waiting(self.codec, &mut units);
-        self.give(units, output);
-        self.flush_scrambled(output);
-    }
-
-    /// Handles missing data, after which a PES packet `begins` or continues.
-    fn interrupt(&mut self, begins: bool, output: &mut Output<'_>) {
-        let mut units = Units::new();
-        let interrupted = self.assembler.interrupt(self.codec, begins, &mut units);
-        if interrupted == Interrupted::Unit {
-            units.push(Err(Fault::Damaged));
-        }
-        self.give(units, output);
-        if interrupted == Interrupted::Nothing {
-            self.cadence = Cadence::default();
-            output.tell(Notice::Break { pid: self.pid });
-        }
-    }
-
-    /// Assigns a number to a dropped unit.
-    fn miss(&mut self, output: &mut Output<'_>) {
-        output.events.push_back(Event::Missing(MissingUnit {
-            stream: self.number,
-            number: self.next_section,
-            source_time: output.clock.now(),
-        }));
-        self.next_section += 1;
-    }
-
-    fn give(&mut self, units: Units, output: &mut Output<'_>) {
-        let pid = self.pid;
-        for unit in units {
-            match unit {
-                Ok(unit) => self.unit(&unit, output),
-                Err(Fault::NoFrame) => output.tell(Notice::NoFrames { pid }),
-                Err(Fault::Damaged) => {
-                    self.cadence = Cadence::default();
-                    output.tell(Notice::Damaged { pid });
-                    self.miss(output);
-                }
-                Err(Fault::Oversized(bytes)) => {
-                    output.tell(Notice::Oversized { pid, bytes });
-                    self.miss(output);
-                }
-            }
-        }
-    }
-
-    fn unit(&mut self, unit: &Whole, output: &mut Output<'_>) {
-        if unit.bytes.is_empty() {
-            return;
-        }
-        let pid = self.pid;
-        if unit.scrambled {
-            self.tell_scrambled(output);
-        }
-        let codec = self.codec.filter(|_| !unit.scrambled);
-        let Class {
-            frame,
-            begins_refresh,
-        } = codec.map_or(Class::of(FrameType::Opaque), |codec| {
-            let random_access = unit.marks.random_access;
-            classify(codec, &unit.bytes, random_access, &mut self.extra)
-        });
-        let stamp = match codec {
-            Some(Codec::Mpeg2 | Codec::H264 | Codec::H265) => {
-                self.cadence.place(unit.times.decoding(), unit.follows)
-            }
-            _ => unit.times.decoding(),
-        };
-        let placed = stamp.map(|stamp| output.clock.place(stamp, self.mark));
-        self.mark = placed.map(|placed| placed.mark).or(self.mark);
-        let source_time = placed.map_or_else(|| output.clock.now(), |placed| placed.time);
-        let jump = placed.and_then(|placed| placed.jump);
-        // The times of other streams may be anywhere: subtitles come long before they are shown.
-        let is_steady = frame.is_picture() || frame == FrameType::Audio;
-        let told = match (output.arrival, stamp) {
-            (Some(arrival), Some(stamp)) if is_steady => self.steps.on_stamp(stamp, arrival),
-            _ => jump.map(Jump::of),
-        };
-        if let Some(by) = told {
-            output.tell(Notice::Discontinuity {
-                pid,
-                times: JumpedTimes::Stamps,
-                by,
-            });
-        }
-        let discontinuity = jump.is_some() || unit.marks.discontinuity;
-        if discontinuity {
-            self.group.reset();
-        }
-        let header = Unit {
-            pid,
-            stream_type: self.stream_type,
-            stream_id: unit.stream_id,
-            frame,
-            times: unit.times,
-            random_access: unit.marks.random_access || frame == FrameType::Key,
-            discontinuity,
-            aligned: unit.aligned,
-        };
-        let reordering = match unit.times {
-            Times::Both {
-                presentation,
-                decoding,
-            } => ticks(u64::try_from(difference(presentation, decoding)).unwrap_or(0)),
-            _ => Span::ZERO,
-        };
-        let place = self.group.place(Arrival {
-            number: self.next_section,
-            frame_type: frame,
-            presentation: unit.times.presentation(),
-            source_time,
-            reordering,
-            begins_refresh,
-        });
-        let payload = payload(Header::Unit(header), &unit.bytes);
-        self.section(frame, place, payload, output);
-    }
-
-    fn section(
-        &mut self,
-        frame: FrameType,
-        place: Place,
-        payload: Payload,
-        output: &mut Output<'_>,
-    ) {
-        let is_picture = frame.is_picture();
-        let position = if is_picture { place.position } else { 0 };
-        output.events.push_back(Event::Section(MediaSection {
-            stream: self.number,
-            number: self.next_section,
-            source_time: place.source_time,
-            deadline: place.deadline,
-            importance: Importance::of(frame, position),
-            frame,
-            position,
-            needs: place.needs,
-            is_bound: place.is_bound,
-            payload,
-        }));
-        self.next_section += 1;
-    }
-
-    fn tell_scrambled(&mut self, output: &mut Output<'_>) {
-        if !core::mem::replace(&mut self.has_told_scrambled, true) {
-            output.tell(Notice::Scrambled { pid: self.pid });
-        }
-    }
-
-    fn keep_scrambled(&mut self, packet: &[u8; PACKET], output: &mut Output<'_>) {
-        self.tell_scrambled(output);
-        // Scrambled packets have no readable time stamps.
-        let now = output.now();
-        let waited = now.saturating_since(self.scrambled_since);
-        if waited >= output.config.slice {
-            self.flush_scrambled(output);
-        }
-        if self.scrambled.is_empty() {
-            self.scrambled_since = now;
-        }
-        self.scrambled.extend(packet);
-        if self.scrambled.len() >= SCRAMBLED_PACKETS * PACKET {
-            self.flush_scrambled(output);
-        }
-    }
-
-    fn flush_scrambled(&mut self, output: &mut Output<'_>) {
-        if self.scrambled.is_empty() {
-            return;
-        }
-        let packets = core::mem::take(&mut self.scrambled);
-        let place = Place {
-            position: 0,
-            needs: None,
-            is_bound: false,
-            source_time: self.scrambled_since,
-            deadline: Span::ZERO,
-        };
-        let payload = payload(Header::Packets, &packets);
-        self.section(FrameType::Slice, place, payload, output);
-    }
 }

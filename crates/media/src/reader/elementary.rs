@@ -124,6 +124,7 @@ impl Elementary {
             source_time: place.source_time,
             deadline: place.deadline,
             importance: Importance::of(frame, place.position),
+            is_damaged: false,
             frame,
             position: place.position,
             needs: place.needs,

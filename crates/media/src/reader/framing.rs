@@ -56,6 +56,8 @@ struct Break {
 pub(super) enum Framed<'a> {
     /// A packet, and its source position.
     Packet(&'a [u8; PACKET], u64),
+    /// Bytes outside of packets, in their place.
+    Outside(&'a [u8]),
     /// This many bytes were dropped before the next packet.
     Lost(u64),
     /// The source ends within a packet; this many bytes of it are dropped.
@@ -99,6 +101,7 @@ impl Framing {
     ) -> Result<(), ReadError> {
         self.frame(true, &mut take)?;
         let end = self.at + self.held.len() as u64;
+        take(Framed::Outside(&self.held))?;
         match self.lost {
             Some(lost) => take(Framed::Lost(end - lost.at)),
             None if self.held.is_empty() => Ok(()),
@@ -115,8 +118,14 @@ impl Framing {
         let mut done = 0;
         let framed = loop {
             let beside = self.beside.min(held.len() - done);
-            self.beside -= beside;
-            done += beside;
+            if beside > 0 {
+                let bytes = held.get(done..done + beside).unwrap_or_default();
+                self.beside -= beside;
+                done += beside;
+                if let Err(error) = take(Framed::Outside(bytes)) {
+                    break Err(error);
+                }
+            }
             let rest = held.get(done..).unwrap_or_default();
             let Some(&first) = rest.first() else {
                 break Ok(());
@@ -140,7 +149,11 @@ impl Framing {
             let before = place - lost.at;
             let search = self.search(rest, before, is_end);
             let (Search::Found(passed) | Search::Beyond(passed)) = search;
+            let outside = rest.get(..passed).unwrap_or_default();
             done += passed;
+            if let Err(error) = take(Framed::Outside(outside)) {
+                break Err(error);
+            }
             let skipped = before + passed as u64;
             if skipped > SEARCHED {
                 break Err(ReadError::NoPacket {
@@ -204,11 +217,19 @@ mod tests {
     /// error.
     fn parts(stride: usize, pieces: &[&[u8]]) -> (Vec<Part>, Result<(), ReadError>) {
         let (mut framing, mut parts) = (Framing::new(stride), Vec::new());
+        let mut outside = 0;
         let mut take = |framed: Framed<'_>| {
+            // Nothing of the source is left out.
+            outside += match framed {
+                Framed::Packet(..) => PACKET,
+                Framed::Outside(bytes) => bytes.len(),
+                Framed::Lost(_) | Framed::Cut(_) => 0,
+            };
             parts.push(match framed {
                 Framed::Packet(packet, at) => Part::Packet(packet[1], at),
                 Framed::Lost(bytes) => Part::Lost(bytes),
                 Framed::Cut(bytes) => Part::Cut(bytes),
+                Framed::Outside(_) => return Ok(()),
             });
             Ok(())
         };
@@ -219,6 +240,7 @@ mod tests {
             assert!(framing.held.len() <= RUN * stride);
         }
         let ended = framing.finish(&mut take);
+        assert_eq!(outside, pieces.concat().len());
         (parts, ended)
     }
 

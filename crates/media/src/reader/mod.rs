@@ -13,6 +13,7 @@ mod program;
 mod slices;
 mod sound;
 mod steps;
+mod stream;
 mod transport;
 mod unit;
 
@@ -22,7 +23,7 @@ use comity_units::{Span, Time};
 
 use crate::header::PACKET;
 use crate::section::{Event, Notice};
-pub use config::ReaderConfig;
+pub use config::{Damaged, ReaderConfig};
 use elementary::Elementary;
 pub use error::ReadError;
 use error::Stop;

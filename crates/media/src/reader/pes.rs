@@ -1,23 +1,10 @@
 //! PES packets of one stream, and the access units in them.
 
-use mpeg2ts_reader::pes::{DataAlignment, PesContents, PesHeader, PesLength, PtsDts};
-
 use super::pictures::Pictures;
 use super::sound::Sound;
-use super::unit::{Fault, Marks, Units, Whole};
+use super::unit::{Damage, Fault, Marks, Units, Whole};
 use crate::codec::Codec;
-use crate::header::Times;
-
-/// The data to drop where part of a stream is missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Interrupted {
-    /// A unit.
-    Unit,
-    /// More of a unit that was already dropped.
-    Rest,
-    /// No part of any unit.
-    Nothing,
-}
+use crate::pes::{PADDING, PesHeader};
 
 /// How many bytes of a PES packet suffice to detect the beginning of a unit.
 const SEEN_EARLY: usize = 512;
@@ -52,6 +39,29 @@ pub(super) struct Part<'a> {
     pub(super) begins: Option<Marks>,
     /// Whether the transport packet has stuffing: it had room for more of the PES packet.
     pub(super) is_filled: bool,
+    /// Whether the transport packet is marked as wrong (`transport_error_indicator`).
+    pub(super) is_suspect: bool,
+}
+
+/// A PES packet whose end has not come, from its first byte.
+#[derive(Debug, Default)]
+struct Packet {
+    bytes: Vec<u8>,
+    marks: Marks,
+    damage: Damage,
+    /// Whether bytes of it are missing.
+    is_cut: bool,
+    /// Whether it has more bytes than it says.
+    overruns: bool,
+}
+
+/// A PES packet that has ended, as far as it is known.
+#[derive(Debug)]
+struct Ended {
+    /// Its properties.
+    packet: Whole,
+    /// Whether its length says so, and not stuffing.
+    by_length: bool,
 }
 
 /// Collects the PES packets of one stream, and returns the access units in them.
@@ -61,65 +71,57 @@ pub(super) struct Part<'a> {
 /// it (ISO/IEC 13818-1 2.4.3.5). Multiplexers may stuff other packets too, so this rule needs 8 PES
 /// packets of the stream without stuffing inside. If the rule is wrong even so, the rest of the PES
 /// packet becomes a unit of its own.
+///
+/// Nothing that a player would decode is left out: a PES packet that is cut, or has another length
+/// than it says, is as long as the bytes up to the next one. What follows a whole PES packet behind
+/// missing data belongs to one whose header is missing, and players leave it out.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
-    /// The present PES packet, from its first byte.
-    packet: Option<(Vec<u8>, Marks)>,
+    packet: Option<Packet>,
     /// The number of complete PES packets, up to [`KNOWN`].
     ended: u8,
     /// Whether the latest transport packet of the present PES packet had stuffing.
     is_filled: bool,
     /// Whether a PES packet was seen that continued after stuffing.
     fills_within: bool,
-    /// The PES packet that was assumed to end with stuffing, without its bytes.
-    taken_as_ended: Option<Whole>,
+    latest: Option<Ended>,
+    /// How many PES packets in a row must have the length that they say until a length ends one
+    /// again.
+    distrust: u8,
+    has_told_length: bool,
     pictures: Pictures,
     sound: Sound,
-    /// Whether to drop the continuation, because its beginning was dropped.
+    /// Whether data before the next PES packet is missing.
     is_broken: bool,
+    /// Whether a rest that is left out was reported.
+    has_told_rest: bool,
 }
 
 impl Assembler {
-    /// Handles missing data, after which a PES packet `begins` or continues: drops the unit that it
-    /// may belong to. Returns the dropped data.
+    /// Handles missing data, after which a PES packet `begins` or continues. Returns whether it is
+    /// certain that no unit is damaged.
     pub(super) fn interrupt(
         &mut self,
         codec: Option<Codec>,
         begins: bool,
         out: &mut Units,
-    ) -> Interrupted {
+    ) -> bool {
         let has_end = core::mem::take(&mut self.is_filled) && self.tells_end(codec);
-        if has_end
-            && self
-                .packet
-                .as_ref()
-                .is_some_and(|(packet, _)| length_of(packet) == Length::Open)
-        {
-            self.close(codec, out);
+        if has_end && self.packet.as_ref().is_some_and(Packet::is_open) {
+            self.end(codec, out);
         }
-        self.taken_as_ended = None;
-        let is_within = self.packet.is_some() || self.pictures.may_go_on() || self.sound.held() > 0;
-        let interrupted = match (is_within, self.is_broken) {
-            (true, _) => Interrupted::Unit,
-            (false, true) => Interrupted::Rest,
-            (false, false) if begins => Interrupted::Nothing,
-            (false, false) => Interrupted::Unit,
+        if let Some(packet) = &mut self.packet {
+            packet.cut();
+            return false;
+        }
+        let was_broken = core::mem::replace(&mut self.is_broken, true);
+        let is_within = match Cut::of(codec) {
+            Cut::Pictures(codec) => self.pictures.interrupt(codec, out),
+            Cut::Frames => self.sound.interrupt(out),
+            Cut::Whole => false,
         };
-        let packet = self.packet.take();
-        let start = packet
-            .map(|(packet, marks)| parse_start(&packet, marks).filter(|packet| !packet.scrambled));
-        match Cut::of(codec) {
-            Cut::Pictures(codec) => self.pictures.interrupt(codec, start, out),
-            Cut::Frames => {
-                if let Some(packet) = start.flatten() {
-                    self.sound.take(packet, (true, self.is_broken), out);
-                }
-                self.sound.interrupt();
-            }
-            Cut::Whole => {}
-        }
-        self.is_broken = true;
-        interrupted
+        self.has_told_rest &= was_broken;
+        begins && !is_within && !was_broken
     }
 
     /// Whether stuffing marks the last transport packet of a PES packet.
@@ -146,40 +148,52 @@ impl Assembler {
     ) {
         if let Some(marks) = part.begins {
             self.close(codec, out);
-            self.packet = Some((Vec::new(), marks));
-            self.taken_as_ended = None;
+            self.packet = Some(Packet {
+                marks,
+                ..Packet::default()
+            });
+            self.latest = None;
         } else {
-            self.fills_within |= self.is_filled && self.is_open();
+            let may_go_on =
+                self.packet.is_some() || self.latest.as_ref().is_some_and(Ended::is_open);
+            self.fills_within |= self.is_filled && may_go_on;
         }
         self.is_filled = part.is_filled;
-        let Some((packet, marks)) = &mut self.packet else {
-            return self.go_on(codec, part.payload, longest, out);
+        let trusts_length = self.distrust == 0;
+        let Some(packet) = &mut self.packet else {
+            return self.go_on(codec, part, longest, out);
         };
-        packet.extend(part.payload);
+        let before = packet.bytes.len();
+        packet.bytes.extend(part.payload);
+        if part.is_suspect {
+            packet.damage.add(before..packet.bytes.len());
+        }
+        let header = PesHeader::read(&packet.bytes);
         if let Cut::Pictures(codec) = Cut::of(codec)
             && self.pictures.is_holding()
-            && packet.len() <= SEEN_EARLY
-            && let Some(start) = parse_start(packet, *marks).filter(|start| !start.scrambled)
+            && packet.bytes.len() <= SEEN_EARLY
+            && let Some(header) = header.filter(|header| !header.scrambled)
         {
-            self.pictures.begin(codec, &start, out);
+            self.pictures.begin(codec, &packet.payload(&header), out);
         }
-        let length = length_of(packet);
-        let held = packet.len() + self.pictures.held() + self.sound.held();
+        let is_overrun = packet.overruns;
+        packet.overruns |= trusts_length && header.is_some_and(|header| packet.is_over(&header));
+        let is_wrong = packet.overruns && !is_overrun && packet.damage.is_none();
+        if is_wrong {
+            self.doubt(out);
+        }
+        let Some(packet) = &self.packet else { return };
+        let held = packet.bytes.len() + self.pictures.held() + self.sound.held();
         if held > longest {
             return self.refuse(held, out);
         }
-        let has_ended = match length {
-            Length::Known(length) => packet.len() >= length,
-            Length::Open => part.is_filled && self.tells_end(codec),
-            Length::Unread => false,
+        let has_ended = match header.map(|header| packet.length(&header)) {
+            Some(Some(length)) => trusts_length && packet.bytes.len() >= length,
+            Some(None) => part.is_filled && self.tells_end(codec),
+            None => false,
         };
         if has_ended {
-            if length == Length::Open
-                && let Some((packet, marks)) = &self.packet
-            {
-                self.taken_as_ended = parse_start(packet, *marks).map(Whole::emptied);
-            }
-            self.close(codec, out);
+            self.end(codec, out);
             if let Cut::Pictures(codec) = Cut::of(codec)
                 && self.ended >= KNOWN
                 && self.pictures.end_with_packets()
@@ -189,49 +203,79 @@ impl Assembler {
         }
     }
 
-    /// Whether a PES packet could continue.
-    const fn is_open(&self) -> bool {
-        self.packet.is_some() || self.taken_as_ended.is_some()
+    /// Stops believing in lengths.
+    fn doubt(&mut self, out: &mut Units) {
+        self.distrust = KNOWN;
+        if !core::mem::replace(&mut self.has_told_length, true) {
+            out.push(Err(Fault::Length));
+        }
+    }
+
+    /// Ends the present PES packet, which may continue even so.
+    fn end(&mut self, codec: Option<Codec>, out: &mut Units) {
+        self.latest = self.packet.as_ref().and_then(|packet| {
+            let header = PesHeader::read(&packet.bytes)?;
+            Some(Ended {
+                packet: Whole {
+                    bytes: Vec::new(),
+                    ..packet.payload(&header)
+                },
+                by_length: packet.length(&header).is_some(),
+            })
+        });
+        self.close(codec, out);
     }
 
     /// Adds the continuation of a PES packet that was assumed to be complete.
-    fn go_on(&mut self, codec: Option<Codec>, payload: &[u8], longest: usize, out: &mut Units) {
-        let (Some(packet), Cut::Pictures(codec)) = (&self.taken_as_ended, Cut::of(codec)) else {
+    fn go_on(&mut self, codec: Option<Codec>, part: Part<'_>, longest: usize, out: &mut Units) {
+        let is_missing = self.is_broken;
+        let Some(latest) = { &self.latest }
+            .as_ref()
+            .filter(|latest| latest.is_open() || !is_missing)
+        else {
+            if is_missing && !core::mem::replace(&mut self.has_told_rest, true) {
+                out.push(Err(Fault::Headless));
+            }
             return;
         };
-        let held = self.pictures.held() + payload.len();
+        let held = self.pictures.held() + self.sound.held() + part.payload.len();
+        let rest = latest
+            .packet
+            .continued(part.payload.to_vec(), is_missing || part.is_suspect);
+        if latest.by_length {
+            self.doubt(out);
+        }
         if held > longest {
-            self.taken_as_ended = None;
+            self.latest = None;
             return self.refuse(held, out);
         }
-        let rest = Whole {
-            times: Times::None,
-            aligned: false,
-            marks: Marks::default(),
-            bytes: payload.to_vec(),
-            ..*packet
-        };
-        self.pictures.take(codec, rest, false, out);
+        let mut damage = Damage::default();
+        if part.is_suspect {
+            damage.add(0..part.payload.len());
+        }
+        self.is_broken = false;
+        self.take(codec, rest, &damage, is_missing, out);
     }
 
     /// Drops data beyond the limit.
     fn refuse(&mut self, held: usize, out: &mut Units) {
         self.packet = None;
+        self.latest = None;
         self.pictures.clear();
-        self.sound.interrupt();
+        self.sound.clear();
         self.is_broken = true;
+        self.has_told_rest = true;
         out.push(Err(Fault::Oversized(held as u64)));
     }
 
     /// Handles a long silence of the stream: returns the present picture, unless its PES packet
     /// announces more of it.
     pub(super) fn give_up_waiting(&mut self, codec: Option<Codec>, out: &mut Units) {
-        if let Some((packet, marks)) = &self.packet {
-            if length_of(packet) != Length::Open {
+        if let Some(packet) = &self.packet {
+            if !packet.is_open() {
                 return;
             }
-            self.taken_as_ended = parse_start(packet, *marks).map(Whole::emptied);
-            self.close(codec, out);
+            self.end(codec, out);
         }
         if let Cut::Pictures(codec) = Cut::of(codec) {
             self.pictures.flush(codec, out);
@@ -240,6 +284,12 @@ impl Assembler {
 
     /// Handles the end of the source.
     pub(super) fn finish(&mut self, codec: Option<Codec>, out: &mut Units) {
+        if let Some(packet) = &mut self.packet
+            && !packet.is_open()
+            && self.distrust == 0
+        {
+            packet.cut();
+        }
         self.close(codec, out);
         self.flush(codec, out);
     }
@@ -254,99 +304,114 @@ impl Assembler {
 
     /// Ends the PES packet at hand.
     fn close(&mut self, codec: Option<Codec>, out: &mut Units) {
-        let Some((packet, marks)) = self.packet.take() else {
+        let Some(mut packet) = self.packet.take() else {
             return;
         };
-        let Some(unit) = parse(&packet, marks) else {
-            self.packet = Some((packet, marks));
-            self.interrupt(codec, false, out);
-            return out.push(Err(Fault::Damaged));
+        let Some(header) = PesHeader::read(&packet.bytes) else {
+            self.is_broken = true;
+            self.has_told_rest = true;
+            return out.push(Err(Fault::Headless));
         };
-        self.ended = KNOWN.min(self.ended + 1);
-        let is_broken = core::mem::take(&mut self.is_broken);
-        match Cut::of(codec) {
-            Cut::Pictures(codec) if !unit.scrambled => {
-                self.pictures.take(codec, unit, is_broken, out);
+        if header.stream_id == PADDING {
+            return;
+        }
+        let mut is_cut = packet.damage.reaches(packet.bytes.len());
+        if let Some(length) = header.length {
+            let is_right = packet.bytes.len() == length || packet.is_filled_from(length);
+            // In the place of its own bytes, it has some of the next one.
+            is_cut |= is_right && packet.is_cut;
+            if is_right {
+                packet.bytes.truncate(length);
+                self.distrust = self.distrust.saturating_sub(1);
+            } else if packet.damage.is_none() {
+                self.doubt(out);
             }
-            Cut::Frames if !unit.scrambled => self.sound.take(unit, (false, is_broken), out),
+        }
+        self.ended = KNOWN.min(self.ended + 1);
+        let is_missing = core::mem::replace(&mut self.is_broken, is_cut);
+        packet.damage.pass(header.size);
+        let payload = packet.payload(&header);
+        self.take(codec, payload, &packet.damage, is_missing, out);
+    }
+
+    /// Adds the payload of a PES packet. If `is_missing`, data before it is missing.
+    fn take(
+        &mut self,
+        codec: Option<Codec>,
+        packet: Whole,
+        damage: &Damage,
+        is_missing: bool,
+        out: &mut Units,
+    ) {
+        match Cut::of(codec) {
+            Cut::Pictures(codec) if !packet.scrambled => {
+                self.pictures.take(codec, packet, damage, is_missing, out);
+            }
+            Cut::Frames if !packet.scrambled => self.sound.take(packet, damage, is_missing, out),
             _ => {
                 self.flush(codec, out);
-                out.push(Ok(unit));
+                let damaged = packet.damaged || !damage.is_none();
+                out.push(Ok(Whole { damaged, ..packet }));
             }
         }
     }
 }
 
-/// The length in the header of a PES packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Length {
-    /// With its header.
-    Known(usize),
-    /// It does not.
-    Open,
-    /// Too few bytes have arrived.
-    Unread,
-}
+impl Packet {
+    /// Notes that bytes are missing here.
+    fn cut(&mut self) {
+        let at = self.bytes.len();
+        self.damage.add(at..at);
+        self.is_cut = true;
+    }
 
-fn length_of(packet: &[u8]) -> Length {
-    match PesHeader::from_bytes(packet).map(|header| header.pes_packet_length()) {
-        Some(PesLength::Bounded(length)) => Length::Known(6 + usize::from(length.get())),
-        Some(PesLength::Unbounded) => Length::Open,
-        None => Length::Unread,
+    /// Its length, if it is known.
+    fn length(&self, header: &PesHeader) -> Option<usize> {
+        header.length.filter(|_| !self.overruns)
+    }
+
+    /// Whether only the next one shows its end.
+    fn is_open(&self) -> bool {
+        PesHeader::read(&self.bytes).is_some_and(|header| self.length(&header).is_none())
+    }
+
+    /// Whether it goes on behind the length that it says, with more than stuffing.
+    fn is_over(&self, header: &PesHeader) -> bool {
+        let length = header.length.unwrap_or(usize::MAX);
+        self.bytes.len() > length && !self.is_filled_from(length)
+    }
+
+    /// Whether it has nothing but stuffing behind this length.
+    fn is_filled_from(&self, length: usize) -> bool {
+        let rest = self.bytes.get(length..).unwrap_or_default();
+        !rest.is_empty() && rest.iter().all(|&byte| byte == 0xff)
+    }
+
+    fn payload(&self, header: &PesHeader) -> Whole {
+        Whole {
+            stream_id: header.stream_id,
+            times: header.times,
+            aligned: header.aligned,
+            scrambled: header.scrambled,
+            marks: self.marks,
+            follows: false,
+            damaged: false,
+            bytes: self.bytes.get(header.size..).unwrap_or_default().to_vec(),
+        }
     }
 }
 
-fn parse(packet: &[u8], marks: Marks) -> Option<Whole> {
-    let packet = match length_of(packet) {
-        Length::Unread => return None,
-        Length::Open => packet,
-        Length::Known(length) => packet.get(..length)?,
-    };
-    parse_start(packet, marks)
-}
-
-/// Parses a PES packet whose end may be missing.
-fn parse_start(packet: &[u8], marks: Marks) -> Option<Whole> {
-    let stream_id = *packet.get(3)?;
-    match PesHeader::from_bytes(packet)?.contents() {
-        PesContents::Payload(payload) => Some(Whole {
-            stream_id,
-            times: Times::None,
-            aligned: false,
-            scrambled: false,
-            marks,
-            follows: false,
-            bytes: payload.to_vec(),
-        }),
-        PesContents::Parsed(contents) => {
-            let contents = contents?;
-            let times = match contents.pts_dts() {
-                Ok(PtsDts::PtsOnly(Ok(pts))) => Times::Presentation(pts.value()),
-                Ok(PtsDts::Both {
-                    pts: Ok(pts),
-                    dts: Ok(dts),
-                }) => Times::Both {
-                    presentation: pts.value(),
-                    decoding: dts.value(),
-                },
-                _ => Times::None,
-            };
-            Some(Whole {
-                stream_id,
-                times,
-                aligned: contents.data_alignment_indicator() == DataAlignment::Aligned,
-                scrambled: packet.get(6)? & 0x30 != 0,
-                marks,
-                follows: false,
-                bytes: contents.payload().to_vec(),
-            })
-        }
+impl Ended {
+    /// Whether it may go on.
+    const fn is_open(&self) -> bool {
+        !self.by_length
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::header::Times;
 
     /// A PES packet of stream 0xe0, with the time stamp 0 if `timed`.
     fn packet(timed: bool, bounded: bool, payload: &[u8]) -> Vec<u8> {
@@ -368,6 +433,7 @@ mod tests {
             payload,
             begins: begins.then(Marks::default),
             is_filled,
+            is_suspect: false,
         }
     }
 
@@ -484,39 +550,107 @@ mod tests {
     }
 
     #[test]
-    fn a_break_after_stuffing_costs_no_picture() {
-        for (count, is_filled, expected) in [
-            (12, true, (Interrupted::Nothing, 0)),
-            (12, false, (Interrupted::Unit, 0)),
-            (5, true, (Interrupted::Unit, 0)),
-        ] {
+    fn a_break_after_stuffing_damages_no_picture() {
+        for (count, is_filled, is_certain) in
+            [(12, true, true), (12, false, false), (5, true, false)]
+        {
             let mut assembler = Assembler::default();
-            let pictures = pictures(count);
-            let mut given = 0;
-            for (number, [start, end]) in pictures.iter().enumerate() {
-                given += push(&mut assembler, start, true, false).len();
+            let mut units = Units::new();
+            for (number, [start, end]) in pictures(count).iter().enumerate() {
                 let fills = number + 1 < count || is_filled;
-                given += push(&mut assembler, end, false, fills).len();
+                for part in [part(start, true, false), part(end, false, fills)] {
+                    assembler.push(Some(Codec::H264), part, 600, &mut units);
+                }
             }
-            let mut behind = Units::new();
-            let interrupted = assembler.interrupt(Some(Codec::H264), true, &mut behind);
-            assert_eq!(
-                (interrupted, behind.len()),
-                expected,
-                "{count}, {is_filled}"
-            );
-            let whole = count - usize::from(interrupted == Interrupted::Unit);
-            assert_eq!(given, 15 * whole, "{count}, {is_filled}");
+            let certain = assembler.interrupt(Some(Codec::H264), true, &mut units);
+            assert_eq!(certain, is_certain, "{count}, {is_filled}");
+            assembler.finish(Some(Codec::H264), &mut units);
+            let damaged: Vec<bool> = { units.iter().flatten() }
+                .map(|unit| unit.damaged)
+                .collect();
+            let expected: Vec<bool> = (1..=count)
+                .map(|number| number == count && !is_certain)
+                .collect();
+            assert_eq!(damaged, expected, "{count}, {is_filled}");
+            assert_eq!(whole(units).concat().len(), 15 * count);
+        }
+    }
+
+    /// Whether each unit is damaged, and its length.
+    fn lengths(units: &Units) -> Vec<Result<(bool, usize), Fault>> {
+        let of = |unit: &Whole| (unit.damaged, unit.bytes.len());
+        { units.iter() }
+            .map(|unit| unit.as_ref().map(of).map_err(|&fault| fault))
+            .collect()
+    }
+
+    #[test]
+    fn missing_data_is_between_the_bytes_that_came() {
+        let bounded = packet(true, true, &[9; 40]);
+        let next = packet(true, true, &[8; 5]);
+        // The bytes from the 20th up to this one are missing.
+        for (to, left) in [(28, 32), (54, 6)] {
+            let (mut assembler, mut units) = (Assembler::default(), Units::new());
+            assembler.push(None, part(&bounded[..20], true, false), 600, &mut units);
+            assert!(!assembler.interrupt(None, false, &mut units));
+            assembler.push(None, part(&bounded[to..], false, false), 600, &mut units);
+            assembler.push(None, part(&next, true, false), 600, &mut units);
+            assert_eq!(lengths(&units), [Ok((true, left)), Ok((false, 5))], "{to}");
+        }
+        // Behind a whole PES packet, the rest of one whose header is missing is left out.
+        let (mut assembler, mut units) = (Assembler::default(), Units::new());
+        assembler.push(None, part(&bounded, true, false), 600, &mut units);
+        assert!(!assembler.interrupt(None, false, &mut units));
+        for _ in 0..3 {
+            assembler.push(None, part(&[7; 9], false, false), 600, &mut units);
+        }
+        assembler.push(None, part(&next, true, false), 600, &mut units);
+        assert!(assembler.interrupt(None, true, &mut units));
+        let expected = [Ok((false, 40)), Err(Fault::Headless), Ok((false, 5))];
+        assert_eq!(lengths(&units), expected);
+    }
+
+    #[test]
+    fn a_pes_packet_is_as_long_as_its_bytes_whatever_it_says() {
+        let mut stream = Vec::new();
+        for number in 0..12_u8 {
+            let mut bytes = packet(true, true, &[number; 40]);
+            // Too short by half, too long, or with stuffing behind it.
+            match number % 4 {
+                0 => bytes[5] -= 20,
+                1 => bytes[5] += 7,
+                2 => bytes.extend([0xff; 3]),
+                _ => {}
+            }
+            stream.push(bytes);
+        }
+        for cut in [10, 20, 30, 34, 54] {
+            let (mut assembler, mut units) = (Assembler::default(), Units::new());
+            for bytes in &stream {
+                let (start, end) = bytes.split_at(cut);
+                for (bytes, begins) in [(start, true), (end, false)] {
+                    if begins || !bytes.is_empty() {
+                        assembler.push(None, part(bytes, begins, false), 600, &mut units);
+                    }
+                }
+            }
+            assembler.finish(None, &mut units);
+            let told = units.iter().filter(|unit| unit.is_err()).count();
+            assert_eq!(told, 1, "{cut}");
+            units.retain(Result::is_ok);
+            assert!(units.iter().flatten().all(|unit| !unit.damaged), "{cut}");
+            let all: Vec<u8> = (0..12).flat_map(|number| [number; 40]).collect();
+            assert_eq!(whole(units).concat(), all, "{cut}");
         }
     }
 
     #[test]
-    fn units_that_are_too_short_or_too_long_are_reported() {
+    fn wrong_lengths_and_units_that_are_too_long_are_reported() {
         let mut cut = packet(true, true, &[1, 2, 3]);
         cut.truncate(15);
         assert_eq!(
             feed(Codec::Audio, &[cut, packet(true, true, &[4])]),
-            [Err(Fault::Damaged), Ok(vec![4])]
+            [Err(Fault::Length), Ok(vec![1]), Ok(vec![4])]
         );
         let long = packet(true, false, &[7; 60]);
         assert_eq!(

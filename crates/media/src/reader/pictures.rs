@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::unit::{Marks, Units, Whole};
+use super::unit::{Damage, Marks, Units, Whole};
 use crate::codec::{
     Beginning, Codec, MARKED_BY, Mark, Marker, Structure, begins_unit, start_codes,
 };
@@ -35,7 +35,9 @@ pub(super) struct Pictures {
     /// How many more PES packets with a time stamp may lack a beginning; none until the first
     /// beginning was found.
     trust: u8,
-    /// Whether the beginning of the present unit is missing; the unit is then dropped.
+    /// Where data is missing or wrong in the held bytes.
+    damage: Damage,
+    /// Whether the beginning of the present unit is missing.
     is_headless: bool,
     /// Whether a PES packet was seen whose first unit begins inside it.
     is_unaligned: bool,
@@ -118,6 +120,7 @@ impl Packet {
                 Marks::default()
             },
             follows: !is_first,
+            damaged: false,
             bytes,
         }
     }
@@ -133,11 +136,6 @@ impl Pictures {
         self.unit.is_some()
     }
 
-    /// Whether the present unit may continue in the next PES packet, with or without a time stamp.
-    pub(super) const fn may_go_on(&self) -> bool {
-        self.unit.is_some() && self.is_unaligned
-    }
-
     /// Whether each unit so far has ended with the PES packet in which it began.
     pub(super) const fn end_with_packets(&self) -> bool {
         !self.goes_on && !self.is_unaligned
@@ -147,21 +145,28 @@ impl Pictures {
     /// returned at once.
     pub(super) fn begin(&mut self, codec: Codec, packet: &Whole, out: &mut Units) {
         let has_time = packet.times != Times::None;
-        // The zero byte of H.264 and H.265 may be in the previous packet, and the unit begins with
-        // it.
-        let last = self.unit.as_ref().and_then(|unit| unit.bytes.last());
-        let has_begun =
-            codec != Codec::Mpeg2 && last == Some(&0) && packet.bytes.starts_with(&[0, 0, 1]);
-        if has_time && !self.is_unaligned && !has_begun && begins_unit(codec, &packet.bytes) {
+        if has_time && !self.is_unaligned && begins_unit(codec, &packet.bytes) {
             self.flush(codec, out);
         }
     }
 
-    /// Adds a PES packet. If data before it `is_missing`, the continuation of that data is dropped.
-    pub(super) fn take(&mut self, codec: Codec, packet: Whole, is_missing: bool, out: &mut Units) {
+    /// Adds a PES packet. If `is_missing`, data before it is missing.
+    pub(super) fn take(
+        &mut self,
+        codec: Codec,
+        mut packet: Whole,
+        damage: &Damage,
+        is_missing: bool,
+        out: &mut Units,
+    ) {
         self.begin(codec, &packet, out);
         let has_time = packet.times != Times::None;
-        let mut entry = Packet::new(self.held(), &packet);
+        let held = self.held();
+        let mut entry = Packet::new(held, &packet);
+        if is_missing && held > 0 {
+            self.damage.add(held..held);
+        }
+        self.damage.append(held, damage);
         match &mut self.unit {
             Some(unit) => {
                 self.goes_on = true;
@@ -173,12 +178,8 @@ impl Pictures {
             None => {
                 self.is_headless = is_missing;
                 self.picture = Some(Picture::UNKNOWN);
-                self.unit = Some(Whole {
-                    times: Times::None,
-                    aligned: false,
-                    marks: Marks::default(),
-                    ..packet
-                });
+                let bytes = core::mem::take(&mut packet.bytes);
+                self.unit = Some(packet.continued(bytes, false));
             }
         }
         self.packets.push_back(entry);
@@ -212,6 +213,7 @@ impl Pictures {
                     scrambled: false,
                     marks: Marks::default(),
                     follows: false,
+                    damaged: false,
                     bytes: Vec::new(),
                 };
                 let mut packet = Packet::new(0, &whole);
@@ -232,30 +234,24 @@ impl Pictures {
         self.unit.take().map_or(Vec::new(), |unit| unit.bytes)
     }
 
-    /// Handles a break in the stream. `packet` is the part of the present PES packet that arrived,
-    /// if any.
-    pub(super) fn interrupt(
-        &mut self,
-        codec: Codec,
-        packet: Option<Option<Whole>>,
-        out: &mut Units,
-    ) {
-        match packet {
-            None if !self.is_unaligned => self.flush(codec, out),
-            Some(Some(packet)) if !self.is_unaligned && begins_unit(codec, &packet.bytes) => {
-                self.flush(codec, out);
-            }
-            Some(Some(packet)) => self.take(codec, packet, true, out),
-            None | Some(None) => {}
+    /// Handles missing data between PES packets. Returns whether it may be part of a unit.
+    pub(super) fn interrupt(&mut self, codec: Codec, out: &mut Units) -> bool {
+        if !self.is_unaligned {
+            self.flush(codec, out);
         }
-        self.clear();
+        let held = self.held();
+        if held > 0 {
+            self.damage.add(held..held);
+        }
+        held > 0
     }
 
     /// Returns the present unit, which is complete.
     pub(super) fn flush(&mut self, codec: Codec, out: &mut Units) {
         self.look(codec, usize::MAX, out);
-        if let Some(unit) = self.unit.take().filter(|_| !self.is_headless) {
-            out.push(Ok(unit));
+        if let Some(unit) = self.unit.take() {
+            let damaged = self.is_headless || self.damage.is_in(0..unit.bytes.len());
+            out.push(Ok(Whole { damaged, ..unit }));
         }
         self.clear();
     }
@@ -263,6 +259,7 @@ impl Pictures {
     /// Leaves out the unit at hand.
     pub(super) fn clear(&mut self) {
         self.unit = None;
+        self.damage = Damage::default();
         self.is_headless = false;
         self.looked = 0;
         self.picture = None;
@@ -320,13 +317,15 @@ impl Pictures {
     }
 
     /// The beginning of a unit whose first start code prefix ends before `at`. It includes the zero
-    /// byte of H.264 and H.265, in either PES packet.
+    /// byte of H.264 and H.265, unless that ends the PES packet before: a time stamp belongs to the
+    /// prefix that its PES packet begins with.
     fn beginning(&self, codec: Codec, at: usize) -> usize {
         let prefix = at.saturating_sub(3);
         let zero = prefix.saturating_sub(1);
         let bytes = self.unit.as_ref().map(|unit| unit.bytes.as_slice());
+        let is_split = self.packets.iter().any(|packet| packet.at == prefix);
         match bytes.and_then(|bytes| bytes.get(zero)) {
-            Some(0) if codec != Codec::Mpeg2 => zero,
+            Some(0) if codec != Codec::Mpeg2 && !is_split => zero,
             _ => prefix,
         }
     }
@@ -343,8 +342,14 @@ impl Pictures {
         let held = core::mem::take(&mut unit.bytes);
         let bytes = held.get(self.from..at).unwrap_or_default().to_vec();
         let ended = core::mem::replace(unit, packet.begin(held));
-        if !core::mem::take(&mut self.is_headless) && !bytes.is_empty() {
-            out.push(Ok(Whole { bytes, ..ended }));
+        let is_headless = core::mem::take(&mut self.is_headless);
+        if !bytes.is_empty() {
+            let damaged = is_headless || self.damage.is_in(self.from..at);
+            out.push(Ok(Whole {
+                damaged,
+                bytes,
+                ..ended
+            }));
         }
         self.from = at;
         self.headers = None;
@@ -356,6 +361,7 @@ impl Pictures {
         if let Some(unit) = self.unit.as_mut().filter(|_| from > 0) {
             unit.bytes.drain(..from.min(unit.bytes.len()));
         }
+        self.damage.pass(from);
         for packet in &mut self.packets {
             packet.at = packet.at.saturating_sub(from);
         }
@@ -379,9 +385,10 @@ mod tests {
                 scrambled: false,
                 marks: Marks::default(),
                 follows: false,
+                damaged: false,
                 bytes: bytes.clone(),
             };
-            pictures.take(codec, packet, false, &mut units);
+            pictures.take(codec, packet, &Damage::default(), false, &mut units);
         }
         pictures.flush(codec, &mut units);
         { units.into_iter().flatten() }

@@ -95,6 +95,7 @@ impl Slicer {
             source_time: self.begin,
             deadline: Span::ZERO,
             importance: Importance::of(FrameType::Slice, 0),
+            is_damaged: false,
             frame: FrameType::Slice,
             position: 0,
             needs: None,

@@ -1,6 +1,8 @@
 //! PES packets of audio, cut into the frames that are its access units.
 
-use super::unit::{Fault, Marks, Units, Whole};
+use core::ops::Range;
+
+use super::unit::{Damage, Fault, Marks, Units, Whole};
 use crate::codec::{AudioFrame, audio_frame, may_begin_frame};
 use crate::header::Times;
 
@@ -11,7 +13,7 @@ use crate::header::Times;
 /// that continues in the next PES packet belongs to the packet in which it begins.
 ///
 /// A PES packet without frames of a known syntax stays one unit. The rest after the last frame of a
-/// packet is one unit too.
+/// packet is one unit too. A frame with missing bytes ends where the next one begins.
 #[derive(Debug, Default)]
 pub(super) struct Sound {
     /// The frame that continues in the next PES packet.
@@ -50,8 +52,23 @@ impl Sound {
         self.carried.as_ref().map_or(0, |unit| unit.bytes.len())
     }
 
-    /// Handles a break in the stream: drops the incomplete frame.
-    pub(super) fn interrupt(&mut self) {
+    /// Handles missing data between PES packets: returns the incomplete frame, and whether there is
+    /// one.
+    pub(super) fn interrupt(&mut self, out: &mut Units) -> bool {
+        self.clock = None;
+        let carried = self.carried.take();
+        let is_cut = carried.is_some();
+        out.extend(carried.map(|unit| {
+            Ok(Whole {
+                damaged: true,
+                ..unit
+            })
+        }));
+        is_cut
+    }
+
+    /// Drops the incomplete frame.
+    pub(super) fn clear(&mut self) {
         self.carried = None;
         self.clock = None;
     }
@@ -64,14 +81,17 @@ impl Sound {
         self.clock = None;
     }
 
-    /// Adds a PES packet. If `is_cut`, its end is missing; if `is_broken`, data before it is
-    /// missing. Incomplete frames are then dropped.
+    /// Adds a PES packet. If `is_missing`, data before it is missing.
     pub(super) fn take(
         &mut self,
         mut packet: Whole,
-        (is_cut, is_broken): (bool, bool),
+        damage: &Damage,
+        is_missing: bool,
         out: &mut Units,
     ) {
+        if is_missing {
+            self.interrupt(out);
+        }
         let mut head = self.carried.take();
         let begins_at = head.as_ref().map_or(0, |unit| unit.bytes.len());
         let carried = head.as_mut().map(|unit| core::mem::take(&mut unit.bytes));
@@ -79,24 +99,28 @@ impl Sound {
             Some(carried) => [carried.as_slice(), &packet.bytes].concat(),
             None => core::mem::take(&mut packet.bytes),
         };
+        let mut shifted = Damage::default();
+        shifted.append(begins_at, damage);
+        let damage = shifted;
         if packet.marks.discontinuity {
             self.clock = None;
         }
         let mut at = 0;
         if head.is_none() && !begins_frame(&bytes) {
-            let Some(first) = first_frame(&bytes) else {
+            let first = first_frame(&bytes, 0);
+            let damaged = packet.damaged || is_missing || damage.is_in(0..first);
+            if first == bytes.len() {
                 self.clock = None;
-                return self.give_rest(Whole { bytes, ..packet }, is_cut, out);
-            };
-            if !is_broken {
-                out.push(Ok(Whole {
-                    times: Times::None,
-                    bytes: bytes.get(..first).unwrap_or_default().to_vec(),
-                    marks: Marks::default(),
-                    aligned: false,
-                    ..packet
-                }));
+                return self.give_rest(
+                    Whole {
+                        bytes,
+                        damaged,
+                        ..packet
+                    },
+                    out,
+                );
             }
+            out.push(Ok(packet.continued(bytes_of(&bytes, 0..first), damaged)));
             at = first;
         }
         let mut is_first = true;
@@ -109,27 +133,50 @@ impl Sound {
                 }
             };
             let frame = audio_frame(rest);
-            match frame {
-                Some(frame) if frame.length <= rest.len() => {
-                    unit.bytes = rest.get(..frame.length).unwrap_or_default().to_vec();
-                    at += frame.length;
+            let end = frame.map_or(bytes.len(), |frame| at + frame.length);
+            let damaged_at = { damage.start() }
+                .filter(|_| damage.is_inside(at..end.min(bytes.len() + 1)))
+                .map(|start| start.max(at + 1));
+            let is_next = |end: usize| match bytes.get(end..) {
+                Some(behind) => behind.is_empty() || begins_frame(behind),
+                None => false,
+            };
+            match (frame, damaged_at) {
+                (Some(frame), damaged)
+                    if end <= bytes.len() && (damaged.is_none() || is_next(end)) =>
+                {
+                    unit.bytes = bytes_of(&bytes, at..end);
+                    unit.damaged |= damaged.is_some();
+                    at = end;
                     self.has_frames = true;
                     if let Some(clock) = &mut self.clock {
                         clock.advance(frame);
                     }
                     out.push(Ok(unit));
                 }
-                _ => {
+                // Whatever its length says, the frame is cut; another one may follow.
+                (_, Some(start)) => {
+                    let next = first_frame(&bytes, start);
+                    unit.bytes = bytes_of(&bytes, at..next);
+                    unit.damaged = true;
+                    at = next;
+                    self.clock = None;
+                    out.push(Ok(unit));
+                }
+                (frame, None) => {
                     unit.bytes = rest.to_vec();
                     if frame.is_some() || may_begin_frame(rest) {
                         self.carried = Some(unit);
                     } else {
                         self.clock = None;
-                        self.give_rest(unit, is_cut, out);
+                        self.give_rest(unit, out);
                     }
-                    return;
+                    break;
                 }
             }
+        }
+        if damage.reaches(bytes.len()) {
+            self.interrupt(out);
         }
     }
 
@@ -155,27 +202,30 @@ impl Sound {
     }
 
     /// Returns data outside of frames as one unit.
-    fn give_rest(&mut self, unit: Whole, is_cut: bool, out: &mut Units) {
-        if is_cut {
-            return;
-        }
-        if self.has_frames && !core::mem::replace(&mut self.has_told, true) {
+    fn give_rest(&mut self, unit: Whole, out: &mut Units) {
+        let is_odd = self.has_frames && !unit.damaged;
+        if is_odd && !core::mem::replace(&mut self.has_told, true) {
             out.push(Err(Fault::NoFrame));
         }
         out.push(Ok(unit));
     }
 }
 
+fn bytes_of(bytes: &[u8], range: Range<usize>) -> Vec<u8> {
+    bytes.get(range).unwrap_or_default().to_vec()
+}
+
 fn begins_frame(bytes: &[u8]) -> bool {
     audio_frame(bytes).is_some() || may_begin_frame(bytes)
 }
 
-/// The position of the first frame after the end of an earlier one. Another frame or the end of the
-/// bytes must follow it.
-fn first_frame(bytes: &[u8]) -> Option<usize> {
-    (0..bytes.len()).find(|&at| {
-        let rest = bytes.get(at..).unwrap_or_default();
+/// The position of the first frame from this one on, behind the end of an earlier one; the end of
+/// the bytes if there is none. Another frame or the end of the bytes must follow it.
+fn first_frame(bytes: &[u8], from: usize) -> usize {
+    let is_frame = |at: &usize| {
+        let rest = bytes.get(*at..).unwrap_or_default();
         let behind = audio_frame(rest).and_then(|frame| rest.get(frame.length..));
         behind.is_some_and(|behind| behind.is_empty() || audio_frame(behind).is_some())
-    })
+    };
+    (from..bytes.len()).find(is_frame).unwrap_or(bytes.len())
 }

@@ -1,5 +1,7 @@
 //! Access units, as they are cut out of PES packets.
 
+use core::ops::Range;
+
 use crate::header::Times;
 
 /// Properties that a transport packet reports for the PES packet that begins in it.
@@ -9,7 +11,7 @@ pub(super) struct Marks {
     pub(super) discontinuity: bool,
 }
 
-/// A complete access unit of the source.
+/// An access unit of the source, or the payload of a PES packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Whole {
     pub(super) stream_id: u8,
@@ -20,21 +22,83 @@ pub(super) struct Whole {
     /// Whether it begins in the same PES packet as the unit before, and therefore has no time stamp
     /// of its own.
     pub(super) follows: bool,
+    /// Whether some of it is missing or may be wrong.
+    pub(super) damaged: bool,
     pub(super) bytes: Vec<u8>,
 }
 
 impl Whole {
-    /// The same without its bytes.
-    pub(super) fn emptied(self) -> Self {
-        let bytes = Vec::new();
-        Self { bytes, ..self }
+    /// More bytes of the same PES packet, which no unit need begin with.
+    pub(super) fn continued(&self, bytes: Vec<u8>, damaged: bool) -> Self {
+        Self {
+            times: Times::None,
+            aligned: false,
+            marks: Marks::default(),
+            follows: false,
+            damaged,
+            bytes,
+            ..*self
+        }
     }
 }
 
-/// The fault of an access unit.
+/// Where bytes are missing, which is an empty range, or may be wrong; several places are one range.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Damage(Option<Range<usize>>);
+
+impl Damage {
+    pub(super) fn add(&mut self, more: Range<usize>) {
+        self.0 = Some(match self.0.take() {
+            Some(range) => range.start.min(more.start)..range.end.max(more.end),
+            None => more,
+        });
+    }
+
+    /// Adds that of bytes that are appended at this position.
+    pub(super) fn append(&mut self, at: usize, more: &Self) {
+        if let Some(range) = &more.0 {
+            self.add(at + range.start..at + range.end);
+        }
+    }
+
+    /// Lets go of the bytes before this position.
+    pub(super) fn pass(&mut self, at: usize) {
+        let rest = self.0.take().filter(|range| range.end > at);
+        self.0 = rest.map(|range| range.start.saturating_sub(at)..range.end - at);
+    }
+
+    pub(super) const fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether it lasts up to this position.
+    pub(super) fn reaches(&self, at: usize) -> bool {
+        self.0.as_ref().is_some_and(|range| range.end >= at)
+    }
+
+    pub(super) fn start(&self) -> Option<usize> {
+        self.0.as_ref().map(|range| range.start)
+    }
+
+    /// Whether a unit of these bytes is damaged, whose own bytes show where it ends.
+    pub(super) fn is_inside(&self, unit: Range<usize>) -> bool {
+        let is_inside = |range: &Range<usize>| unit.start < range.end && range.start < unit.end;
+        self.0.as_ref().is_some_and(is_inside)
+    }
+
+    /// The same, where more of the unit could follow.
+    pub(super) fn is_in(&self, unit: Range<usize>) -> bool {
+        self.is_inside(unit.start..unit.end + 1)
+    }
+}
+
+/// A fault of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    Damaged,
+    /// The beginning of a PES packet is missing: players leave out the rest.
+    Headless,
+    /// A PES packet has another length than it says.
+    Length,
     Oversized(u64),
     /// Data outside of audio frames, after frames were found.
     NoFrame,

@@ -18,6 +18,9 @@ pub enum Output {
 pub struct WriterConfig {
     /// What it makes of a transport stream ([`Output::Whole`]).
     pub output: Output,
+    /// Whether bytes of the source outside of packets are written (true), such as the time stamps
+    /// of packets of 192 bytes. Without them, the output has whole packets of 188 bytes.
+    pub outside: bool,
     /// The maximum time between two clock references, and between two repetitions of PAT and PMT
     /// (90 ms; the standard allows 100 ms).
     pub interval: Span,
@@ -31,6 +34,7 @@ impl Default for WriterConfig {
     fn default() -> Self {
         Self {
             output: Output::Whole,
+            outside: true,
             interval: Span::from_millis(90),
             table_interval: Span::from_millis(500),
             lead: Span::from_millis(700),

@@ -79,6 +79,8 @@ pub struct TsWriter {
     restorer: Restorer,
     /// Whether it may still be announced that layouts come.
     is_undecided: bool,
+    /// The bytes before the latest packet that is no packet, if they are those of longer packets.
+    beside: Vec<u8>,
     /// The PIDs whose counters may jump before their next packet.
     interrupted: BTreeSet<u16>,
     statistics: WriterStatistics,
@@ -111,6 +113,11 @@ const MADE_UP_MAP: u16 = 0x1000;
 /// The PID value of a program without a clock, and the PID of null packets.
 const NO_PID: u16 = 0x1fff;
 
+/// Whether these are the bytes that make a packet one of 192 or 204 bytes.
+const fn is_of_packets(bytes: &[u8]) -> bool {
+    bytes.len() == 4 || bytes.len() == 16
+}
+
 fn pid_of(packet: &[u8; PACKET]) -> u16 {
     u16::from_be_bytes([packet[1] & 0x1f, packet[2]])
 }
@@ -129,6 +136,7 @@ impl TsWriter {
             is_transport: None,
             restorer: Restorer::default(),
             is_undecided: true,
+            beside: Vec::new(),
             interrupted: BTreeSet::new(),
             statistics: WriterStatistics::default(),
         }
@@ -229,7 +237,15 @@ impl TsWriter {
 
     fn act(&mut self, actions: Vec<Action>, out: &mut Vec<u8>) {
         for action in actions {
+            let from = out.len();
             match action {
+                Action::Outside(bytes) if self.config.outside => {
+                    out.extend(&bytes);
+                    self.beside = bytes;
+                    self.beside
+                        .truncate(if is_of_packets(&self.beside) { 16 } else { 0 });
+                }
+                Action::Outside(_) => {}
                 Action::Packet(packet) => {
                     self.statistics.restored_packets += 1;
                     self.restore(&packet, out);
@@ -256,9 +272,21 @@ impl TsWriter {
                         }
                         _ => {}
                     }
+                    self.lengthen(from, out);
                 }
                 Action::Break => self.interrupted = self.packetiser.pids(),
             }
+        }
+    }
+
+    /// Puts the bytes of longer packets before packets of the writer's own, from this position on.
+    fn lengthen(&self, from: usize, out: &mut Vec<u8>) {
+        if self.beside.is_empty() {
+            return;
+        }
+        let own = out.split_off(from);
+        for packet in own.chunks(PACKET) {
+            out.extend(self.beside.iter().chain(packet));
         }
     }
 
@@ -274,7 +302,8 @@ impl TsWriter {
                 && self.interrupted.remove(&pid)
                 && last.is_some_and(|last| last != before)
             {
-                out.extend(layout::without_payload(pid, before, true, None));
+                let announcement = layout::without_payload(pid, before, true, None);
+                out.extend(announcement.iter().chain(&self.beside));
             }
             self.packetiser.follow(pid, counter);
         }

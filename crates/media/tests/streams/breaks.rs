@@ -5,7 +5,7 @@ use comity_units::{Span, Time};
 use proptest::prelude::*;
 
 use crate::times::generated;
-use crate::{CLIP, H264, H265, MPEG2, outcome_of, part, read, write};
+use crate::{CLIP, H264, H265, MPEG2, outcome_of, part, read, read_whole, write};
 
 /// The search range for a packet, in bytes.
 const SEARCHED: usize = 1 << 20;
@@ -72,7 +72,7 @@ fn check_order(sections: &[MediaSection]) {
 /// Bytes between two packets are dropped and counted, with at most one unit of each stream.
 #[test]
 fn a_stretch_of_garbage_is_skipped_and_the_streams_continue() {
-    let (whole, _) = read(CLIP);
+    let (whole, _) = read_whole(CLIP);
     let (start, end) = CLIP.split_at(1_500 * PACKET);
     let rare_syncs = |length| {
         let mut bytes = text(length);
@@ -89,7 +89,7 @@ fn a_stretch_of_garbage_is_skipped_and_the_streams_continue() {
         ("one sync byte in a packet's length", rare_syncs(200_000)),
         ("as much as is searched", text(SEARCHED)),
     ] {
-        let (sections, notices) = read(&[start, &junk, end].concat());
+        let (sections, notices) = read_whole(&[start, &junk, end].concat());
         let damaged = |notice: &&Notice| matches!(notice, Notice::Damaged { .. });
         let (damaged, others): (Vec<&Notice>, Vec<_>) = notices.iter().partition(damaged);
         let skipped = junk.len() as u64;
@@ -175,12 +175,12 @@ fn an_error_is_returned_until_the_end() {
 /// before had stuffing, the picture was complete.
 #[test]
 fn a_cut_within_a_packet_costs_the_incomplete_units() {
-    let (whole, _) = read(CLIP);
+    let (whole, _) = read_whole(CLIP);
     let known = units(&whole);
     let mut ended = 0;
     for packets in 1_480..1_520 {
         for length in [1, 3, 77, 187] {
-            let (sections, notices) = read(&CLIP[..packets * PACKET + length]);
+            let (sections, notices) = read_whole(&CLIP[..packets * PACKET + length]);
             assert_eq!(left_out(&notices), length as u64);
             let left = units(&sections);
             let cut: Vec<_> = left.iter().filter(|unit| !known.contains(unit)).collect();
@@ -188,7 +188,7 @@ fn a_cut_within_a_packet_costs_the_incomplete_units() {
             let damaged = |notice: &&Notice| matches!(notice, Notice::Damaged { .. });
             let damaged = notices.iter().filter(damaged).count();
             // A file that ends between packets is assumed to end with the picture.
-            let before = read(&CLIP[..packets * PACKET]).0;
+            let before = read_whole(&CLIP[..packets * PACKET]).0;
             let open = units(&before).len() - left.len();
             let of_video = |packet: &&[u8]| packet[1] & 0x1f == 1 && packet[2] == 0;
             let last = CLIP[..packets * PACKET].chunks(PACKET).rfind(of_video);
@@ -211,7 +211,7 @@ fn a_cut_within_a_packet_costs_the_incomplete_units() {
 /// Data before and after an overwritten stretch is read unchanged.
 #[test]
 fn an_overwritten_stretch_costs_the_units_in_it() {
-    let (whole, _) = read(CLIP);
+    let (whole, _) = read_whole(CLIP);
     for (begin, length, seed) in [
         (300_007, 150_000, 1),
         (200_000, 60_013, 2),
@@ -221,7 +221,7 @@ fn an_overwritten_stretch_costs_the_units_in_it() {
         for junk in kinds {
             let mut stream = CLIP.to_vec();
             stream[begin..begin + length].copy_from_slice(&junk);
-            let (sections, notices) = read(&stream);
+            let (sections, notices) = read_whole(&stream);
             let skipped = left_out(&notices) as usize;
             // The break begins and ends within a packet, which belongs to it.
             assert_eq!(skipped % PACKET, 0);
@@ -230,8 +230,8 @@ fn an_overwritten_stretch_costs_the_units_in_it() {
             // Later pictures are complete: all that begin two units after the break are present.
             let (left, all) = (units(&sections), units(&whole));
             assert!(left.iter().all(|unit| all.contains(unit)));
-            let (kept, _) = read(&CLIP[..begin - begin % PACKET]);
-            let (again, _) = read(&CLIP[(begin + length).next_multiple_of(PACKET)..]);
+            let (kept, _) = read_whole(&CLIP[..begin - begin % PACKET]);
+            let (again, _) = read_whole(&CLIP[(begin + length).next_multiple_of(PACKET)..]);
             let behind = units(&again).len();
             assert!(
                 left.len() + 4 >= units(&kept).len() + behind,
@@ -246,9 +246,9 @@ fn an_overwritten_stretch_costs_the_units_in_it() {
 #[test]
 fn sync_bytes_alone_are_packets_of_an_unreferenced_stream() {
     let (start, end) = CLIP.split_at(1_500 * PACKET);
-    let (whole, _) = read(CLIP);
+    let (whole, _) = read_whole(CLIP);
     for length in [200 * PACKET, 200 * PACKET + 77] {
-        let (sections, notices) = read(&[start, &vec![0x47; length], end].concat());
+        let (sections, notices) = read_whole(&[start, &vec![0x47; length], end].concat());
         let unknown = Notice::Unreferenced { pid: 0x747 };
         assert!(notices.contains(&unknown), "{notices:?}");
         assert_eq!(left_out(&notices) % PACKET as u64, (length % PACKET) as u64);

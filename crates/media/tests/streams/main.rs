@@ -1,9 +1,11 @@
 //! Whole streams: the test vectors, read, written, broken and compared with other tools.
 
 mod breaks;
+mod damaged;
 mod faults;
 mod layouts;
 mod live;
+mod outside;
 mod page;
 mod roundtrip;
 mod times;
@@ -12,7 +14,7 @@ mod units;
 mod vectors;
 
 use comity_media::{
-    Event, MediaSection, Notice, ReadError, Reader, ReaderConfig, TsWriter, WriterConfig,
+    Damaged, Event, MediaSection, Notice, ReadError, Reader, ReaderConfig, TsWriter, WriterConfig,
 };
 
 const H264: &[u8] = include_bytes!("../vectors/h264.ts");
@@ -49,6 +51,18 @@ fn events_of<'a>(config: ReaderConfig, pieces: impl IntoIterator<Item = &'a [u8]
 
 fn read(bytes: &[u8]) -> (Vec<MediaSection>, Vec<Notice>) {
     part(events_of(ReaderConfig::default(), [bytes]))
+}
+
+/// A reader that leaves out damaged units.
+fn whole_units() -> ReaderConfig {
+    ReaderConfig {
+        damaged: Damaged::Drop,
+        ..ReaderConfig::default()
+    }
+}
+
+fn read_whole(bytes: &[u8]) -> (Vec<MediaSection>, Vec<Notice>) {
+    part(events_of(whole_units(), [bytes]))
 }
 
 fn part(events: Vec<Event>) -> (Vec<MediaSection>, Vec<Notice>) {

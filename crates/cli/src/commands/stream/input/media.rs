@@ -486,6 +486,7 @@ impl Pace {
             due: Due::AfterLatency(deadline),
             needs: frame.bound_to().map(SectionId),
             frame: Some(frame),
+            is_damaged: section.is_damaged,
             payload: section.payload,
         }
     }
@@ -523,6 +524,7 @@ mod tests {
                 needs: None,
                 payload: Bytes::new(),
                 frame,
+                is_damaged: false,
             });
             (
                 waiting.reaches(at(1_000)),
@@ -558,6 +560,7 @@ mod tests {
                 needs: None,
                 payload: Bytes::new(),
                 frame: None,
+                is_damaged: false,
             });
         }
         let missing = Missing {

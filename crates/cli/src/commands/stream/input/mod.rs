@@ -10,7 +10,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use comity::Deliver;
-use comity_media::{DeadlineRule, ReaderConfig};
+use comity_media::{Damaged, DeadlineRule, ReaderConfig};
 use comity_stream::{Counters, Receiver, Source, SourceItem};
 use comity_units::Rate;
 
@@ -32,6 +32,8 @@ pub(crate) struct Reading {
     pub(crate) deadlines: DeadlineRule,
     /// How fast a file is taken to be that does not tell its times, where that was requested.
     pub(crate) assumed_rate: Option<Rate>,
+    /// The fate of units that are incomplete at the source.
+    pub(crate) damaged: Damaged,
     /// Whether it is not looked into.
     pub(crate) is_opaque: bool,
 }
@@ -42,6 +44,7 @@ impl Default for Reading {
             speed: None,
             deadlines: ReaderConfig::default().deadlines,
             assumed_rate: None,
+            damaged: Damaged::Pass,
             is_opaque: false,
         }
     }
@@ -53,6 +56,7 @@ impl From<&Sending> for Reading {
             speed: sending.speed,
             deadlines: sending.deadlines.into(),
             assumed_rate: sending.input_rate,
+            damaged: sending.damaged.into(),
             is_opaque: sending.opaque,
         }
     }
@@ -64,6 +68,7 @@ impl Reading {
         ReaderConfig {
             deadlines: self.deadlines,
             assumed_rate: self.assumed_rate.unwrap_or(usual.assumed_rate),
+            damaged: self.damaged,
             opaque: self.is_opaque,
             // Each receiver that takes them gets them.
             layouts: true,

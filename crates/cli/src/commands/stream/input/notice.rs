@@ -60,6 +60,7 @@ const fn kind(notice: &media::Notice) -> &'static str {
         media::Notice::LostSync { .. }
         | media::Notice::Damaged { .. }
         | media::Notice::Break { .. }
+        | media::Notice::WrongLength { .. }
         | media::Notice::NoFrames { .. }
         | media::Notice::Oversized { .. } => "damage",
         _ => "other",
@@ -98,20 +99,21 @@ fn text(notice: &media::Notice, stored_at: Option<Rate>) -> String {
              ffmpeg can add them: ffmpeg -re -i INPUT -c copy -f mpegts - | comity send - .."
         ),
         media::Notice::PacketsApart { bytes } => format!(
-            "the transport stream has packets of {bytes} bytes: {} bytes of each are skipped",
+            "the transport stream has packets of {bytes} bytes: a receiver with --remux or an rtp:// output leaves \
+             out {} bytes of each",
             bytes.saturating_sub(PACKET as u64)
         ),
         media::Notice::LostSync { skipped } => {
-            format!("the transport stream lost sync: {skipped} bytes were skipped")
+            format!("the transport stream lost sync: {skipped} bytes are in no packet")
         }
         media::Notice::Damaged { pid } => {
-            format!(
-                "PID {pid}: part of an access unit is missing at the source; its packets are carried as they are, and a \
-                 receiver with --remux leaves them out"
-            )
+            format!("PID {pid}: part of an access unit is missing or marked as wrong at the source")
         }
         media::Notice::Break { pid } => format!(
             "PID {pid}: packets are missing at the source between access units, or it was spliced there; every unit is whole"
+        ),
+        media::Notice::WrongLength { pid } => format!(
+            "PID {pid}: PES packets are shorter or longer than they say; each ends where the next one begins"
         ),
         media::Notice::NoFrames { pid } => format!(
             "PID {pid}: audio outside of frames of AAC or MPEG audio is sent as it comes, in whole PES packets"

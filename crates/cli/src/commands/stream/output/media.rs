@@ -113,6 +113,10 @@ impl MediaOutput {
         let target = Datagrams::new(socket, length, packetiser);
         Ok(Self {
             packets_only: as_rtp,
+            writer: TsWriter::new(WriterConfig {
+                outside: !as_rtp,
+                ..WriterConfig::default()
+            }),
             ..Self::new(name.to_owned(), target, room)?
         })
     }
@@ -379,6 +383,7 @@ mod tests {
             needs: None,
             payload: Payload::from(vec![0xff; length]),
             frame: None,
+            is_damaged: false,
         }
     }
 

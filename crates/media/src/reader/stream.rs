@@ -1,0 +1,329 @@
+//! One elementary stream: from the payloads of its packets to sections.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes as Payload;
+use comity_frames::{Arrival, DeadlineRule, FrameType, Group, Importance, Place};
+use comity_units::{Span, Time};
+
+use super::cadence::Cadence;
+use super::config::{Damaged, ReaderConfig};
+use super::counter::Counter;
+use super::pes::{Assembler, Part};
+use super::program::ProgramClock;
+use super::slices::payload;
+use super::steps::Steps;
+use super::unit::{Fault, Units, Whole};
+use crate::codec::{Carriage, Class, Codec, ExtraSliceBits, carriage, classify};
+use crate::header::{Header, PACKET, Times, Unit};
+use crate::layout::DroppedUnit;
+use crate::section::{Event, Jump, JumpedTimes, MediaSection, MissingUnit, Notice};
+use crate::timeline::{Mark, difference, ticks};
+
+/// The maximum number of scrambled packets in one section.
+const SCRAMBLED_PACKETS: usize = 64;
+
+/// One elementary stream.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pid: u16,
+    number: u16,
+    pub(super) stream_type: u8,
+    pub(super) codec: Option<Codec>,
+    /// The PID of the map of its program.
+    pub(super) program: u16,
+    pub(super) assembler: Assembler,
+    pub(super) counter: Counter,
+    pub(super) group: Group,
+    /// The latest time stamp.
+    mark: Option<Mark>,
+    /// The time stamps beside their arrivals, of a live source.
+    pub(super) steps: Steps,
+    cadence: Cadence,
+    extra: ExtraSliceBits,
+    next_section: u64,
+    /// Its scrambled packets, and the time since which they wait.
+    scrambled: Vec<u8>,
+    scrambled_since: Time,
+    has_told_scrambled: bool,
+    /// Whether a packet arrived since the last check, and when one last had.
+    pub(super) is_heard: bool,
+    pub(super) heard: Time,
+}
+
+/// The codec of this stream type, if it is known.
+pub(super) const fn codec(stream_type: u8) -> Option<Codec> {
+    match carriage(stream_type) {
+        Carriage::Known(codec) => Some(codec),
+        Carriage::Opaque | Carriage::Tables => None,
+    }
+}
+
+/// The destination of a stream's units, and the clock of their times.
+pub(super) struct Output<'a> {
+    pub(super) clock: &'a mut ProgramClock,
+    pub(super) events: &'a mut VecDeque<Event>,
+    pub(super) config: &'a ReaderConfig,
+    /// The units that the configuration leaves out, for the layouts that name them.
+    pub(super) dropped: &'a mut Vec<DroppedUnit>,
+    /// Of a live source.
+    pub(super) arrival: Option<Time>,
+}
+
+impl Output<'_> {
+    fn now(&self) -> Time {
+        self.arrival.unwrap_or_else(|| self.clock.now())
+    }
+
+    pub(super) fn tell(&mut self, notice: Notice) {
+        self.events.push_back(Event::Notice(notice));
+    }
+}
+
+impl Stream {
+    /// Creates a stream without any data.
+    pub(super) fn new(
+        pid: u16,
+        number: u16,
+        program: u16,
+        stream_type: u8,
+        rule: DeadlineRule,
+    ) -> Self {
+        Self {
+            pid,
+            number,
+            stream_type,
+            codec: codec(stream_type),
+            program,
+            assembler: Assembler::default(),
+            counter: Counter::default(),
+            group: Group::new(rule),
+            mark: None,
+            steps: Steps::default(),
+            cadence: Cadence::default(),
+            extra: ExtraSliceBits::default(),
+            next_section: 0,
+            scrambled: Vec::new(),
+            scrambled_since: Time::ZERO,
+            has_told_scrambled: false,
+            is_heard: true,
+            heard: Time::ZERO,
+        }
+    }
+
+    pub(super) fn push(&mut self, part: Part<'_>, longest: usize, output: &mut Output<'_>) {
+        let mut units = Units::new();
+        self.assembler.push(self.codec, part, longest, &mut units);
+        self.give(units, output);
+    }
+
+    /// Handles the end of the source.
+    pub(super) fn finish(&mut self, output: &mut Output<'_>) {
+        let mut units = Units::new();
+        self.assembler.finish(self.codec, &mut units);
+        self.give(units, output);
+        self.flush_scrambled(output);
+    }
+
+    /// Handles a long silence of the stream.
+    pub(super) fn give_up_waiting(&mut self, output: &mut Output<'_>) {
+        let mut units = Units::new();
+        self.assembler.give_up_waiting(self.codec, &mut units);
+        self.give(units, output);
+        self.flush_scrambled(output);
+    }
+
+    /// Handles missing data, after which a PES packet `begins` or continues.
+    pub(super) fn interrupt(&mut self, begins: bool, output: &mut Output<'_>) {
+        let mut units = Units::new();
+        let is_between = self.assembler.interrupt(self.codec, begins, &mut units);
+        self.give(units, output);
+        if is_between {
+            self.cadence = Cadence::default();
+            output.tell(Notice::Break { pid: self.pid });
+        }
+    }
+
+    /// Assigns a number to a dropped unit.
+    fn miss(&mut self, output: &mut Output<'_>) {
+        output.events.push_back(Event::Missing(MissingUnit {
+            stream: self.number,
+            number: self.next_section,
+            source_time: output.clock.now(),
+        }));
+        self.next_section += 1;
+    }
+
+    fn give(&mut self, units: Units, output: &mut Output<'_>) {
+        let pid = self.pid;
+        for unit in units {
+            match unit {
+                Ok(unit) => self.unit(&unit, output),
+                Err(Fault::NoFrame) => output.tell(Notice::NoFrames { pid }),
+                Err(Fault::Length) => output.tell(Notice::WrongLength { pid }),
+                Err(Fault::Headless) => {
+                    self.cadence = Cadence::default();
+                    output.tell(Notice::Damaged { pid });
+                    self.miss(output);
+                }
+                Err(Fault::Oversized(bytes)) => {
+                    output.tell(Notice::Oversized { pid, bytes });
+                    self.miss(output);
+                }
+            }
+        }
+    }
+
+    fn unit(&mut self, unit: &Whole, output: &mut Output<'_>) {
+        if unit.bytes.is_empty() {
+            return;
+        }
+        let pid = self.pid;
+        if unit.scrambled {
+            self.tell_scrambled(output);
+        }
+        if unit.damaged {
+            self.cadence = Cadence::default();
+            output.tell(Notice::Damaged { pid });
+        }
+        let codec = self.codec.filter(|_| !unit.scrambled);
+        let Class {
+            frame,
+            begins_refresh,
+        } = codec.map_or(Class::of(FrameType::Opaque), |codec| {
+            let random_access = unit.marks.random_access;
+            classify(codec, &unit.bytes, random_access, &mut self.extra)
+        });
+        let stamp = match codec {
+            Some(Codec::Mpeg2 | Codec::H264 | Codec::H265) => {
+                self.cadence.place(unit.times.decoding(), unit.follows)
+            }
+            _ => unit.times.decoding(),
+        };
+        let placed = stamp.map(|stamp| output.clock.place(stamp, self.mark));
+        self.mark = placed.map(|placed| placed.mark).or(self.mark);
+        let source_time = placed.map_or_else(|| output.clock.now(), |placed| placed.time);
+        let jump = placed.and_then(|placed| placed.jump);
+        // The times of other streams may be anywhere: subtitles come long before they are shown.
+        let is_steady = frame.is_picture() || frame == FrameType::Audio;
+        let told = match (output.arrival, stamp) {
+            (Some(arrival), Some(stamp)) if is_steady => self.steps.on_stamp(stamp, arrival),
+            _ => jump.map(Jump::of),
+        };
+        if let Some(by) = told {
+            output.tell(Notice::Discontinuity {
+                pid,
+                times: JumpedTimes::Stamps,
+                by,
+            });
+        }
+        let discontinuity = jump.is_some() || unit.marks.discontinuity;
+        if discontinuity {
+            self.group.reset();
+        }
+        let header = Unit {
+            pid,
+            stream_type: self.stream_type,
+            stream_id: unit.stream_id,
+            frame,
+            times: unit.times,
+            random_access: unit.marks.random_access || frame == FrameType::Key,
+            discontinuity,
+            aligned: unit.aligned,
+        };
+        let reordering = match unit.times {
+            Times::Both {
+                presentation,
+                decoding,
+            } => ticks(u64::try_from(difference(presentation, decoding)).unwrap_or(0)),
+            _ => Span::ZERO,
+        };
+        let payload = payload(Header::Unit(header), &unit.bytes);
+        if unit.damaged && output.config.damaged == Damaged::Drop {
+            output.dropped.push(DroppedUnit {
+                stream: self.number,
+                number: self.next_section,
+                payload,
+            });
+            return self.miss(output);
+        }
+        let place = self.group.place(Arrival {
+            number: self.next_section,
+            frame_type: frame,
+            presentation: unit.times.presentation(),
+            source_time,
+            reordering,
+            begins_refresh,
+        });
+        self.section((frame, unit.damaged), place, payload, output);
+    }
+
+    fn section(
+        &mut self,
+        (frame, is_damaged): (FrameType, bool),
+        place: Place,
+        payload: Payload,
+        output: &mut Output<'_>,
+    ) {
+        let is_picture = frame.is_picture();
+        let position = if is_picture { place.position } else { 0 };
+        let Importance(importance) = Importance::of(frame, position);
+        output.events.push_back(Event::Section(MediaSection {
+            stream: self.number,
+            number: self.next_section,
+            source_time: place.source_time,
+            deadline: place.deadline,
+            importance: Importance(if is_damaged {
+                importance / 2
+            } else {
+                importance
+            }),
+            is_damaged,
+            frame,
+            position,
+            needs: place.needs,
+            is_bound: place.is_bound,
+            payload,
+        }));
+        self.next_section += 1;
+    }
+
+    pub(super) fn tell_scrambled(&mut self, output: &mut Output<'_>) {
+        if !core::mem::replace(&mut self.has_told_scrambled, true) {
+            output.tell(Notice::Scrambled { pid: self.pid });
+        }
+    }
+
+    pub(super) fn keep_scrambled(&mut self, packet: &[u8; PACKET], output: &mut Output<'_>) {
+        self.tell_scrambled(output);
+        // Scrambled packets have no readable time stamps.
+        let now = output.now();
+        let waited = now.saturating_since(self.scrambled_since);
+        if waited >= output.config.slice {
+            self.flush_scrambled(output);
+        }
+        if self.scrambled.is_empty() {
+            self.scrambled_since = now;
+        }
+        self.scrambled.extend(packet);
+        if self.scrambled.len() >= SCRAMBLED_PACKETS * PACKET {
+            self.flush_scrambled(output);
+        }
+    }
+
+    pub(super) fn flush_scrambled(&mut self, output: &mut Output<'_>) {
+        if self.scrambled.is_empty() {
+            return;
+        }
+        let packets = core::mem::take(&mut self.scrambled);
+        let place = Place {
+            position: 0,
+            needs: None,
+            is_bound: false,
+            source_time: self.scrambled_since,
+            deadline: Span::ZERO,
+        };
+        let payload = payload(Header::Packets, &packets);
+        self.section((FrameType::Slice, false), place, payload, output);
+    }
+}
