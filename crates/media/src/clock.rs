@@ -129,12 +129,12 @@ mod tests {
     #[test]
     fn a_stall_that_stays_is_a_new_distance() {
         let mut clock = ArrivalClock::default();
-        // Bursts of four, each of which takes 40 ms; from the hundredth on 3 s later.
+        // Bursts of four parts, one every 40 ms; from the hundredth on 3 s later.
         for burst in 0..200_u64 {
             let came = at(40 * burst + if burst < 100 { 0 } else { 3_000 });
             for part in 0..4 {
                 let due = clock.lay(came, at(40 * burst + 10 * part));
-                let is_spread = burst < 100 || burst >= 113;
+                let is_spread = !(100..113).contains(&burst);
                 let expected = if is_spread { 10 * part } else { 0 };
                 let waited = due.saturating_since(came);
                 assert_eq!(waited, Span::from_millis(expected), "{burst}, {part}");

@@ -73,3 +73,81 @@ impl Steps {
         ticks(u64::try_from(self.progress).unwrap_or(0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The jumps among time stamps and arrivals, both in milliseconds, by the index of the stamp.
+    fn jumps(times: impl IntoIterator<Item = (u64, u64)>) -> Vec<(usize, Jump)> {
+        let mut steps = Steps::default();
+        let found = |(index, (stamp, arrival))| {
+            let jump = steps.on_stamp(90 * stamp, Time::from_millis(arrival))?;
+            Some((index, jump))
+        };
+        times.into_iter().enumerate().filter_map(found).collect()
+    }
+
+    #[test]
+    fn a_step_that_no_arrival_explains_is_a_jump() {
+        let moved = |by: i64| {
+            let stamp = move |number: u64| match number < 50 {
+                true => 90_000 + 40 * number,
+                false => (90_000 + 40 * number).wrapping_add_signed(by),
+            };
+            jumps((0..100).map(|number| (stamp(number), 40 * number)))
+        };
+        for millis in [130, 500, 9_000] {
+            let by = Span::from_millis(millis);
+            assert_eq!(moved(millis as i64), [(50, Jump::Ahead(by))]);
+        }
+        for millis in [300, 500, 9_000] {
+            let by = Span::from_millis(millis);
+            assert_eq!(moved(-(millis as i64)), [(50, Jump::Back(by))]);
+        }
+        assert_eq!(moved(110), []);
+    }
+
+    #[test]
+    fn uneven_arrivals_are_no_jumps() {
+        // Sixteen frames of sound in a packet.
+        assert_eq!(
+            jumps((0..800).map(|frame| (20 * frame, frame / 16 * 320))),
+            []
+        );
+        // A pause of 3 s in the arrivals, which the source then makes up for.
+        let held = |time: u64| {
+            if (4_000..7_000).contains(&time) {
+                7_000
+            } else {
+                time
+            }
+        };
+        assert_eq!(
+            jumps((0..500).map(|frame| (40 * frame, held(40 * frame)))),
+            []
+        );
+        // A picture a second, held up as well; and one that shows nothing for 3 s.
+        assert_eq!(
+            jumps((0..60).map(|frame| (1_000 * frame, held(1_000 * frame)))),
+            []
+        );
+        let pausing = |frame: u64| 40 * frame + if frame < 50 { 0 } else { 3_000 };
+        assert_eq!(
+            jumps((0..100).map(|frame| (pausing(frame), pausing(frame)))),
+            []
+        );
+        // All of a file at once.
+        assert_eq!(jumps((0..100).map(|frame| (40 * frame, 0))), []);
+    }
+
+    #[test]
+    fn the_progress_has_no_jumps() {
+        let mut steps = Steps::default();
+        for number in 0..100_u64 {
+            let jumped = if number < 50 { 0 } else { 900_000 };
+            steps.on_stamp(3_600 * number + jumped, Time::from_millis(40 * number));
+        }
+        assert_eq!(steps.progress(), Span::from_millis(99 * 40));
+    }
+}

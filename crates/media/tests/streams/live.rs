@@ -76,9 +76,9 @@ impl Source {
         let mut arrivals = vec![Time::ZERO; count];
         for pair in clocks.windows(2) {
             let [(from, clock), (to, next)] = [pair[0], pair[1]];
-            for index in from..to {
-                let within = (next - clock) * (index - from) as u64 / (to - from) as u64;
-                arrivals[index] = Time::from_nanos((clock - begin + within) * 1_000 / 27);
+            for (within, arrival) in (0..).zip(&mut arrivals[from..to]) {
+                let passed = (next - clock) * within / (to - from) as u64;
+                *arrival = Time::from_nanos((clock - begin + passed) * 1_000 / 27);
             }
         }
         let last = clocks[clocks.len() - 1];
@@ -188,8 +188,8 @@ impl Source {
         crate::part(events)
     }
 
-    /// How long each packet was on the way, if each section was delivered at its deadline, and what
-    /// the sender said. What came out is what went in.
+    /// The delay of each packet if each section is delivered at its deadline, and the notices. The
+    /// output equals the input.
     fn delays(&self) -> (Vec<Span>, Vec<Notice>) {
         let (mut sections, notices) = self.read();
         sections.sort_by_key(|section| section.source_time + section.deadline);

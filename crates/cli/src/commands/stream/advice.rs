@@ -11,7 +11,7 @@ const MOST: usize = 64;
 /// The advised latency in round trips: three to four leave time for retransmissions.
 const ROUND_TRIPS: u32 = 4;
 
-/// Whether a lost packet can be sent again in time.
+/// Whether a lost packet can be retransmitted in time.
 pub(super) fn allows_retransmission(latency: Duration, round_trip: Duration) -> bool {
     latency >= round_trip.mul_f64(1.5)
 }

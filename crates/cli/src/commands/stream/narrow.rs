@@ -264,7 +264,7 @@ mod tests {
             (submitted, submitted - dropped, dropped, 1.5)
         };
         assert_eq!(judged(2.0, 60, 200.0, few), []);
-        // Nothing sent again can be in time: there is advice about that.
+        // No retransmission can be in time: there is advice about that.
         assert_eq!(judged(2.0, 60, 50.0, drops_a_tenth(|_| 1.5)), []);
     }
 
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_finds_its_rate_is_not_narrow() {
-        // The target doubles every second, from 0.1 Mb/s on.
+        // The target rises by 0.3 Mb/s each second.
         let starts = |now: f64| {
             let dropped = per_second(now.min(4.5), 30.0);
             let submitted = per_second(now, 100.0);
@@ -292,7 +292,7 @@ mod tests {
                 submitted,
                 submitted - dropped,
                 dropped,
-                (0.1 * now.exp2()).min(20.0),
+                (0.3 * now).min(20.0),
             )
         };
         assert_eq!(judged(2.0, 60, 200.0, starts), []);
