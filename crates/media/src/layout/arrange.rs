@@ -105,7 +105,7 @@ pub(crate) struct Arranger {
     ended: Time,
     /// The earliest source time of the sections that begin in them.
     due: Option<Time>,
-    /// The source time of the latest layout.
+    /// The source time of the latest layout of a stored source.
     latest: Time,
     /// The arrival of the latest bytes of a live source.
     arrival: Option<Time>,
@@ -375,9 +375,8 @@ impl Arranger {
 
     /// Returns a layout, after the sections of the packets that it carries whole.
     fn cut(&mut self, is_last: bool, events: &mut VecDeque<Event>) {
-        // A live source has no time that its layout could make up for.
         let due = self.due.take().unwrap_or(self.ended);
-        self.latest = self.latest.max(self.arrival.unwrap_or(due));
+        self.latest = self.latest.max(due);
         self.began = None;
         self.filled = 0;
         let ready = core::mem::take(&mut self.ready);
