@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 
-use super::model::{Layout, Null, Packet, Run, SectionRef, TABLES, hash};
-use super::packet::{self, null_packet, put_together, without_payload};
+use super::model::{Layout, MAX_PACKETS, Null, Packet, Run, STEP_SHIFT, SectionRef, TABLES, hash};
+use super::packet::{CLOCK_WRAP, null_packet, put_together, without_payload};
 use crate::header::{PACKET, Unit};
 
 /// How much may wait for sections and layouts. Then the oldest layout does without what it lacks.
@@ -25,6 +25,9 @@ const MAX_REMEMBERED: usize = 64;
 /// The number of gaps remembered in a stream.
 const MAX_GAPS: usize = 1_024;
 
+/// The maximum number of null packets in the place of missing layouts.
+const MAX_NULLS: u64 = 4 * MAX_PACKETS as u64;
+
 /// What to write next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
@@ -39,6 +42,36 @@ pub(crate) enum Action {
     Remultiplex(u16, Bytes),
     /// Packets of the source are left out here, and the counters jump.
     Break,
+    /// A layout is missing before this clock reference, in a multiplex of constant rate.
+    Resume(Resume),
+}
+
+/// The first clock reference behind a missing layout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Resume {
+    pub(crate) pid: u16,
+    /// In ticks of 27 MHz.
+    pub(crate) clock: u64,
+    /// How many packets come before it.
+    before: u64,
+    step: u32,
+    /// The counter of the first packet with payload of each PID.
+    pub(crate) counters: BTreeMap<u16, u8>,
+}
+
+impl Resume {
+    /// How many null packets restore the distance from a clock reference of the same PID, whose
+    /// packet was the last but `since` - 1. None if that is no distance of missing packets.
+    pub(crate) fn nulls(&self, clock: u64, since: u64) -> u64 {
+        let ticks = u128::from((self.clock + CLOCK_WRAP - clock) % CLOCK_WRAP);
+        let step = u128::from(self.step.max(1));
+        let distance = ((ticks << STEP_SHIFT) + step / 2) / step;
+        let nulls = distance.saturating_sub(u128::from(since + self.before));
+        u64::try_from(nulls)
+            .ok()
+            .filter(|&nulls| nulls <= MAX_NULLS)
+            .unwrap_or(0)
+    }
 }
 
 /// A section that arrived.
@@ -65,6 +98,8 @@ pub(crate) struct Restorer {
     queue: VecDeque<Queued>,
     head: Option<Head>,
     latest: Option<u64>,
+    /// Whether a layout is missing behind the latest clock reference.
+    has_gap: bool,
     /// Whether the source has ended.
     has_ended: bool,
     held: usize,
@@ -425,6 +460,13 @@ impl Restorer {
         if follows_gap {
             out.push(Action::Break);
         }
+        self.has_gap |= follows_gap;
+        if self.has_gap
+            && let Some(resume) = resume(&layout)
+        {
+            out.push(Action::Resume(resume));
+            self.has_gap = false;
+        }
         self.has_ended |= layout.is_last;
         Some(Head {
             layout,
@@ -444,7 +486,7 @@ impl Restorer {
             let outside = head.layout.outside.remove(&head.at).map(Action::Outside);
             match fate {
                 Fate::Whole(bytes) => {
-                    out.extend(outside.into_iter().chain([Action::Packet(bytes)]))
+                    out.extend(outside.into_iter().chain([Action::Packet(bytes)]));
                 }
                 Fate::Written => {
                     if out.last() != Some(&Action::Break) {
@@ -549,7 +591,8 @@ impl Restorer {
                 .unwrap_or_default()
                 .iter()
         }
-        .find(|next| next.pid() == pid && packet::counts(next));
+        // One without payload has the counter of the missing one, too.
+        .find(|next| next.pid() == pid);
         let is_next_missing =
             next.is_some_and(|next| matches!(self.fate(next, &mut BTreeMap::new()), Fate::Missing));
         let announces = has_payload && !is_next_missing;
@@ -613,6 +656,34 @@ fn cost(layout: &Layout) -> usize {
         .map(|bytes| EACH + bytes.len())
         .sum();
     EACH * (1 + layout.packets.len()) + outside
+}
+
+/// Where the clock of a multiplex of constant rate goes on.
+fn resume(layout: &Layout) -> Option<Resume> {
+    let step = layout.step?;
+    let clock = |packet: &Packet| match packet {
+        Packet::Made(made) => made.field.as_ref()?.clock,
+        _ => None,
+    };
+    let mut clocks = (0..).zip(&layout.packets);
+    let (before, pid, clock) =
+        clocks.find_map(|(before, packet)| Some((before, packet.pid(), clock(packet)?)))?;
+    let mut counters = BTreeMap::new();
+    for packet in &layout.packets {
+        let counter = match packet {
+            Packet::Whole { counter, .. } => *counter,
+            Packet::Made(made) if made.has_payload => made.counter,
+            _ => continue,
+        };
+        counters.entry(packet.pid()).or_insert(counter);
+    }
+    Some(Resume {
+        pid,
+        clock,
+        before,
+        step,
+        counters,
+    })
 }
 
 /// In the order of arrival.
