@@ -145,7 +145,7 @@ fn check_counters(stream: &[u8], name: &str) {
 
 /// A multiplex of constant rate: the packets of a stream and null packets between them, the clock
 /// references by their place.
-fn at_constant_rate(stream: &[u8], nulls_each: usize) -> Vec<u8> {
+pub(crate) fn at_constant_rate(stream: &[u8], nulls_each: usize) -> Vec<u8> {
     let null = [&[0x47, 0x1f, 0xff, 0x10][..], &[0xff; 184]].concat();
     let mut out = Vec::new();
     let mut state = 1_u64;

@@ -4,6 +4,7 @@ mod breaks;
 mod damaged;
 mod faults;
 mod layouts;
+mod losses;
 mod outside;
 mod page;
 mod roundtrip;
