@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use super::coder::{Coder, Decoder, Encoder, Model, Number};
+use super::coder::{Coder, Decoder, Encoder, Model};
 use super::model::{
     Field, Layout, MAX_PACKETS, Made, Null, Packet, Prefix, Run, STEP_SHIFT, SectionRef,
 };
+use super::models::Models;
 use super::packet::{CLOCK_WRAP, ROOM, announced, field_length, prefix_length};
 use crate::header::PACKET;
 
@@ -30,111 +31,6 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Layout> {
     let mut codec = Codec::new(Decoder::new(bytes));
     let layout = codec.layout(&Layout::default())?;
     (!codec.coder.has_rest()).then_some(layout)
-}
-
-/// The models of all bits, with what they expect at the beginning of a layout.
-#[derive(Debug)]
-struct Models {
-    has_step: Model,
-    is_last: Model,
-    count: Number,
-    has_outside: Model,
-    other_outside_length: Model,
-    outside_length: Number,
-    other_outside: Model,
-    null: [Model; 8],
-    other_null: Model,
-    new_pid: Model,
-    rank: [Model; 4],
-    plain: [Model; 2],
-    whole: [Model; 2],
-    other_counter: Model,
-    other_priority: Model,
-    other_scrambling: Model,
-    begins: Model,
-    no_payload: Model,
-    field: Model,
-    content: Model,
-    other_flags: Model,
-    clock: Number,
-    rest: Number,
-    literal: Model,
-    pointer: Model,
-    other_pointer: Model,
-    other_data: Model,
-    other_pes_flags: Model,
-    other_pes_length: Model,
-    literal_length: Number,
-    jumps: Model,
-    empty: Model,
-    unexpected: [Model; 2],
-    spare: Number,
-    other_stream: Model,
-    stream: Number,
-    number: Number,
-    offset: Model,
-    from: Number,
-    goes_on: Model,
-    other_length: Model,
-    length: Number,
-}
-
-impl Models {
-    const fn new() -> Self {
-        Self {
-            has_step: Model::new(128),
-            is_last: Model::new(4),
-            count: Number::new(220),
-            has_outside: Model::new(4),
-            other_outside_length: Model::new(32),
-            outside_length: Number::new(200),
-            other_outside: Model::new(64),
-            null: [
-                Model::new(32),
-                Model::new(128),
-                Model::new(128),
-                Model::new(160),
-                Model::new(96),
-                Model::new(128),
-                Model::new(128),
-                Model::new(208),
-            ],
-            other_null: Model::new(8),
-            new_pid: Model::new(24),
-            rank: [Model::new(200); 4],
-            plain: [Model::new(128), Model::new(240)],
-            whole: [Model::new(8), Model::new(240)],
-            other_counter: Model::new(8),
-            other_priority: Model::new(8),
-            other_scrambling: Model::new(8),
-            begins: Model::new(128),
-            no_payload: Model::new(16),
-            field: Model::new(160),
-            content: Model::new(128),
-            other_flags: Model::new(64),
-            clock: Number::new(128),
-            rest: Number::new(16),
-            literal: Model::new(48),
-            pointer: Model::new(96),
-            other_pointer: Model::new(16),
-            other_data: Model::new(48),
-            other_pes_flags: Model::new(16),
-            other_pes_length: Model::new(96),
-            literal_length: Number::new(200),
-            jumps: Model::new(8),
-            empty: Model::new(8),
-            unexpected: [Model::new(48), Model::new(24)],
-            spare: Number::new(200),
-            other_stream: Model::new(8),
-            stream: Number::new(160),
-            number: Number::new(32),
-            offset: Model::new(48),
-            from: Number::new(240),
-            goes_on: Model::new(64),
-            other_length: Model::new(160),
-            length: Number::new(240),
-        }
-    }
 }
 
 /// A place in the sections of a PID.
@@ -312,7 +208,7 @@ impl<C: Coder> Codec<C> {
         for at in 0..=count {
             if has_outside {
                 let bytes = layout.outside.get(&at).map_or(&[][..], Vec::as_slice);
-                last = self.outside(bytes, last, room)?;
+                last = self.outside(bytes, &last, room)?;
                 room -= last.len();
                 if !last.is_empty() {
                     outside.insert(at, last.clone());
@@ -331,8 +227,8 @@ impl<C: Coder> Codec<C> {
         })
     }
 
-    /// Codes bytes outside of packets, of which `last` were the ones before.
-    fn outside(&mut self, bytes: &[u8], last: Vec<u8>, room: usize) -> Option<Vec<u8>> {
+    /// Codes bytes outside of packets; `last` are those before the packet before.
+    fn outside(&mut self, bytes: &[u8], last: &[u8], room: usize) -> Option<Vec<u8>> {
         let (coder, models) = (&mut self.coder, &mut self.models);
         let lengths = (last.len(), bytes.len());
         let number = &mut models.outside_length;

@@ -14,15 +14,16 @@ mod coder;
 mod format;
 mod lane;
 mod model;
+mod models;
 mod packet;
 mod part;
 mod restore;
 
 pub(crate) use arrange::{Arranger, DroppedUnit, Usage};
 pub(crate) use format::decode;
-pub(crate) use model::{CARRIED, DAMAGED, LAYOUTS, Layout, SCRAMBLED, TABLES};
-pub(crate) use packet::without_payload;
-pub(crate) use restore::{Action, Arrived, Restorer};
+pub(crate) use model::{CARRIED, DAMAGED, LAYOUTS, Layout, Null, SCRAMBLED, TABLES};
+pub(crate) use packet::{null_packet, read_clock_of, without_payload};
+pub(crate) use restore::{Action, Arrived, Restorer, Resume};
 
 use crate::header::Header;
 

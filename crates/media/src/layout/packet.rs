@@ -1,6 +1,6 @@
 //! One packet: apart into what a layout says and what sections hold, and together again.
 
-use super::model::{Field, Made, NULL, Null, Packet, Prefix, Run};
+use super::model::{Field, Made, NULL, Null, Prefix, Run};
 use crate::header::{PACKET, Unit};
 use crate::pes::{has_fields, stamps};
 
@@ -59,10 +59,15 @@ impl Parts {
     /// reserved bits are unusual.
     pub(super) fn clock(&self, packet: &[u8; PACKET]) -> Option<u64> {
         let field = packet.get(5..self.payload)?;
-        (self.has_field && field.first()? & 0x10 != 0)
+        (self.has_field && !self.has_error && field.first()? & 0x10 != 0)
             .then(|| read_clock(field.get(1..)?))
             .flatten()
     }
+}
+
+/// The clock reference of a packet in ticks of 27 MHz.
+pub(crate) fn read_clock_of(packet: &[u8; PACKET]) -> Option<u64> {
+    Parts::of(packet)?.clock(packet)
 }
 
 /// The length of the header of the PES packet that begins here, if all of it is here.
@@ -260,7 +265,7 @@ pub(crate) fn without_payload(
 }
 
 /// The packet that a layout calls null.
-pub(super) fn null_packet(null: Null) -> [u8; PACKET] {
+pub(crate) fn null_packet(null: Null) -> [u8; PACKET] {
     let mut packet = [null.fill; PACKET];
     let [high, low] = NULL.to_be_bytes();
     let head = [0x47, high | null.flags & 0xe0, low, null.control];
@@ -268,15 +273,6 @@ pub(super) fn null_packet(null: Null) -> [u8; PACKET] {
         *to = from;
     }
     packet
-}
-
-/// Whether the counter of its PID advances with this packet.
-pub(super) const fn counts(packet: &Packet) -> bool {
-    match packet {
-        Packet::Null(_) => false,
-        Packet::Whole { .. } => true,
-        Packet::Made(made) => made.has_payload,
-    }
 }
 
 /// The bytes of a field without stuffing, its length included.

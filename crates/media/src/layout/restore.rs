@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 
-use super::model::{Layout, Null, Packet, Run, SectionRef, TABLES, hash};
-use super::packet::{self, null_packet, put_together, without_payload};
+use super::model::{Layout, MAX_PACKETS, Null, Packet, Run, STEP_SHIFT, SectionRef, TABLES, hash};
+use super::packet::{self, CLOCK_WRAP, null_packet, put_together, without_payload};
 use super::part::PesPacket;
 use crate::header::{PACKET, Unit};
 
@@ -26,6 +26,9 @@ const MAX_REMEMBERED: usize = 64;
 /// The number of gaps remembered in a stream.
 const MAX_GAPS: usize = 1_024;
 
+/// The maximum number of null packets in the place of missing layouts.
+const MAX_NULLS: u64 = 4 * MAX_PACKETS as u64;
+
 /// What to write next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
@@ -40,6 +43,36 @@ pub(crate) enum Action {
     Remultiplex(u16, Bytes),
     /// Packets of the source are left out here, and the counters jump.
     Break,
+    /// A layout is missing before this clock reference, in a multiplex of constant rate.
+    Resume(Resume),
+}
+
+/// The first clock reference behind a missing layout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Resume {
+    pub(crate) pid: u16,
+    /// In ticks of 27 MHz.
+    pub(crate) clock: u64,
+    /// How many packets come before it.
+    before: u64,
+    step: u32,
+    /// The counter of the first packet with payload of each PID.
+    pub(crate) counters: BTreeMap<u16, u8>,
+}
+
+impl Resume {
+    /// How many null packets restore the distance from a clock reference of the same PID, whose
+    /// packet was the last but `since` - 1. None if that is no distance of missing packets.
+    pub(crate) fn nulls(&self, clock: u64, since: u64) -> u64 {
+        let ticks = u128::from((self.clock + CLOCK_WRAP - clock) % CLOCK_WRAP);
+        let step = u128::from(self.step.max(1));
+        let distance = ((ticks << STEP_SHIFT) + step / 2) / step;
+        let nulls = distance.saturating_sub(u128::from(since + self.before));
+        u64::try_from(nulls)
+            .ok()
+            .filter(|&nulls| nulls <= MAX_NULLS)
+            .unwrap_or(0)
+    }
 }
 
 /// A section that arrived.
@@ -68,6 +101,8 @@ pub(crate) struct Restorer {
     queue: VecDeque<Queued>,
     head: Option<Head>,
     latest: Option<u64>,
+    /// Whether a layout is missing behind the latest clock reference.
+    has_gap: bool,
     /// Whether the source has ended.
     has_ended: bool,
     held: usize,
@@ -439,6 +474,13 @@ impl Restorer {
             self.pes.clear();
             out.push(Action::Break);
         }
+        self.has_gap |= follows_gap;
+        if self.has_gap
+            && let Some(resume) = resume(&layout)
+        {
+            out.push(Action::Resume(resume));
+            self.has_gap = false;
+        }
         self.has_ended |= layout.is_last;
         Some(Head {
             layout,
@@ -607,6 +649,9 @@ impl Restorer {
                 return Some(Some(bytes));
             }
         }
+        // One without payload has the counter of the missing one, too.
+        let next = behind.iter().find(|next| next.pid() == pid);
+        let places = next.and_then(|next| self.places(next, is_forced));
         let is_next_missing = next.is_some_and(|next| !next.runs().is_empty())
             && places.is_some_and(|places| places.iter().all(Option::is_none));
         let announces = has_payload && !is_next_missing;
@@ -670,6 +715,34 @@ fn cost(layout: &Layout) -> usize {
         .map(|bytes| EACH + bytes.len())
         .sum();
     EACH * (1 + layout.packets.len()) + outside
+}
+
+/// Where the clock of a multiplex of constant rate goes on.
+fn resume(layout: &Layout) -> Option<Resume> {
+    let step = layout.step?;
+    let clock = |packet: &Packet| match packet {
+        Packet::Made(made) => made.field.as_ref()?.clock,
+        _ => None,
+    };
+    let mut clocks = (0..).zip(&layout.packets);
+    let (before, pid, clock) =
+        clocks.find_map(|(before, packet)| Some((before, packet.pid(), clock(packet)?)))?;
+    let mut counters = BTreeMap::new();
+    for packet in &layout.packets {
+        let counter = match packet {
+            Packet::Whole { counter, .. } => *counter,
+            Packet::Made(made) if made.has_payload => made.counter,
+            _ => continue,
+        };
+        counters.entry(packet.pid()).or_insert(counter);
+    }
+    Some(Resume {
+        pid,
+        clock,
+        before,
+        step,
+        counters,
+    })
 }
 
 /// In the order of arrival.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 
 use crate::header::{Header, HeaderError, PACKET, Times, Unit};
-use crate::layout::{self, Action, Arrived, Restorer};
+use crate::layout::{self, Action, Arrived, Restorer, Resume};
 use crate::psi;
 use clock::{Clock, Step};
 pub use config::{Output, WriterConfig};
@@ -79,7 +79,12 @@ pub struct TsWriter {
     restorer: Restorer,
     /// Whether it may still be announced that layouts come.
     is_undecided: bool,
-    /// The bytes before the latest packet that is no packet, if they are those of longer packets.
+    /// The latest restored clock reference of each PID, and the number of its packet.
+    clocks: BTreeMap<u16, (u64, u64)>,
+    /// The number of written packets, and how many announcements came on top of a constant rate.
+    written: u64,
+    excess: u64,
+    /// The bytes before the latest packet, if they make it one of 192 or 204 bytes.
     beside: Vec<u8>,
     /// The PIDs whose counters may jump before their next packet.
     interrupted: BTreeSet<u16>,
@@ -136,6 +141,9 @@ impl TsWriter {
             is_transport: None,
             restorer: Restorer::default(),
             is_undecided: true,
+            clocks: BTreeMap::new(),
+            written: 0,
+            excess: 0,
             beside: Vec::new(),
             interrupted: BTreeSet::new(),
             statistics: WriterStatistics::default(),
@@ -272,10 +280,45 @@ impl TsWriter {
                         }
                         _ => {}
                     }
+                    self.written += ((out.len() - from) / PACKET) as u64;
                     self.lengthen(from, out);
                 }
+                Action::Resume(resume) => self.resume(&resume, out),
                 Action::Break => self.interrupted = self.packetiser.pids(),
             }
+        }
+    }
+
+    /// Goes on behind a missing layout in a multiplex of constant rate: with announcements that
+    /// counters jump, and null packets in the place of other missing packets.
+    fn resume(&mut self, resume: &Resume, out: &mut Vec<u8>) {
+        let from = out.len();
+        for (&pid, &counter) in &resume.counters {
+            self.announce(pid, counter, out);
+        }
+        self.lengthen(from, out);
+        self.excess = 0;
+        let Some(&(clock, number)) = self.clocks.get(&resume.pid) else {
+            return;
+        };
+        let from = out.len();
+        for _ in 0..resume.nulls(clock, self.written - number) {
+            out.extend(layout::null_packet(layout::Null::PLAIN));
+            self.written += 1;
+            self.statistics.replaced_packets += 1;
+        }
+        self.lengthen(from, out);
+    }
+
+    /// Announces that the counter of a PID jumps before a packet with this one, if it does.
+    fn announce(&mut self, pid: u16, counter: u8, out: &mut Vec<u8>) {
+        let before = counter.wrapping_sub(1) & 0x0f;
+        let last = self.packetiser.counter(pid);
+        if self.interrupted.remove(&pid) && last.is_some_and(|last| last != before) {
+            out.extend(layout::without_payload(pid, before, true, None));
+            self.packetiser.follow(pid, before);
+            self.written += 1;
+            self.excess += 1;
         }
     }
 
@@ -296,17 +339,24 @@ impl TsWriter {
         let pid = pid_of(packet);
         if pid != NO_PID {
             let (has_payload, counter) = (packet[3] & 0x10 != 0, packet[3] & 0x0f);
-            let before = counter.wrapping_sub(1) & 0x0f;
-            let last = self.packetiser.counter(pid);
-            if has_payload
-                && self.interrupted.remove(&pid)
-                && last.is_some_and(|last| last != before)
-            {
-                let announcement = layout::without_payload(pid, before, true, None);
-                out.extend(announcement.iter().chain(&self.beside));
+            if has_payload {
+                let from = out.len();
+                self.announce(pid, counter, out);
+                let announcement = out.split_off(from);
+                if !announcement.is_empty() {
+                    out.extend(announcement.iter().chain(&self.beside));
+                }
             }
             self.packetiser.follow(pid, counter);
+        } else if self.excess > 0 && self.beside.is_empty() {
+            // An announcement took its place.
+            self.excess -= 1;
+            return;
         }
+        if let Some(clock) = layout::read_clock_of(packet) {
+            self.clocks.insert(pid, (clock, self.written));
+        }
+        self.written += 1;
         out.extend(packet);
     }
 

@@ -852,6 +852,34 @@ proptest! {
         prop_assert!(out.len() <= stream.len());
     }
 }
+
+/// Behind a missing layout, null packets restore the places of the clock references.
+#[test]
+fn a_missing_layout_leaves_the_rate_as_it_was() {
+    for stream in [H264, MPEG2] {
+        let stream = at_constant_rate(stream, 2);
+        let sections = sections(&stream);
+        let clocks = |stream: &[u8]| -> Vec<(usize, Vec<u8>)> {
+            let all = packets(stream).into_iter().enumerate();
+            let clocks = all.filter(|(_, packet)| has_clock(packet) && has_payload(packet));
+            clocks.map(|(at, packet)| (at, packet.to_vec())).collect()
+        };
+        let known = clocks(&stream);
+        let layouts = sections.iter().filter(|section| is_layout(section)).count() as u64;
+        for lost in 10..layouts - 10 {
+            let is_lost =
+                |section: &MediaSection| section.stream == LAYOUTS && section.number == lost;
+            let (out, statistics) = restore(&sections, |section| !is_lost(section));
+            assert!(statistics.replaced_packets > 0, "{lost}");
+            assert_eq!(out.len(), stream.len(), "{lost}");
+            let found = clocks(&out);
+            assert!(found.iter().all(|clock| known.contains(clock)), "{lost}");
+            assert!(found.len() + 4 > known.len(), "{lost}");
+            check_counters(&out, "a lost layout");
+        }
+    }
+}
+
 /// An opaque source is not looked into: each datagram is a section, and all come out as they were.
 #[test]
 fn an_opaque_source_is_carried_datagram_by_datagram() {

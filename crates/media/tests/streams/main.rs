@@ -5,6 +5,7 @@ mod damaged;
 mod faults;
 mod layouts;
 mod live;
+mod losses;
 mod outside;
 mod page;
 mod roundtrip;

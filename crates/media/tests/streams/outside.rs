@@ -117,7 +117,7 @@ proptest! {
         let out = written(&events, true, &BTreeSet::new());
         prop_assert!(out == stream, "{} of {} bytes", out.len(), stream.len());
         let packets = written(&events, false, &BTreeSet::new());
-        prop_assert!(packets.len() % PACKET == 0);
+        prop_assert!(packets.len().is_multiple_of(PACKET));
         prop_assert!(packets.chunks(PACKET).all(|packet| packet[0] == 0x47));
     }
 }
@@ -131,7 +131,7 @@ fn longer_packets_stay_so_where_sections_are_missing() {
     // Pictures, sound, and a layout: what it would have ordered is written by the writer itself.
     let lost = [(1, 30), (1, 31), (2, 70), (0x3fff, 20), (0x3fff, 21)].into();
     let out = written(&events, true, &lost);
-    assert!(out.len() % 192 == 0 && out.len() > stream.len() * 9 / 10);
+    assert!(out.len().is_multiple_of(192) && out.len() > stream.len() * 9 / 10);
     assert!(out.chunks(192).all(|packet| packet[4] == 0x47));
     let known: BTreeSet<&[u8]> = stream.chunks(192).collect();
     let same = out
