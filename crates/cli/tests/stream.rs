@@ -60,7 +60,10 @@ fn main() -> ExitCode {
     let tests = trials![
         a_file_arrives_as_it_was,
         pictures_are_due_one_by_one_or_in_groups,
+        a_new_stream_has_the_same_media,
+        an_opaque_file_arrives_as_it_was,
         every_section_is_whole_or_in_the_list_of_gaps,
+        a_lossy_path_costs_the_packets_of_what_it_lost,
         pipes_carry_it_from_a_listener_to_a_caller,
         relays_keep_the_media_and_its_sections,
         a_relay_keeps_what_comes_before_there_is_anybody_to_pass_it_on_to,
@@ -204,7 +207,10 @@ fn tool(command: &mut Command) -> Option<Child> {
 }
 
 /// The sections of the clip: 250 pictures, 470 frames of sound and 66 tables.
-const SECTIONS: u64 = 786;
+const SECTIONS: u64 = 786 + LAYOUTS;
+
+/// The layouts of the clip, with their announcement.
+const LAYOUTS: u64 = 144;
 
 struct Folder(TempDir);
 
@@ -271,7 +277,7 @@ fn a_file_arrives_as_it_was() {
     let sender = Running::start(&["send", clip.to_str().unwrap(), &target, "--speed", "10"]);
     let (sent, _) = sender.end(0);
     let (received, _) = receiver.end(0);
-    assert_same_media(&folder.read("out.ts"), &fs::read(clip).unwrap());
+    assert!(folder.read("out.ts") == fs::read(clip).unwrap());
     assert_eq!(
         (&sent["event"], &received["event"]),
         (&"end".into(), &"end".into())
@@ -282,6 +288,50 @@ fn a_file_arrives_as_it_was() {
     assert_eq!(sent["output"]["totals"]["sectionsAcknowledged"], SECTIONS);
     assert_eq!(sent["output"]["totals"]["byteSentLate"], 0);
     assert_eq!(received["input"]["totals"]["sectionsOnTime"], SECTIONS);
+}
+
+/// A receiver that wants a new stream gets no layouts, and its sender sends the rest as it is.
+fn a_new_stream_has_the_same_media() {
+    let folder = Folder::new();
+    let (clip, out) = (clip(), folder.path("out.ts"));
+    let from = format!("comity://:0?{EARLY}&{SECRET}");
+    let mut receiver = Running::start(&["recv", &from, &out, "--remux"]);
+    let to = format!(
+        "comity://127.0.0.1:{}?{UNHURRIED}&{SECRET}",
+        receiver.port()
+    );
+    let sender = Running::start(&["send", clip.to_str().unwrap(), &to, "--speed", "10"]);
+    let (sent, _) = sender.end(0);
+    let (received, _) = receiver.end(0);
+    let (written, clip) = (folder.read("out.ts"), fs::read(clip).unwrap());
+    assert!(written != clip);
+    assert_same_media(&written, &clip);
+    let submitted = &sent["output"]["totals"]["sectionsSubmitted"];
+    assert_eq!(*submitted, SECTIONS - LAYOUTS);
+    assert_eq!(arrived(&received), SECTIONS - LAYOUTS);
+}
+
+/// An opaque source comes out as it was too, without a picture that anybody would have seen.
+fn an_opaque_file_arrives_as_it_was() {
+    let folder = Folder::new();
+    let (clip, out) = (clip(), folder.path("out.ts"));
+    let mut receiver = Running::start(&["recv", &format!("comity://:0?{EARLY}&{SECRET}"), &out]);
+    let to = format!(
+        "comity://127.0.0.1:{}?{UNHURRIED}&{SECRET}",
+        receiver.port()
+    );
+    let input = clip.to_str().unwrap();
+    let sender = Running::start(&["send", input, &to, "--opaque", "--speed", "10"]);
+    let (sent, said) = sender.end(0);
+    receiver.end(0);
+    assert!(folder.read("out.ts") == fs::read(clip).unwrap());
+    let kinds: Vec<_> = sent["passed"]["whole"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .collect();
+    assert_eq!(kinds, ["slice"]);
+    assert!(!said.contains("unknown container"), "{said}");
 }
 
 /// The deadlines of all sections of an MPEG-1 video as `comity send` gave them to its connection,
@@ -335,7 +385,7 @@ fn every_section_is_whole_or_in_the_list_of_gaps() {
     let folder = Folder::new();
     let (clip, out, gaps) = (clip(), folder.path("out.ts"), folder.path("gaps.jsonl"));
     let receiver_uri = format!("comity://:0?{SECRET}");
-    let mut receiver = Running::start(&["recv", &receiver_uri, &out, "--gaps", &gaps]);
+    let mut receiver = Running::start(&["recv", &receiver_uri, &out, "--gaps", &gaps, "--remux"]);
     let to = format!("127.0.0.1:{}", receiver.port());
     let mut path = Running::start(&[
         "emulate",
@@ -361,8 +411,9 @@ fn every_section_is_whole_or_in_the_list_of_gaps() {
         "a round trip takes longer than the latency: repairs are too late"
     );
     let whole = arrived(&received);
-    assert_eq!(sent["output"]["totals"]["sectionsSubmitted"], SECTIONS);
-    assert_eq!(whole + listed.len() as u64, SECTIONS);
+    let sections = SECTIONS - LAYOUTS;
+    assert_eq!(sent["output"]["totals"]["sectionsSubmitted"], sections);
+    assert_eq!(whole + listed.len() as u64, sections);
     // What was written is whole: each unit is one of those that were sent, byte for byte.
     let (written, original) = (folder.read("out.ts"), fs::read(clip).unwrap());
     let (written, original) = (elementary_streams(&written), elementary_streams(&original));
@@ -376,6 +427,41 @@ fn every_section_is_whole_or_in_the_list_of_gaps() {
         .as_u64()
         .unwrap_or(0);
     assert_eq!(units, whole - tables);
+}
+
+/// Where sections are lost, the packets that come out are those of the source. Others have no
+/// payload: they hold clock references or announce gaps. Only a missing layout makes new packets.
+fn a_lossy_path_costs_the_packets_of_what_it_lost() {
+    let folder = Folder::new();
+    let (clip, out, gaps) = (clip(), folder.path("out.ts"), folder.path("gaps.jsonl"));
+    let receiver_uri = format!("comity://:0?{SECRET}");
+    let mut receiver = Running::start(&["recv", &receiver_uri, &out, "--gaps", &gaps]);
+    let to = format!("127.0.0.1:{}", receiver.port());
+    let path = ["emulate", "--listen", "127.0.0.1:0", "--to", &to];
+    let faults = ["--delay", "60ms", "--loss", "5%", "--seed", "5"];
+    let mut path = Running::start(&[&path[..], &faults[..]].concat());
+    let target = format!(
+        "comity://127.0.0.1:{}?latency=100ms&drop=expired&{SECRET}",
+        path.port()
+    );
+    Running::start(&["send", clip.to_str().unwrap(), &target, "--speed", "4"]).end(0);
+    receiver.end(0);
+    path.interrupt();
+    let lost = folder.listed("gaps.jsonl");
+    let layouts = lost.iter().filter(|(stream, _)| *stream == 0x3fff).count();
+    assert!(!lost.is_empty(), "repairs are too late");
+    let (written, source) = (folder.read("out.ts"), fs::read(clip).unwrap());
+    let known: BTreeSet<&[u8]> = source.chunks(188).collect();
+    let (whole, others): (Vec<_>, Vec<_>) =
+        { written.chunks(188) }.partition(|packet| known.contains(packet));
+    assert!(
+        whole.len() * 2 > known.len(),
+        "{} of {}",
+        whole.len(),
+        known.len()
+    );
+    let made = others.iter().filter(|packet| packet[3] & 0x10 != 0).count();
+    assert!(made == 0 || layouts > 0, "{made} new packets");
 }
 
 fn pipes_carry_it_from_a_listener_to_a_caller() {

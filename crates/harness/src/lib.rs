@@ -58,6 +58,11 @@ pub const TARGETS: &[Target] = &[
         longest: 512,
     },
     Target {
+        name: "media_layout",
+        check: media::check_layout,
+        longest: 1_024,
+    },
+    Target {
         name: "media_reader",
         check: media::check_reader,
         longest: 4_096,

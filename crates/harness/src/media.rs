@@ -52,6 +52,47 @@ pub fn check_header(data: &[u8]) {
     }
 }
 
+/// Any sections of any streams, layouts among them, in any order and with any missing, give whole
+/// packets.
+///
+/// Each item has a byte that says its stream and whether it is missing, one for its number, and one
+/// for the length of its payload. The streams are those of a real source, so that layouts from the
+/// corpus find their sections.
+pub fn check_layout(data: &[u8]) {
+    const STREAMS: [u16; 8] = [0x3fff, 0, 1, 2, 0x3ffe, 0x3ffd, 0x3ffc, 3];
+    let mut writer = TsWriter::new(WriterConfig::default());
+    let mut out = Vec::new();
+    let mut rest = data;
+    while let Some((&[control, number, length], behind)) = rest.split_first_chunk::<3>() {
+        let (payload, behind) = behind.split_at(usize::from(length).min(behind.len()));
+        rest = behind;
+        let stream = STREAMS[usize::from(control & 7)];
+        let number = u64::from(number);
+        if control & 8 == 8 {
+            writer.miss(stream, number, u64::from(length), &mut out);
+            continue;
+        }
+        let decoded = Header::decode(payload).map(|(header, _)| header);
+        let owned = payload.to_vec().into();
+        if let Err(error) = writer.write_section(stream, number, &owned, &mut out) {
+            assert!(!error.to_string().is_empty());
+            let is_expected = match decoded {
+                Ok(Header::Layout) => matches!(error, HeaderError::Layout | HeaderError::Mixed),
+                Ok(_) => error == HeaderError::Mixed,
+                Err(expected) => error == expected,
+            };
+            assert!(is_expected, "{error}");
+        }
+    }
+    writer.finish(&mut out);
+    assert!(!writer.is_holding());
+    let statistics = writer.statistics();
+    if statistics.restored_packets > 0 {
+        assert_eq!(out.len() % PACKET, 0);
+        assert!(out.chunks(PACKET).all(|packet| packet[0] == 0x47));
+    }
+}
+
 /// Reading any bytes gives a section or a missing unit for each number. The events, and the error
 /// if one ends the reading, do not depend on the splits. Accepted data can be written, in whole
 /// packets if it was a transport stream. Each byte of a transport stream is in a packet or counted
@@ -105,7 +146,42 @@ pub fn check_reader(data: &[u8]) {
     if is_transport {
         assert_eq!(out.len() % PACKET, 0);
         assert!(out.chunks(PACKET).all(|packet| packet[0] == 0x47));
+        check_whole(&data, outcome.is_ok());
     }
+}
+
+/// With layouts, the packets of a transport stream come out as they were; all of them, unless the
+/// reading ended early.
+fn check_whole(data: &[u8], is_read: bool) {
+    let mut reader = Reader::new(ReaderConfig {
+        layouts: true,
+        longest_unit: Bytes::new(4_000),
+        ..ReaderConfig::default()
+    });
+    let pushed = data.chunks(1_000).try_for_each(|piece| reader.push(piece));
+    assert_eq!(pushed.and_then(|()| reader.finish()).is_ok(), is_read);
+    let mut writer = TsWriter::new(WriterConfig::default());
+    let (mut out, mut is_aligned) = (Vec::new(), true);
+    while let Some(event) = reader.poll() {
+        match event {
+            Event::Section(section) => writer
+                .write_section(section.stream, section.number, &section.payload, &mut out)
+                .expect("the reader's own section"),
+            Event::Missing(missing) => writer.miss(missing.stream, missing.number, 1, &mut out),
+            Event::Notice(Notice::LostSync { .. } | Notice::PacketsApart { .. }) => {
+                is_aligned = false;
+            }
+            Event::Notice(_) => {}
+        }
+    }
+    writer.finish(&mut out);
+    if is_aligned && is_read {
+        assert!(out == data);
+    }
+    let statistics = writer.statistics();
+    assert_eq!(statistics.replaced_packets, 0);
+    let restored = statistics.restored_packets as usize * PACKET;
+    assert_eq!(restored, out.len());
 }
 
 /// Bytes outside of packets are counted, or all of the source is sent in its order.

@@ -100,6 +100,7 @@ targets! {
     link_traces: 10_000,
     media_checker: 2_000,
     media_header: 10_000,
+    media_layout: 20_000,
     media_reader: 2_000,
     rtp: 20_000,
     scenario: 1_000,

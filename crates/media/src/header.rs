@@ -13,7 +13,8 @@
 //! kind 3, Packets: whole transport packets of 188 bytes
 //! kind 4, Raw:     bytes
 //! kind 5, Picture: frame u8 | an access unit of an elementary stream
-//!     frame: 1 key, 2 intra, 3 predicted, 4 predicted and not referenced, 5 bidirectional and referenced,
+//! kind 6, Layout:  the coded order of packets
+//!     frame of kinds 1 and 5: 1 key, 2 intra, 3 predicted, 4 predicted and not referenced, 5 bidirectional and referenced,
 //!            6 bidirectional, 7 audio, 8 parameters, 9 opaque
 //! ```
 //!
@@ -131,6 +132,8 @@ pub enum Header {
     Raw,
     /// An access unit of an elementary stream follows, which the writer copies.
     Picture(FrameType),
+    /// A layout follows: the order of the packets of a transport stream.
+    Layout,
 }
 
 /// Why a payload is none.
@@ -159,6 +162,8 @@ pub enum HeaderError {
     Table,
     /// The rest is not whole transport packets.
     Packets,
+    /// The rest is no layout.
+    Layout,
     /// A transport stream continues with raw bytes or bare pictures, or another stream with units,
     /// tables or packets.
     Mixed,
@@ -176,7 +181,7 @@ impl fmt::Display for HeaderError {
             Self::Version(version) => {
                 write!(out, "media header: version {version}, expected {VERSION}")
             }
-            Self::Kind(kind) => write!(out, "media header: kind {kind}, expected 1 to 5"),
+            Self::Kind(kind) => write!(out, "media header: kind {kind}, expected 1 to 6"),
             Self::Reserved { at } => {
                 write!(
                     out,
@@ -197,9 +202,13 @@ impl fmt::Display for HeaderError {
                 out,
                 "media header: the rest is not whole packets, expected packets of {PACKET} bytes that begin with 0x47"
             ),
+            Self::Layout => write!(
+                out,
+                "media header: the rest is no layout, expected the packets that it announces"
+            ),
             Self::Mixed => write!(
                 out,
-                "media header: its kind differs from the stream so far, expected 1 to 3 in a transport stream, 4 or 5 in another"
+                "media header: its kind differs from the stream so far, expected 1 to 3 or 6 in a transport stream, 4 or 5 in another"
             ),
         }
     }
@@ -240,6 +249,7 @@ impl Header {
             Self::Packets => out.push(first(3)),
             Self::Raw => out.push(first(4)),
             Self::Picture(frame) => out.extend([first(5), frame_code(frame)]),
+            Self::Layout => out.push(first(6)),
         }
     }
 
@@ -289,6 +299,7 @@ impl Header {
                     .filter(|frame| frame.is_picture() || matches!(frame, FrameType::Parameters));
                 Self::Picture(frame.ok_or(HeaderError::Frame(code))?)
             }
+            6 => Self::Layout,
             kind => return Err(HeaderError::Kind(kind)),
         };
         Ok((header, input.rest()))
@@ -477,7 +488,7 @@ mod tests {
         for (bytes, error) in [
             (&[0x21][..], HeaderError::Version(2)),
             (&[0x10], HeaderError::Kind(0)),
-            (&[0x16], HeaderError::Kind(6)),
+            (&[0x17], HeaderError::Kind(7)),
             (&[0x11, 0x20], HeaderError::Reserved { at: 1 }),
             (
                 &[0x11, 0x02, 0, 0, 0, 0, 1],

@@ -47,7 +47,9 @@ pub mod check;
 mod clock;
 mod codec;
 mod header;
+mod layout;
 mod pacer;
+mod pes;
 mod psi;
 mod reader;
 pub mod rtp;
@@ -61,7 +63,8 @@ pub use comity_frames::{
     Verdict,
 };
 pub use header::{Header, HeaderError, PACKET, Times, Unit};
+pub use layout::{LAYOUT_FEATURE, is_announcement, needs_layouts};
 pub use pacer::{Datagram, Pacer, Spacing};
 pub use reader::{ReadError, Reader, ReaderConfig};
 pub use section::{Event, MediaSection, MissingUnit, Notice};
-pub use writer::{TsWriter, WriterConfig, WriterStatistics};
+pub use writer::{Output, TsWriter, WriterConfig, WriterStatistics};

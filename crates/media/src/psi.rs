@@ -125,6 +125,11 @@ impl Gatherer {
             .is_some_and(|partial| !partial.is_empty())
     }
 
+    /// The length of the incomplete section.
+    pub(crate) fn held(&self) -> usize {
+        self.partial.as_ref().map_or(0, Vec::len)
+    }
+
     /// Adds a packet's payload; returns the sections that end in it, and whether one of them was
     /// malformed.
     pub(crate) fn push(&mut self, payload: &[u8], begins: bool) -> (Vec<Vec<u8>>, bool) {

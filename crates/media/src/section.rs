@@ -70,7 +70,8 @@ pub enum Notice {
         /// Its packet identifier.
         pid: u16,
     },
-    /// Packets that belong to no program were dropped.
+    /// Packets that belong to no program were dropped. With
+    /// [`layouts`](crate::ReaderConfig::layouts) they are not.
     Unreferenced {
         /// Their packet identifier.
         pid: u16,

@@ -7,6 +7,8 @@ use comity::{
     TargetBitrate, TrySendError,
 };
 
+use comity_media::LAYOUT_FEATURE;
+
 use crate::counters::ConnectionId;
 
 /// What a subscriber needs of a connection. The property test of relays has a transport in virtual
@@ -17,6 +19,9 @@ pub(crate) trait Outlet {
 
     /// The rate up to which frames are not shed.
     fn offer(&self) -> Option<Rate>;
+
+    /// Whether the receiver takes layouts.
+    fn takes_layouts(&self) -> bool;
 
     /// Submits a section, and returns its number.
     fn try_send(&mut self, section: Section) -> Result<SectionId, TrySendError>;
@@ -62,6 +67,10 @@ impl Outlet for Peer {
 
     fn offer(&self) -> Option<Rate> {
         self.target.offer()
+    }
+
+    fn takes_layouts(&self) -> bool {
+        self.connection.peer_features() & LAYOUT_FEATURE != 0
     }
 
     fn try_send(&mut self, section: Section) -> Result<SectionId, TrySendError> {

@@ -399,7 +399,7 @@ impl<I: Source, O: Sink> Relay<I, O> {
             SourceItem::Missing(missing) => {
                 self.sink.skip(&missing);
                 self.miss(&missing);
-                Ok(Written::Yes)
+                self.sink.flush().await
             }
             SourceItem::Unit(unit) => {
                 let written = self.sink.write(&unit);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use comity::{Event, Reason, SectionId, SendError, StreamId, TrySendError};
 use comity_frames::{Shedder, ShedderConfig, Verdict};
+use comity_media::{is_announcement, needs_layouts};
 
 use crate::fates::Fates;
 use crate::missing::{Missing, MissingReason};
@@ -165,8 +166,21 @@ impl<O: Outlet> Subscriber<O> {
         }
     }
 
+    /// Whether the receiver knows what the sections of this stream are for.
+    fn takes(&self, stream: StreamId) -> bool {
+        self.outlet.takes_layouts() || !needs_layouts(stream.0)
+    }
+
+    fn takes_unit(&self, unit: &MediaUnit) -> bool {
+        self.takes(unit.stream)
+            && (self.outlet.takes_layouts() || !is_announcement(unit.stream.0, &unit.payload))
+    }
+
     /// Submits a section, or drops it if there is no room.
     pub(crate) fn submit(&mut self, unit: &MediaUnit, unreached: &mut Unreached) {
+        if !self.takes_unit(unit) {
+            return;
+        }
         if let Err(refusal) = self.offer(unit) {
             if refusal == Refusal::NoRoom {
                 self.announce(unit.stream, unit.id, 1, Reason::Cancelled);
@@ -177,6 +191,9 @@ impl<O: Outlet> Subscriber<O> {
 
     /// Submits a section, or keeps it until there is room.
     pub(crate) fn queue(&mut self, unit: &MediaUnit, unreached: &mut Unreached) {
+        if !self.takes_unit(unit) {
+            return;
+        }
         self.flush(unreached);
         let offered = match self.backlog.is_empty() {
             true => self.offer(unit),
@@ -191,6 +208,9 @@ impl<O: Outlet> Subscriber<O> {
 
     /// Reports missing sections to the receiver, in the order of the stream.
     pub(crate) fn skip(&mut self, stream: StreamId, first: SectionId, count: u64) {
+        if !self.takes(stream) {
+            return;
+        }
         match self.backlog.is_empty() {
             true => self.announce(stream, first, count, Reason::Cancelled),
             false => self.wait(Waiting::Missing(stream, first, count)),

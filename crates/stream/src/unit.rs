@@ -151,7 +151,7 @@ pub const KINDS: [&str; 9] = [
 pub fn kind_of(payload: &[u8]) -> Option<&'static str> {
     Some(match Header::decode(payload).ok()?.0 {
         Header::Unit(unit) => kind(unit.frame),
-        Header::Table { .. } => kind(FrameType::Table),
+        Header::Table { .. } | Header::Layout => kind(FrameType::Table),
         Header::Packets | Header::Raw => kind(FrameType::Slice),
         Header::Picture(frame) => kind(frame),
     })

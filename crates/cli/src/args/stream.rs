@@ -86,6 +86,11 @@ pub(crate) struct Recv {
     #[arg(long)]
     pub(crate) overwrite: bool,
 
+    /// Write a new transport stream of whole pictures and sound, with clock references and
+    /// continuity counters of its own. By default, the stream of the source comes out byte for byte
+    #[arg(long)]
+    pub(crate) remux: bool,
+
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -148,6 +153,10 @@ pub(crate) struct Sending {
     /// Read an input file at this multiple of its own pace [default: 1]
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
+
+    /// Carry the input as bytes, without looking for pictures: each datagram has one deadline
+    #[arg(long)]
+    pub(crate) opaque: bool,
 
     /// The rate to read an input file at if its container is unknown [default: 4Mbps]
     #[arg(long, value_name = "RATE", value_parser = assumed_rate)]

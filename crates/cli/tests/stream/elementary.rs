@@ -14,10 +14,14 @@ pub(crate) fn elementary_streams(bytes: &[u8]) -> BTreeMap<u16, Vec<Vec<u8>>> {
         assert_eq!(packet[0], 0x47);
         let pid = u16::from_be_bytes([packet[1] & 0x1f, packet[2]]);
         let (has_field, has_payload) = (packet[3] & 0x20 != 0, packet[3] & 0x10 != 0);
+        let counter = packet[3] & 0x0f;
         if !has_payload {
+            // A discontinuity announces that the counter continues behind this one.
+            if packet[4] > 0 && packet[5] & 0x80 != 0 {
+                counters.insert(pid, counter);
+            }
             continue;
         }
-        let counter = packet[3] & 0x0f;
         if let Some(before) = counters.insert(pid, counter) {
             assert_eq!(counter, (before + 1) & 0x0f, "a hole in PID {pid}");
         }

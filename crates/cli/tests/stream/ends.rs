@@ -78,6 +78,7 @@ pub(super) fn either_end_may_be_stopped_and_keeps_what_it_has() {
                 "recv",
                 &format!("comity://127.0.0.1:0?mode=listener&{deliver}&{KEY}"),
                 &folder.path("out.ts"),
+                "--remux",
                 "--gaps",
                 &folder.path("received.gaps"),
             ]);
@@ -274,7 +275,7 @@ pub(super) fn what_finds_no_room_on_the_disk_is_in_the_list_of_gaps() {
             .envs(SECRET_VALUE)
             .args(["-c", "trap '' XFSZ; ulimit -f 200; exec \"$0\" \"$@\""])
             .args([env!("CARGO_BIN_EXE_comity"), "recv", &from, &out])
-            .args(["--gaps", &gaps, "--json"])
+            .args(["--gaps", &gaps, "--json", "--remux"])
             .stdin(Stdio::null()),
     );
     let target = format!("comity://127.0.0.1:{}?latency=3s&{SECRET}", receiver.port());

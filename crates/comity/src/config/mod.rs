@@ -67,6 +67,7 @@ pub struct Config {
     credentials: Credentials,
     controller: &'static Row,
     qlog: Option<Qlog>,
+    features: u64,
     transport: datagram::Config,
 }
 
@@ -187,6 +188,7 @@ impl Config {
             controller: Some(self.controller.name.to_owned()),
             meter_parameters: Some(settings.controller_parameters.to_list())
                 .filter(|list| self.controller.has_meter() && !list.is_empty()),
+            features: self.features,
         }
     }
 }
@@ -202,6 +204,7 @@ pub struct ConfigBuilder {
     allow: Option<Allow>,
     is_insecure: bool,
     qlog: Option<Qlog>,
+    features: u64,
 }
 
 builder_setters!();
@@ -258,6 +261,14 @@ impl ConfigBuilder {
         self
     }
 
+    /// Sets what the application can receive, in bits that it agreed on with its peers, below 2^62.
+    /// The peer reads them with [`Connection::peer_features`](crate::Connection::peer_features).
+    #[must_use]
+    pub fn features(mut self, features: u64) -> Self {
+        self.features = features & (u64::MAX >> 2);
+        self
+    }
+
     /// Sets the parameters of the controller.
     #[must_use]
     pub fn controller_parameters(mut self, parameters: ControllerParameters) -> Self {
@@ -303,6 +314,7 @@ impl ConfigBuilder {
             transport: settings.transport(),
             settings: self.settings,
             qlog: self.qlog,
+            features: self.features,
         };
         let list = config.parameters().meter_parameters.unwrap_or_default();
         // One packet carries both to the peer, together with other parameters.

@@ -525,6 +525,12 @@ impl Connection {
         self.0.shared.facts.stream_name.as_deref()
     }
 
+    /// What the peer's application can receive, as it was
+    /// [set there](crate::ConfigBuilder::features).
+    pub fn peer_features(&self) -> u64 {
+        self.0.shared.facts.peer_features
+    }
+
     /// The deadline of sections that set none: the larger latency of both ends.
     pub fn latency(&self) -> Duration {
         self.0.shared.facts.latency.into()

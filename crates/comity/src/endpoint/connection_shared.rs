@@ -43,6 +43,7 @@ pub(crate) struct Facts {
     pub(crate) peer_key: Option<PublicKey>,
     pub(crate) cipher: Option<Cipher>,
     pub(crate) stream_name: Option<String>,
+    pub(crate) peer_features: u64,
     pub(crate) latency: Span,
 }
 

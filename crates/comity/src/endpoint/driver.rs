@@ -765,6 +765,7 @@ fn connection_driver(session: &Session<SharedTransport>) -> ConnectionDriver {
             peer_key: session.peer_key(),
             cipher: session.protection().cipher(),
             stream_name: transport.peer().stream_name.clone(),
+            peer_features: transport.peer().features,
             latency: transport.latency(),
         }
     };

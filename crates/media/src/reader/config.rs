@@ -16,6 +16,12 @@ pub struct ReaderConfig {
     /// The interval after which an unchanged table is retransmitted (400 ms): a receiver that lost
     /// it, or has just been connected, writes nothing before it.
     pub table_refresh: Span,
+    /// Whether layouts describe the packets of a transport stream (false). A
+    /// [`TsWriter`](crate::TsWriter) restores the packets from them, byte for byte.
+    pub layouts: bool,
+    /// Whether the source is carried as bytes, whatever it is (false). Each piece of a live source,
+    /// such as a datagram, is then a section of its own.
+    pub opaque: bool,
     /// The longest access unit, and the memory limit of each stream (16 MiB).
     pub longest_unit: Bytes,
 }
@@ -27,6 +33,8 @@ impl Default for ReaderConfig {
             slice: Span::from_millis(20),
             assumed_rate: Rate::from_mbps(4),
             table_refresh: Span::from_millis(400),
+            layouts: false,
+            opaque: false,
             longest_unit: Bytes::new(16 << 20),
         }
     }

@@ -16,6 +16,7 @@ use super::slices::payload;
 use super::unit::{Fault, Marks, Units, Whole};
 use crate::codec::{Carriage, Class, Codec, ExtraSliceBits, carriage, classify};
 use crate::header::{Header, PACKET, Times, Unit};
+use crate::layout::{self, Arranger, Usage};
 use crate::psi::{self, Gatherer};
 use crate::section::{Event, MediaSection, MissingUnit, Notice};
 use crate::timeline::{Mark, difference, ticks};
@@ -116,25 +117,40 @@ pub(super) struct Demux {
     /// Packets that belong to no program: the number of reported streams, and the total bytes.
     unreferenced: (u64, u64),
     next_stream: u16,
-    /// The last sent version of each repeated table, and when it was sent.
-    tables: BTreeMap<(u16, [u8; 4]), (Vec<u8>, Time)>,
+    /// The last sent version of each repeated table.
+    tables: BTreeMap<(u16, [u8; 4]), SentTable>,
     /// The furthest time of the clocks, and the bytes of streams since.
     furthest: Time,
     still: u64,
     /// When silent streams were last searched for.
     looked: Time,
     is_cut: bool,
+    arranger: Option<Box<Arranger>>,
+}
+
+/// A table that was sent: its number, its payload, and when it was.
+#[derive(Debug)]
+struct SentTable {
+    number: u64,
+    payload: Payload,
+    when: Time,
 }
 
 impl Demux {
-    pub(super) fn new(config: ReaderConfig) -> Self {
+    pub(super) fn new(config: ReaderConfig, events: &mut VecDeque<Event>) -> Self {
+        let mut arranger = config.layouts.then(Box::<Arranger>::default);
+        if let Some(arranger) = &mut arranger {
+            arranger.announce(events);
+        }
         Self {
             config,
+            arranger,
             longest: usize::try_from(config.longest_unit.get()).unwrap_or(usize::MAX),
             roles: BTreeMap::new(),
             clocks: BTreeMap::new(),
             references: BTreeMap::new(),
-            next_table: 0,
+            // The announcement is one of them.
+            next_table: u64::from(config.layouts),
             unreferenced: (0, 0),
             next_stream: 1,
             tables: BTreeMap::new(),
@@ -151,10 +167,23 @@ impl Demux {
         events: &mut VecDeque<Event>,
     ) -> Result<(), ReadError> {
         match framed {
-            Framed::Packet(packet, at) => return self.packet(packet, at, events),
+            Framed::Packet(packet, at) => {
+                let from = events.len();
+                let now = self.now();
+                let usage = self.packet(packet, at, events)?;
+                if let Some(arranger) = &mut self.arranger {
+                    arranger.units(events.range(from..));
+                    arranger.packet(packet, usage, now);
+                    arranger.settle(now, events);
+                }
+            }
             Framed::Lost(skipped) => {
                 if skipped >= COUNTED {
+                    let from = events.len();
                     self.interrupt(events);
+                    if let Some(arranger) = &mut self.arranger {
+                        arranger.units(events.range(from..));
+                    }
                 }
                 events.push_back(Event::Notice(Notice::LostSync { skipped }));
             }
@@ -166,20 +195,29 @@ impl Demux {
         Ok(())
     }
 
-    /// Processes the packet at the source position `at`.
+    /// Processes the packet at the source position `at`; returns the sections that have its bytes.
     fn packet(
         &mut self,
         bytes: &[u8; PACKET],
         at: u64,
         events: &mut VecDeque<Event>,
-    ) -> Result<(), ReadError> {
+    ) -> Result<Usage, ReadError> {
+        const UNUSED: Usage = Usage::None {
+            carried_in: layout::CARRIED,
+        };
+        const OF_STREAM: Usage = Usage::None {
+            carried_in: layout::DAMAGED,
+        };
+        const SCRAMBLED: Usage = Usage::None {
+            carried_in: layout::SCRAMBLED,
+        };
         let Some(packet) = Packet::try_new(bytes) else {
-            return Ok(());
+            return Ok(UNUSED);
         };
         let pid = u16::from(packet.pid());
         if pid == STUFFING || packet.transport_error_indicator() {
             // The counter of its stream reveals the content of a damaged packet as a gap.
-            return Ok(());
+            return Ok(UNUSED);
         }
         let field = packet.adaptation_field();
         if let Some(Ok(reference)) = field.as_ref().map(AdaptationField::pcr) {
@@ -198,9 +236,12 @@ impl Demux {
                 .is_some_and(|field| field.random_access_indicator()),
             discontinuity: announced,
         };
+        let is_carried = self.arranger.is_some();
         let role = self.roles.entry(pid).or_insert_with(|| {
             if pid < 0x20 || pid == ATSC_TABLES {
                 Role::Tables(Tables::default())
+            } else if is_carried {
+                Role::Unreferenced
             } else {
                 events.push_back(Event::Notice(Notice::Unreferenced { pid }));
                 self.unreferenced.0 += 1;
@@ -209,18 +250,19 @@ impl Demux {
         });
         self.unreferenced.1 += u64::from(matches!(role, Role::Unreferenced));
         let Some(payload) = packet.payload() else {
-            return Ok(());
+            return Ok(UNUSED);
         };
         let begins = packet.payload_unit_start_indicator();
         match role {
-            Role::Unreferenced => {}
+            Role::Unreferenced => Ok(UNUSED),
             Role::Tables(Tables { gatherer, counter }) => {
                 let mut damaged = match counter.next(&packet, announced) {
                     Continuity::Next => false,
-                    Continuity::Again => return Ok(()),
+                    Continuity::Again => return Ok(UNUSED),
                     Continuity::Broken => gatherer.reset(),
                 };
                 let (sections, malformed) = gatherer.push(payload, begins);
+                let held = gatherer.held();
                 damaged |= malformed;
                 if damaged {
                     events.push_back(Event::Notice(Notice::Damaged { pid }));
@@ -228,10 +270,11 @@ impl Demux {
                 for section in sections {
                     self.table(pid, &section, events);
                 }
+                Ok(Usage::Tables { held })
             }
             Role::Stream(stream) => {
                 let Some(clock) = self.clocks.get_mut(&stream.program) else {
-                    return Ok(());
+                    return Ok(OF_STREAM);
                 };
                 let mut output = Output {
                     clock,
@@ -240,11 +283,15 @@ impl Demux {
                 };
                 match stream.counter.next(&packet, announced) {
                     Continuity::Next => {}
-                    Continuity::Again => return Ok(()),
+                    Continuity::Again => return Ok(OF_STREAM),
                     Continuity::Broken => stream.interrupt(begins, &mut output),
                 }
                 stream.is_heard = true;
-                if packet.transport_scrambling_control().is_scrambled() {
+                let is_scrambled = packet.transport_scrambling_control().is_scrambled();
+                if is_scrambled && self.arranger.is_some() {
+                    // Layouts have sections of such packets.
+                    stream.tell_scrambled(&mut output);
+                } else if is_scrambled {
                     stream.keep_scrambled(bytes, &mut output);
                 } else {
                     stream.flush_scrambled(&mut output);
@@ -255,10 +302,13 @@ impl Demux {
                     };
                     stream.push(part, self.longest, &mut output);
                 }
-                return self.go_on(at, events);
+                self.go_on(at, events)?;
+                Ok(match is_scrambled {
+                    true => SCRAMBLED,
+                    false => Usage::Units,
+                })
             }
         }
-        Ok(())
     }
 
     /// Updates the progress of the source with a stream's packet at `at`. Completes the last
@@ -309,12 +359,17 @@ impl Demux {
     /// Returns all waiting data at the end.
     pub(super) fn finish(&mut self, events: &mut VecDeque<Event>) {
         let is_cut = self.is_cut;
+        let from = events.len();
         self.each_stream(events, |stream, output| {
             if is_cut && stream.assembler.is_within_packet() {
                 stream.interrupt(false, output);
             }
             stream.finish(output);
         });
+        if let Some(mut arranger) = self.arranger.take() {
+            arranger.units(events.range(from..));
+            arranger.finish(events);
+        }
         let bytes = self.still;
         if self.now() == Time::ZERO && bytes >= UNTIMED {
             events.push_back(Event::Notice(Notice::Untimed { bytes }));
@@ -429,23 +484,29 @@ impl Demux {
         // PAT, CAT, NIT and SDT, and the maps. Other tables are events or carousels with their own
         // timing.
         let repeated = matches!(pid, 0x00 | 0x01 | 0x10 | 0x11) || self.clocks.contains_key(&pid);
+        let payload = payload(Header::Table { pid, repeated }, section);
         if repeated {
             let key = (pid, psi::key(section));
-            let has_room = self.tables.len() < REMEMBERED;
-            match self.tables.get_mut(&key) {
-                Some((sent, when)) => {
-                    let is_fresh = now.saturating_since(*when) < self.config.table_refresh;
-                    if sent == section && is_fresh {
-                        return;
-                    }
-                    *sent = section.to_vec();
-                    *when = now;
+            let last = self.tables.get(&key);
+            if let Some(last) = last.filter(|last| last.payload == payload)
+                && now.saturating_since(last.when) < self.config.table_refresh
+            {
+                if let Some(arranger) = &mut self.arranger {
+                    arranger.table(pid, last.number, &payload, last.when);
                 }
-                None if has_room => {
-                    self.tables.insert(key, (section.to_vec(), now));
-                }
-                None => {}
+                return;
             }
+            if last.is_some() || self.tables.len() < REMEMBERED {
+                let sent = SentTable {
+                    number: self.next_table,
+                    payload: payload.clone(),
+                    when: now,
+                };
+                self.tables.insert(key, sent);
+            }
+        }
+        if let Some(arranger) = &mut self.arranger {
+            arranger.table(pid, self.next_table, &payload, now);
         }
         events.push_back(Event::Section(MediaSection {
             stream: 0,
@@ -457,7 +518,7 @@ impl Demux {
             position: 0,
             needs: None,
             is_bound: false,
-            payload: payload(Header::Table { pid, repeated }, section),
+            payload,
         }));
         self.next_table += 1;
     }

@@ -46,7 +46,8 @@ use transport::Transport;
 /// Missing parts of a stream are reported: a dropped unit has a number in an [`Event::Missing`],
 /// and a [`Notice`] counts bytes between packets. A source of an unknown format is cut into slices
 /// of bytes, by the [assumed rate](ReaderConfig::assumed_rate) or by their
-/// [arrival](Self::push_arrived). A source that becomes unreadable ends with a [`ReadError`].
+/// [arrival](Self::push_arrived). So is any source that is [opaque](ReaderConfig::opaque). A source
+/// that becomes unreadable ends with a [`ReadError`].
 ///
 /// Some PES packets of video do not contain their length. Their picture ends with a transport
 /// packet that has stuffing, once the stream has had 8 PES packets without stuffing inside.
@@ -114,6 +115,10 @@ impl Reader {
     /// [`poll`](Self::poll) still returns the earlier output.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), ReadError> {
         let result = match &mut self.source {
+            Source::Unknown(start) if self.config.opaque => {
+                start.extend(bytes);
+                return self.read_as(Format::Opaque);
+            }
             Source::Unknown(start) => {
                 if start.is_empty() {
                     self.began = self.arrival;
@@ -211,6 +216,7 @@ impl Reader {
                 Source::Transport(Box::new(Transport::new(self.config, stride)))
             }
             Format::Elementary => Source::Elementary(Box::new(Elementary::new(self.config))),
+            Format::Opaque => Source::Slices(Box::new(Slicer::new(&self.config))),
             Format::Unknown => {
                 self.events.push_back(Event::Notice(Notice::UnknownFormat));
                 Source::Slices(Box::new(Slicer::new(&self.config)))
@@ -233,6 +239,8 @@ enum Format {
     Transport(usize),
     Elementary,
     Unknown,
+    /// It does not matter.
+    Opaque,
 }
 
 /// Recognises the format. An elementary stream begins with a sequence header. A transport stream

@@ -19,6 +19,8 @@ const LONGEST: usize = 348 * PACKET;
 pub(super) struct Slicer {
     span: Span,
     rate: Rate,
+    /// Whether each piece of a live source is a slice.
+    keeps_pieces: bool,
     held: Vec<u8>,
     /// When the first bytes of a live source arrived.
     began: Option<Time>,
@@ -34,6 +36,7 @@ impl Slicer {
         Self {
             span: config.slice,
             rate: config.assumed_rate,
+            keeps_pieces: config.opaque,
             held: Vec::new(),
             began: None,
             begin: Time::ZERO,
@@ -52,7 +55,7 @@ impl Slicer {
             Some(arrival) => {
                 let began = *self.began.get_or_insert(arrival);
                 let now = Time::ZERO + arrival.saturating_since(began);
-                if now.saturating_since(self.begin) >= self.span {
+                if self.keeps_pieces || now.saturating_since(self.begin) >= self.span {
                     self.give(self.held.len(), events);
                     self.begin = now;
                 }
@@ -74,6 +77,9 @@ impl Slicer {
                     self.begin = Time::ZERO + self.rate.transmission_time(before);
                 }
             }
+        }
+        if self.keeps_pieces && arrival.is_some() {
+            self.give(self.held.len(), events);
         }
     }
 

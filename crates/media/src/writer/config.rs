@@ -2,9 +2,22 @@
 
 use comity_units::Span;
 
+/// What a [`TsWriter`](crate::TsWriter) makes of a transport stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Output {
+    /// The packets of the source, byte for byte, as its layouts describe them; without layouts, as
+    /// [`Remultiplexed`](Self::Remultiplexed).
+    #[default]
+    Whole,
+    /// A new stream, with continuity counters, clock references and repetitions of its own.
+    Remultiplexed,
+}
+
 /// How a [`TsWriter`](crate::TsWriter) writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriterConfig {
+    /// What it makes of a transport stream ([`Output::Whole`]).
+    pub output: Output,
     /// The maximum time between two clock references, and between two repetitions of PAT and PMT
     /// (90 ms; the standard allows 100 ms).
     pub interval: Span,
@@ -17,6 +30,7 @@ pub struct WriterConfig {
 impl Default for WriterConfig {
     fn default() -> Self {
         Self {
+            output: Output::Whole,
             interval: Span::from_millis(90),
             table_interval: Span::from_millis(500),
             lead: Span::from_millis(700),

@@ -7,10 +7,13 @@ mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Bytes;
+
 use crate::header::{Header, HeaderError, PACKET, Times, Unit};
+use crate::layout::{self, Action, Arrived, Restorer};
 use crate::psi;
 use clock::{Clock, Step};
-pub use config::WriterConfig;
+pub use config::{Output, WriterConfig};
 use packet::{Field, Packetiser};
 use tables::Tables;
 
@@ -19,8 +22,14 @@ use tables::Tables;
 pub struct WriterStatistics {
     /// Access units.
     pub units: u64,
-    /// Transport packets, without copied ones.
+    /// Transport packets that the writer made: neither copied nor restored ones.
     pub packets: u64,
+    /// Transport packets of the source, restored byte for byte.
+    pub restored_packets: u64,
+    /// Packets in the place of others, whose section is missing.
+    pub replaced_packets: u64,
+    /// Sections that were written without their layout.
+    pub remultiplexed_sections: u64,
     /// Places where the clock jumped.
     pub discontinuities: u64,
     /// Late units: the stream's clock had already passed their decoding time.
@@ -31,14 +40,21 @@ pub struct WriterStatistics {
     pub unstamped_units: u64,
 }
 
-/// Writes sections as a transport stream: whole access units, tables and clock references at their
-/// intervals, and continuity counters without a gap.
+/// Writes sections as a transport stream.
+///
+/// Layouts among the sections say how the packets of the source were.
+/// [`write_section`](Self::write_section) then restores them, byte for byte. If a section is
+/// missing, its packets are: they become null packets in a multiplex of constant rate. Their clock
+/// references stay, and a packet without payload announces the gap in the counters.
+///
+/// Without layouts, or without the layout of a section, the writer makes a new stream: whole access
+/// units, tables and clock references at their intervals, and continuity counters without a gap.
 ///
 /// Copied packets, [`Header::Packets`], keep the clock references that they carry. The writer then
 /// makes none for their program until a unit arrives on their PID.
 ///
-/// A missing section leaves no trace: its packets are not counted, and the clock continues over it.
-/// A player sees a stream without that unit.
+/// In a new stream, a missing section leaves no trace: its packets are not counted, and the clock
+/// continues over it. A player sees a stream without that unit.
 ///
 /// Units that arrive before any table wait (up to 4 MiB, or to the end), because a player cannot
 /// read a stream that begins without tables. If no table arrives, the writer makes plain ones from
@@ -60,6 +76,11 @@ pub struct TsWriter {
     held_bytes: usize,
     /// Whether the payloads so far belong to a transport stream.
     is_transport: Option<bool>,
+    restorer: Restorer,
+    /// Whether it may still be announced that layouts come.
+    is_undecided: bool,
+    /// The PIDs whose counters may jump before their next packet.
+    interrupted: BTreeSet<u16>,
     statistics: WriterStatistics,
 }
 
@@ -87,8 +108,12 @@ const HELD: usize = 4 << 20;
 const HELD_EACH: usize = 64;
 /// The PID for the map of a program without one.
 const MADE_UP_MAP: u16 = 0x1000;
-/// The PID value of a program without a clock.
+/// The PID value of a program without a clock, and the PID of null packets.
 const NO_PID: u16 = 0x1fff;
+
+fn pid_of(packet: &[u8; PACKET]) -> u16 {
+    u16::from_be_bytes([packet[1] & 0x1f, packet[2]])
+}
 
 impl TsWriter {
     /// Creates a writer at the beginning of a stream.
@@ -102,23 +127,185 @@ impl TsWriter {
             held: Vec::new(),
             held_bytes: 0,
             is_transport: None,
+            restorer: Restorer::default(),
+            is_undecided: true,
+            interrupted: BTreeSet::new(),
             statistics: WriterStatistics::default(),
         }
     }
 
-    /// Writes a section's payload, appending to `out`: whole transport packets, unless the source
-    /// is no transport stream.
+    /// Takes the section with this number of its stream, as the receiver counts them, and appends
+    /// to `out` what can be written now. Each number comes once, here or in
+    /// [`miss`](Self::miss); numbers that begin anew are those of another connection.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write), and if a layout is malformed.
+    pub fn write_section(
+        &mut self,
+        stream: u16,
+        number: u64,
+        payload: &Bytes,
+        out: &mut Vec<u8>,
+    ) -> Result<(), HeaderError> {
+        let (header, rest) = Header::decode(payload)?;
+        self.check_group(&header)?;
+        let is_media = matches!(header, Header::Raw | Header::Picture(_));
+        if is_media {
+            self.write_alone(&header, rest, out);
+            return Ok(());
+        }
+        if self.config.output == Output::Remultiplexed {
+            if !layout::is_restored_alone(stream) {
+                self.write_alone(&header, rest, out);
+            }
+            return Ok(());
+        }
+        let mut actions = Vec::new();
+        let is_announcement = header == Header::Layout && stream == layout::TABLES;
+        if is_announcement {
+            self.is_undecided = false;
+            self.restorer.expect();
+        } else if header == Header::Layout {
+            self.is_undecided = false;
+            let layout = layout::decode(rest).ok_or(HeaderError::Layout)?;
+            if !self.restorer.is_on() {
+                // What waits for tables was too early to be understood.
+                self.held.clear();
+                self.held_bytes = 0;
+                self.interrupted = self.packetiser.pids();
+            }
+            self.restorer.layout(number, layout, &mut actions);
+        } else {
+            let arrived = Arrived {
+                stream,
+                number,
+                payload: payload.clone(),
+                header: payload.len() - rest.len(),
+                unit: match header {
+                    Header::Unit(unit) => Some(unit),
+                    _ => None,
+                },
+            };
+            // An announcement is the first of the tables.
+            if stream == layout::TABLES || self.restorer.held() > HELD {
+                self.decide(&mut actions);
+            }
+            if self.is_undecided {
+                self.restorer.keep(&arrived, &mut actions);
+            } else if self.restorer.is_on() {
+                self.restorer.section(&arrived, &mut actions);
+                if let Header::Table { pid, repeated } = header {
+                    self.learn_table(pid, repeated, rest);
+                }
+            } else {
+                self.act(core::mem::take(&mut actions), out);
+                self.restorer.remember(&arrived, &mut actions);
+                if !layout::is_restored_alone(stream) {
+                    self.write_alone(&header, rest, out);
+                }
+            }
+        }
+        self.act(actions, out);
+        Ok(())
+    }
+
+    /// Learns that sections will not come: `count` of them, from `first` on. Appends to `out` what
+    /// waited for them.
+    pub fn miss(&mut self, stream: u16, first: u64, count: u64, out: &mut Vec<u8>) {
+        let mut actions = Vec::new();
+        self.restorer.miss(stream, first, count, &mut actions);
+        if stream == layout::TABLES {
+            self.decide(&mut actions);
+        }
+        self.act(actions, out);
+    }
+
+    /// Stops waiting for an announcement of layouts.
+    fn decide(&mut self, actions: &mut Vec<Action>) {
+        if core::mem::take(&mut self.is_undecided) {
+            self.restorer.release(actions);
+        }
+    }
+
+    fn act(&mut self, actions: Vec<Action>, out: &mut Vec<u8>) {
+        for action in actions {
+            match action {
+                Action::Packet(packet) => {
+                    self.statistics.restored_packets += 1;
+                    self.restore(&packet, out);
+                }
+                Action::Replacement(mut packet) => {
+                    self.statistics.replaced_packets += 1;
+                    let is_field = packet[3] & 0x30 == 0x20 && packet[5] & 0x80 == 0;
+                    if let Some(last) = self.packetiser.counter(pid_of(&packet))
+                        && is_field
+                    {
+                        packet[3] = 0x20 | last;
+                    }
+                    self.restore(&packet, out);
+                }
+                Action::Remultiplex(stream, payload) => {
+                    let is_on = u64::from(self.restorer.is_on());
+                    self.statistics.remultiplexed_sections += is_on;
+                    match Header::decode(&payload) {
+                        // A unit that has no tables yet would come out of its place.
+                        Ok((Header::Unit(unit), _))
+                            if self.restorer.is_on() && !self.is_known(unit.pid) => {}
+                        Ok((header, rest)) if !layout::is_restored_alone(stream) => {
+                            self.write_alone(&header, rest, out);
+                        }
+                        _ => {}
+                    }
+                }
+                Action::Break => self.interrupted = self.packetiser.pids(),
+            }
+        }
+    }
+
+    /// Writes a packet of the source. Where the writer's own packets came between, the first one
+    /// with a payload announces that the counters jump.
+    fn restore(&mut self, packet: &[u8; PACKET], out: &mut Vec<u8>) {
+        let pid = pid_of(packet);
+        if pid != NO_PID {
+            let (has_payload, counter) = (packet[3] & 0x10 != 0, packet[3] & 0x0f);
+            let before = counter.wrapping_sub(1) & 0x0f;
+            let last = self.packetiser.counter(pid);
+            if has_payload
+                && self.interrupted.remove(&pid)
+                && last.is_some_and(|last| last != before)
+            {
+                out.extend(layout::without_payload(pid, before, true, None));
+            }
+            self.packetiser.follow(pid, counter);
+        }
+        out.extend(packet);
+    }
+
+    /// The first payload decides whether the stream is a transport stream.
+    fn check_group(&mut self, header: &Header) -> Result<(), HeaderError> {
+        let is_transport = !matches!(header, Header::Raw | Header::Picture(_));
+        match *self.is_transport.get_or_insert(is_transport) == is_transport {
+            true => Ok(()),
+            false => Err(HeaderError::Mixed),
+        }
+    }
+
+    /// Writes a section's payload without regard to layouts, appending to `out`: whole transport
+    /// packets, unless the source is no transport stream.
     ///
     /// # Errors
     /// A [`HeaderError`] if the payload is malformed, or of the other group. Nothing of it is
     /// written then, and the stream stays valid.
     pub fn write(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), HeaderError> {
         let (header, rest) = Header::decode(payload)?;
-        let is_transport = !matches!(header, Header::Raw | Header::Picture(_));
-        if *self.is_transport.get_or_insert(is_transport) != is_transport {
-            return Err(HeaderError::Mixed);
-        }
-        match header {
+        self.check_group(&header)?;
+        self.write_alone(&header, rest, out);
+        Ok(())
+    }
+
+    fn write_alone(&mut self, header: &Header, rest: &[u8], out: &mut Vec<u8>) {
+        match *header {
+            Header::Layout => {}
             Header::Raw | Header::Picture(_) => out.extend(rest),
             Header::Packets => {
                 let from = out.len();
@@ -135,7 +322,6 @@ impl TsWriter {
                 }
             }
         }
-        Ok(())
     }
 
     /// Leaves the clock of a program to copied packets that carry its references, because two
@@ -160,19 +346,25 @@ impl TsWriter {
         }
     }
 
-    /// Writes the waiting units. The stream can end here, or continue.
+    /// Writes what waits: for tables, for layouts, or for sections. The stream can end here, or
+    /// continue.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
+        let mut actions = Vec::new();
+        self.restorer.finish(&mut actions);
+        self.act(actions, out);
         self.release(true, out);
     }
 
-    /// Whether units wait for tables.
+    /// Whether sections wait.
     pub fn is_holding(&self) -> bool {
-        !self.held.is_empty()
+        !self.held.is_empty() || self.restorer.is_holding()
     }
 
-    /// The streams whose units wait for tables.
+    /// The PIDs of the units that wait, for tables or for layouts.
     pub fn held_streams(&self) -> BTreeSet<u16> {
-        self.held.iter().map(|(unit, _)| unit.pid).collect()
+        let mut pids = self.restorer.held_pids();
+        pids.extend(self.held.iter().map(|(unit, _)| unit.pid));
+        pids
     }
 
     /// The counters so far.
@@ -189,6 +381,16 @@ impl TsWriter {
     }
 
     fn table(&mut self, pid: u16, repeated: bool, section: &[u8], out: &mut Vec<u8>) {
+        let is_due = self.learn_table(pid, repeated, section);
+        // Before the first PAT, other tables are useless to a player: they are repeated after it.
+        if is_due && (self.tables.has_programs() || !repeated) {
+            self.packetiser.section(pid, section, out);
+        }
+        self.release(false, out);
+    }
+
+    /// Learns what a table says; returns whether it is to be written now.
+    fn learn_table(&mut self, pid: u16, repeated: bool, section: &[u8]) -> bool {
         let is_map = self.tables.names_map(pid);
         let is_due = !repeated || self.tables.remember(pid, section);
         if pid == psi::PAT {
@@ -201,11 +403,7 @@ impl TsWriter {
         } else if is_map {
             self.learn(pid, section);
         }
-        // Before the first PAT, other tables are useless to a player: they are repeated after it.
-        if is_due && (self.tables.has_programs() || !repeated) {
-            self.packetiser.section(pid, section, out);
-        }
-        self.release(false, out);
+        is_due
     }
 
     fn learn(&mut self, map_pid: u16, section: &[u8]) {
@@ -294,7 +492,9 @@ impl TsWriter {
         };
         let mut steps = Vec::new();
         let mut unit = *unit;
-        if let Some(stamp) = unit.times.decoding() {
+        // Between restored packets, the clock is that of the source.
+        let own = { unit.times.decoding() }.filter(|_| !self.restorer.is_on());
+        if let Some(stamp) = own {
             let clock = &mut program.clock;
             let mark = unit.discontinuity;
             if let Some(due) = clock.advance(unit.pid, stamp, mark, self.config.interval) {

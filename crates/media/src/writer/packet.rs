@@ -1,8 +1,9 @@
 //! Transport packets: ISO/IEC 13818-1, 2.4.3.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::header::{PACKET, Times, Unit};
+use crate::pes::{has_fields, stamps};
 
 /// The contents of an adaptation field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +48,21 @@ pub(super) struct Packetiser {
 impl Packetiser {
     pub(super) const fn packets(&self) -> u64 {
         self.packets
+    }
+
+    /// Continues behind a packet of another origin, which has this counter.
+    pub(super) fn follow(&mut self, pid: u16, counter: u8) {
+        self.counters.insert(pid, counter);
+    }
+
+    /// The PIDs that have a counter.
+    pub(super) fn pids(&self) -> BTreeSet<u16> {
+        self.counters.keys().copied().collect()
+    }
+
+    /// The latest counter of a PID.
+    pub(super) fn counter(&self, pid: u16) -> Option<u8> {
+        self.counters.get(&pid).copied()
     }
 
     /// A section of a table, in packets of its own.
@@ -119,34 +135,14 @@ const fn field_room(field: &[u8]) -> usize {
 /// The maximum for the 16-bit length of a PES packet, without its header.
 const LONGEST_PART: usize = 65_535 - 13;
 
-/// Whether a PES packet of this stream has flags and time stamps (table 2-21 lists the exceptions).
-const fn has_fields(stream_id: u8) -> bool {
-    !matches!(
-        stream_id,
-        0xbc | 0xbe | 0xbf | 0xf0 | 0xf1 | 0xf2 | 0xf8 | 0xff
-    )
-}
-
 fn pes_header(unit: &Unit, times: Times, begins: bool, length: usize) -> Vec<u8> {
     let mut fields = Vec::new();
     if has_fields(unit.stream_id) {
         let aligned = if unit.aligned && begins { 0x04 } else { 0 };
         fields.push(0x80 | aligned);
-        match times {
-            Times::None => fields.extend([0x00, 0]),
-            Times::Presentation(pts) => {
-                fields.extend([0x80, 5]);
-                fields.extend(timestamp(0x2, pts));
-            }
-            Times::Both {
-                presentation,
-                decoding,
-            } => {
-                fields.extend([0xc0, 10]);
-                fields.extend(timestamp(0x3, presentation));
-                fields.extend(timestamp(0x1, decoding));
-            }
-        }
+        let (flags, stamps) = stamps(times);
+        fields.extend([flags, u8::try_from(stamps.len()).unwrap_or(0)]);
+        fields.extend(stamps);
     }
     // Video beyond the range of the field has length 0, which means unknown.
     let length = u16::try_from(fields.len() + length).unwrap_or(0);
@@ -154,19 +150,6 @@ fn pes_header(unit: &Unit, times: Times, begins: bool, length: usize) -> Vec<u8>
     header.extend(length.to_be_bytes());
     header.extend(fields);
     header
-}
-
-/// Three, fifteen and fifteen bits, each followed by a one, after four bits that identify the
-/// stamp.
-fn timestamp(which: u8, stamp: u64) -> [u8; 5] {
-    let bits = |shift: u32, mask: u64| u8::try_from(stamp >> shift & mask).unwrap_or(0);
-    [
-        which << 4 | bits(30, 0x07) << 1 | 1,
-        bits(22, 0xff),
-        bits(15, 0x7f) << 1 | 1,
-        bits(7, 0xff),
-        bits(0, 0x7f) << 1 | 1,
-    ]
 }
 
 #[cfg(test)]
@@ -191,8 +174,6 @@ mod tests {
 
     #[test]
     fn fields_have_the_bits_of_the_standard() {
-        assert_eq!(timestamp(2, 0x1_ffff_ffff), [0x2f, 0xff, 0xff, 0xff, 0xff]);
-        assert_eq!(timestamp(3, 90_000), [0x31, 0x00, 0x05, 0xbf, 0x21]);
         let field = Field {
             clock: Some(1),
             discontinuity: true,

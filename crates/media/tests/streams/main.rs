@@ -2,6 +2,7 @@
 
 mod breaks;
 mod faults;
+mod layouts;
 mod page;
 mod roundtrip;
 mod times;

@@ -27,7 +27,7 @@ fn examples() -> Vec<Vec<u8>> {
 }
 
 /// The examples of the page as values of the code, and the length of the data after each header.
-fn expected() -> [(Header, usize); 5] {
+fn expected() -> [(Header, usize); 6] {
     let unit = Unit {
         pid: 256,
         stream_type: 0x1b,
@@ -54,13 +54,14 @@ fn expected() -> [(Header, usize); 5] {
             Header::Picture(FrameType::Predicted { referenced: true }),
             8,
         ),
+        (Header::Layout, 2),
     ]
 }
 
 #[test]
 fn the_headers_on_the_page_are_read_and_written() {
     let examples = examples();
-    assert_eq!(examples.len(), 5, "one for each kind");
+    assert_eq!(examples.len(), 6, "one for each kind");
     for (example, (header, length)) in examples.iter().zip(expected()) {
         let (read, rest) = Header::decode(example).expect("an example that reads");
         assert_eq!((read, rest.len()), (header, length));
@@ -77,7 +78,7 @@ fn forms_that_the_page_forbids_are_refused() {
     let examples = examples();
     for (example, at, byte, error) in [
         (0, 0, 0x21, HeaderError::Version(2)),
-        (0, 0, 0x16, HeaderError::Kind(6)),
+        (0, 0, 0x17, HeaderError::Kind(7)),
         (0, 1, 0x1a, HeaderError::Reserved { at: 1 }),
         (0, 1, 0x3b, HeaderError::Reserved { at: 1 }),
         (0, 2, 0x20, HeaderError::Reserved { at: 2 }),

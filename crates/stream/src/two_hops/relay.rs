@@ -156,6 +156,10 @@ impl Outlet for Second {
         transport.map_or(Duration::ZERO, |transport| transport.latency().into())
     }
 
+    fn takes_layouts(&self) -> bool {
+        true
+    }
+
     /// A relay does not shed.
     fn offer(&self) -> Option<Rate> {
         None

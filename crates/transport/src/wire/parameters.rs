@@ -22,6 +22,7 @@
 //! | 0x0b | ECN | 0 = not seen, 1 = seen and counted | 0 |
 //! | 0x0c | controller | UTF-8, at most 64 bytes | none |
 //! | 0x0d | meter parameters | UTF-8, at most 256 bytes | none |
+//! | 0x0e | features | bits of the application | 0 |
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -93,6 +94,8 @@ pub struct Parameters {
     pub controller: Option<String>,
     /// The parameters of its controller for the meter: `name=value` with `&` between them.
     pub meter_parameters: Option<String>,
+    /// What its application can receive, in bits whose meaning is the application's.
+    pub features: u64,
 }
 
 impl Default for Parameters {
@@ -111,6 +114,7 @@ impl Default for Parameters {
             ecn: false,
             controller: None,
             meter_parameters: None,
+            features: 0,
         }
     }
 }
@@ -135,6 +139,7 @@ const METER: u64 = 0x0a;
 const ECN: u64 = 0x0b;
 const CONTROLLER: u64 = 0x0c;
 const METER_PARAMETERS: u64 = 0x0d;
+const FEATURES: u64 = 0x0e;
 
 const TIMES: RangeInclusive<u64> = 0..=MAX_TIME_US;
 const DATAGRAMS: RangeInclusive<u64> = MIN_INITIAL as u64..=MAX_DATAGRAM as u64;
@@ -145,10 +150,11 @@ const SECTIONS: RangeInclusive<u64> = 1..=MAX_OPEN_SECTIONS;
 const ACK_DELAYS: RangeInclusive<u64> = 0..=1 << 24;
 const NAMES: RangeInclusive<u64> = 1..=MAX_NAME as u64;
 const METER_LISTS: RangeInclusive<u64> = 1..=MAX_METER_PARAMETERS as u64;
+const ALL_FEATURES: RangeInclusive<u64> = 0..=varint::MAX;
 const STREAM_NAMES: RangeInclusive<u64> = 1..=MAX_STREAM_NAME as u64;
 
 impl Parameters {
-    /// Appends the list: all numbers, and the texts that are present.
+    /// Appends the list: all numbers, the texts that are present, and the features if any.
     ///
     /// # Errors
     /// [`EncodeError`] if a value is out of range or the texts are too long together; nothing is
@@ -206,7 +212,11 @@ impl Parameters {
             "meter parameters",
             self.meter_parameters.as_deref(),
             METER_LISTS,
-        )
+        )?;
+        match self.features {
+            0 => Ok(()),
+            features => out.number(FEATURES, "features", features, ALL_FEATURES),
+        }
     }
 
     /// Reads a list.
@@ -280,6 +290,7 @@ impl Parameters {
             METER_PARAMETERS => {
                 self.meter_parameters = Some(text(input, "meter parameters", METER_LISTS)?);
             }
+            FEATURES => self.features = number(input, "features", ALL_FEATURES)?,
             _ => {
                 let length = input.varint("length")?;
                 input.bytes(

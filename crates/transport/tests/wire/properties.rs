@@ -67,10 +67,19 @@ fn parameters() -> impl Strategy<Value = Parameters> {
         optional_text(512),
         optional_text(64),
         optional_text(64),
-        optional_text(64),
+        (optional_text(64), number(varint::MAX)),
     )
         .prop_map(
-            |(latency, modes, limits, idle, stream_name, meter, controller, meter_parameters)| {
+            |(
+                latency,
+                modes,
+                limits,
+                idle,
+                stream_name,
+                meter,
+                controller,
+                (meter_parameters, features),
+            )| {
                 let (reliability, deliver, ecn) = modes;
                 let (max_datagram, initial_credit, max_open_sections, ack_delay) = limits;
                 Parameters {
@@ -87,6 +96,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
                     ecn,
                     controller,
                     meter_parameters,
+                    features,
                 }
             },
         )

@@ -501,6 +501,7 @@ fn parameters() {
         ecn: true,
         controller: Some("tfrc".into()),
         meter_parameters: Some("a=1".into()),
+        features: 0,
         ..Parameters::default()
     };
     assert_eq!(Parameters::decode(&some), Ok(expected));

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use comity::uri::{Credentials, PassphraseSource, Uri};
 use comity::{Config, ConfigBuilder, ConfigError, Deliver, Qlog};
+use comity_media::LAYOUT_FEATURE;
 use comity_stream::{Dialer, Observer, Reconnect, Redial};
 
 use super::error::Error;
@@ -21,6 +22,8 @@ pub(crate) struct Connecting<'a> {
     /// Whether connections may be unprotected if the URI has no key.
     pub(crate) insecure: bool,
     pub(crate) reconnect: args::Reconnect,
+    /// Whether sections come with their layouts.
+    pub(crate) takes_layouts: bool,
     /// The folder for qlog files.
     pub(crate) qlog: Option<Qlog>,
     pub(crate) reporter: &'a Reporter,
@@ -70,6 +73,9 @@ impl Connecting<'_> {
         let mut builder = self.builder(uri)?;
         // Nothing here routes by the name of a stream.
         builder = builder.only_own_stream(true);
+        if self.takes_layouts {
+            builder = builder.features(LAYOUT_FEATURE);
+        }
         if let Some(deliver) = deliver {
             builder = builder.deliver(deliver);
         }

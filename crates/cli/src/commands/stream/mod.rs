@@ -64,6 +64,8 @@ struct Options<'a> {
     add_latency: Duration,
     /// Whether an output file may be overwritten.
     overwrite: bool,
+    /// Whether the output is a new transport stream.
+    is_remultiplexed: bool,
 }
 
 /// `comity send`
@@ -87,6 +89,7 @@ pub(crate) fn recv(args: &args::Recv) -> Result<(), Failure> {
         &args.common,
         Options {
             overwrite: args.overwrite,
+            is_remultiplexed: args.remux,
             ..Options::default()
         },
     ))
@@ -102,6 +105,7 @@ pub(crate) fn relay(args: &args::Relay) -> Result<(), Failure> {
             sending: Some(&args.sending),
             add_latency: args.add_latency.map_or(Duration::ZERO, Into::into),
             overwrite: args.overwrite,
+            is_remultiplexed: false,
         },
     ))
 }
@@ -121,6 +125,7 @@ fn run(
         sending,
         add_latency,
         overwrite,
+        is_remultiplexed,
     }: Options<'_>,
 ) -> Result<(), Error> {
     core_dumps::turn_off();
@@ -184,6 +189,7 @@ fn run(
         let connecting = Connecting {
             insecure: args.insecure,
             reconnect: args.reconnect,
+            takes_layouts: !is_remultiplexed,
             qlog: qlog.clone(),
             reporter: &reporter,
             observer: events::observer(reporter.clone(), gaps.clone(), began),

@@ -30,6 +30,8 @@ pub(crate) struct Reading {
     pub(crate) deadlines: DeadlineRule,
     /// How fast a file is taken to be that does not tell its times, where that was requested.
     pub(crate) assumed_rate: Option<Rate>,
+    /// Whether it is not looked into.
+    pub(crate) is_opaque: bool,
 }
 
 impl Default for Reading {
@@ -38,6 +40,7 @@ impl Default for Reading {
             speed: None,
             deadlines: ReaderConfig::default().deadlines,
             assumed_rate: None,
+            is_opaque: false,
         }
     }
 }
@@ -48,6 +51,7 @@ impl From<&Sending> for Reading {
             speed: sending.speed,
             deadlines: sending.deadlines.into(),
             assumed_rate: sending.input_rate,
+            is_opaque: sending.opaque,
         }
     }
 }
@@ -58,6 +62,9 @@ impl Reading {
         ReaderConfig {
             deadlines: self.deadlines,
             assumed_rate: self.assumed_rate.unwrap_or(usual.assumed_rate),
+            opaque: self.is_opaque,
+            // Each receiver that takes them gets them.
+            layouts: true,
             ..usual
         }
     }

@@ -106,7 +106,8 @@ fn text(notice: &media::Notice, stored_at: Option<Rate>) -> String {
         }
         media::Notice::Damaged { pid } => {
             format!(
-                "PID {pid}: part of an access unit is missing at the source; the rest of it is dropped"
+                "PID {pid}: part of an access unit is missing at the source; its packets are carried as they are, and a \
+                 receiver with --remux leaves them out"
             )
         }
         media::Notice::Break { pid } => format!(

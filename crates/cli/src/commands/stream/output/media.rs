@@ -244,7 +244,10 @@ impl Sink for MediaOutput {
         if self.form == Form::Plain {
             piece.extend(&unit.payload);
         } else {
-            match (self.form, self.writer.write(&unit.payload, &mut piece)) {
+            let (stream, number) = (unit.stream.0, unit.id.0);
+            let writer = &mut self.writer;
+            let written = writer.write_section(stream, number, &unit.payload, &mut piece);
+            match (self.form, written) {
                 (_, Ok(())) => self.form = Form::Media,
                 (Form::Media, Err(_)) => return Written::Malformed,
                 (_, Err(_)) => {
@@ -265,6 +268,20 @@ impl Sink for MediaOutput {
         }
         self.give(piece);
         Written::Yes
+    }
+
+    /// Writes what waited for the missing section.
+    fn skip(&mut self, missing: &Missing) {
+        if self.form != Form::Media {
+            return;
+        }
+        let mut piece = Vec::new();
+        let (stream, first) = (missing.stream.0, missing.id.0);
+        self.writer.miss(stream, first, missing.count, &mut piece);
+        if !piece.is_empty() {
+            self.ledger.assign(&self.writer.held_streams());
+            self.give(piece);
+        }
     }
 
     /// The submitted and unwritten sections when the writing thread has failed; once.

@@ -1,0 +1,472 @@
+//! Packets and the sections made of them, to layouts.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use comity_frames::{FrameType, Importance};
+use comity_units::{Span, Time};
+
+use super::lane::{Found, Lane};
+use super::packet::{self, CLOCK_WRAP, Parts};
+use super::{
+    CARRIED, DAMAGED, LAYOUTS, Layout, MAX_PACKETS, Packet, Run, SCRAMBLED, STEP_SHIFT, SectionRef,
+    format,
+};
+use crate::header::{Header, PACKET};
+use crate::section::{Event, MediaSection};
+
+/// A layout covers at least this time and so many packets that are no null packets; or so much
+/// time, or as many packets as it may have. Its own cost is that of a few packets' headers.
+const SHORT: Span = Span::from_millis(20);
+const FEW: usize = 32;
+const LONG: Span = Span::from_millis(80);
+
+/// How long packets wait for the sections of their bytes, and how many. Then they are carried
+/// whole.
+const PATIENCE: Span = Span::from_secs(3);
+const MAX_PENDING: usize = 65_536;
+
+/// The maximum number of packets in a section of carried ones: the loss of one costs no more.
+const MAX_CARRIED: usize = 64;
+
+/// What sections are made of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Usage {
+    /// None. The stream that carries the packet says what it is.
+    None { carried_in: u16 },
+    /// Access units.
+    Units,
+    /// Tables. The packet ends with so many bytes of an incomplete one.
+    Tables { held: usize },
+}
+
+/// A packet that waits for its sections.
+#[derive(Debug)]
+struct Pending {
+    bytes: [u8; PACKET],
+    usage: Usage,
+    parts: Option<Parts>,
+    /// Its bytes in those of its PID, behind so many bytes of headers.
+    from: u64,
+    to: u64,
+    prefix: usize,
+    since: Time,
+}
+
+/// A packet whose sections are known.
+#[derive(Debug)]
+enum Ready {
+    Described(Packet),
+    Whole {
+        bytes: [u8; PACKET],
+        pid: u16,
+        carried_in: u16,
+    },
+}
+
+/// Describes the packets of a transport stream by the sections that a reader makes of them.
+///
+/// It compares the bytes of each packet with those of the sections, and takes nothing for granted:
+/// a packet that does not come out as it was when it is put together again is carried whole, in a
+/// section of such packets. Layouts are therefore exact, whatever the reader left out.
+#[derive(Debug, Default)]
+pub(crate) struct Arranger {
+    pending: VecDeque<Pending>,
+    lanes: BTreeMap<u16, Lane>,
+    /// Sections of the packet at hand.
+    found: Vec<(u16, Found)>,
+    ready: Vec<Ready>,
+    /// How many of them are no null packets.
+    filled: usize,
+    /// When the first of these packets came, and when the last did.
+    began: Option<Time>,
+    ended: Time,
+    /// The earliest source time of the sections that begin in them.
+    due: Option<Time>,
+    /// The source time of the latest layout.
+    latest: Time,
+    rate: RateMeter,
+    index: u64,
+    /// The next number in each stream.
+    numbers: BTreeMap<u16, u64>,
+}
+
+impl Arranger {
+    /// Announces layouts, as the first section of the tables: a receiver waits for layouts from
+    /// here on.
+    pub(crate) fn announce(&mut self, events: &mut VecDeque<Event>) {
+        self.layout(super::TABLES, &Layout::default(), events);
+    }
+
+    /// Adds a table of this PID that ends in the next packet, or one like it that was sent before:
+    /// its number and payload.
+    pub(crate) fn table(&mut self, pid: u16, number: u64, payload: &Bytes, source_time: Time) {
+        if let Ok((Header::Table { .. }, content)) = Header::decode(payload) {
+            let found = Found {
+                section: SectionRef::new(super::TABLES, number, payload, content.len()),
+                unit: None,
+                content: payload.slice_ref(content),
+                source_time,
+            };
+            self.found.push((pid, found));
+        }
+    }
+
+    /// Adds the access units among these events.
+    pub(crate) fn units<'a>(&mut self, events: impl Iterator<Item = &'a Event>) {
+        for event in events {
+            let Event::Section(section) = event else {
+                continue;
+            };
+            let MediaSection {
+                stream,
+                number,
+                payload,
+                ..
+            } = section;
+            if let Ok((Header::Unit(unit), content)) = Header::decode(payload) {
+                let found = Found {
+                    section: SectionRef::new(*stream, *number, payload, content.len()),
+                    unit: Some(unit),
+                    content: payload.slice_ref(content),
+                    source_time: section.source_time,
+                };
+                self.found.push((unit.pid, found));
+            }
+        }
+    }
+
+    /// Adds a packet of the source, then finds the sections that were added before it.
+    pub(crate) fn packet(&mut self, bytes: &[u8; PACKET], usage: Usage, now: Time) {
+        let parts = Parts::of(bytes);
+        let mut pending = Pending {
+            bytes: *bytes,
+            usage,
+            parts,
+            from: 0,
+            to: 0,
+            prefix: 0,
+            since: now,
+        };
+        if let Some(parts) = &parts {
+            if let Some(clock) = parts.clock(bytes) {
+                self.rate.on_clock(self.index, parts.pid, clock);
+            }
+            let payload = parts.payload(bytes);
+            pending.prefix = match usage {
+                Usage::None { .. } => payload.len(),
+                Usage::Tables { .. } => usize::from(parts.begins),
+                Usage::Units if parts.begins => packet::pes_header_length(payload).unwrap_or(0),
+                Usage::Units => 0,
+            };
+            let own = payload.get(pending.prefix..).unwrap_or_default();
+            if !own.is_empty() {
+                let lane = self.lanes.entry(parts.pid).or_default();
+                pending.from = lane.end();
+                lane.push(own);
+                pending.to = lane.end();
+            }
+        }
+        self.index += 1;
+        self.pending.push_back(pending);
+        self.find();
+        if let (Usage::Tables { held }, Some(parts)) = (usage, parts)
+            && let Some(lane) = self.lanes.get_mut(&parts.pid)
+        {
+            lane.know(lane.end().saturating_sub(held as u64));
+        }
+    }
+
+    /// Finds the added sections in the bytes of their PIDs.
+    fn find(&mut self) {
+        for (pid, found) in core::mem::take(&mut self.found) {
+            if let Some(lane) = self.lanes.get_mut(&pid) {
+                lane.find(found);
+            }
+        }
+    }
+
+    /// Returns layouts of the packets whose sections are known by now.
+    pub(crate) fn settle(&mut self, now: Time, events: &mut VecDeque<Event>) {
+        while let Some(front) = self.pending.front() {
+            let is_known = front.from == front.to || {
+                front.parts.and_then(|parts| self.lanes.get(&parts.pid))
+            }
+            .is_none_or(|lane| lane.known() >= front.to);
+            let is_stuck =
+                self.pending.len() > MAX_PENDING || now.saturating_since(front.since) >= PATIENCE;
+            if !is_known && !is_stuck {
+                break;
+            }
+            if let Some(pending) = self.pending.pop_front() {
+                self.describe(&pending);
+            }
+            let began = self.began.unwrap_or(self.ended);
+            let lasted = self.ended.saturating_since(began);
+            let is_enough = lasted >= SHORT && self.filled >= FEW;
+            if is_enough || lasted >= LONG || self.ready.len() >= MAX_PACKETS {
+                self.cut(false, events);
+            }
+        }
+    }
+
+    /// Returns the layout of the rest. Sections must have been added.
+    pub(crate) fn finish(&mut self, events: &mut VecDeque<Event>) {
+        self.find();
+        while let Some(pending) = self.pending.pop_front() {
+            self.describe(&pending);
+            if self.ready.len() >= MAX_PACKETS {
+                self.cut(false, events);
+            }
+        }
+        self.cut(true, events);
+    }
+
+    fn describe(&mut self, pending: &Pending) {
+        let is_described = match packet::null(&pending.bytes) {
+            Some(null) => Some(Packet::Null(null)),
+            None => self.made(pending),
+        };
+        if let Some(lane) = { pending.parts }.and_then(|parts| self.lanes.get_mut(&parts.pid))
+            && pending.to > pending.from
+        {
+            lane.pass(pending.to);
+        }
+        self.began.get_or_insert(pending.since);
+        self.ended = self.ended.max(pending.since);
+        self.filled += usize::from(!matches!(is_described, Some(Packet::Null(_))));
+        self.ready.push(match is_described {
+            Some(packet) => Ready::Described(packet),
+            None => {
+                let [_, high, low, ..] = pending.bytes;
+                Ready::Whole {
+                    bytes: pending.bytes,
+                    pid: u16::from_be_bytes([high & 0x1f, low]),
+                    carried_in: match pending.usage {
+                        Usage::None { carried_in } => carried_in,
+                        Usage::Units => DAMAGED,
+                        Usage::Tables { .. } => CARRIED,
+                    },
+                }
+            }
+        });
+    }
+
+    /// The packet with parts of sections, if that gives it back.
+    fn made(&mut self, pending: &Pending) -> Option<Packet> {
+        let parts = pending.parts?;
+        let is_carried = matches!(pending.usage, Usage::None { .. }) && parts.has_payload;
+        if is_carried {
+            return None;
+        }
+        let none = Lane::default();
+        let lane = self.lanes.get(&parts.pid).unwrap_or(&none);
+        let runs = lane.runs(pending.from, pending.to);
+        let first = { runs.iter().filter(|run| run.from == 0) }
+            .filter_map(|run| lane.section(run))
+            .next();
+        let unit = first.and_then(|found| found.unit.as_ref());
+        let content = |run: &Run| {
+            let range = run.from as usize..run.to as usize;
+            lane.section(run)?.content.get(range)
+        };
+        let is_table = matches!(pending.usage, Usage::Tables { .. });
+        let prefix = (pending.prefix, is_table);
+        let made = packet::take_apart(&pending.bytes, prefix, runs, unit, content)?;
+        if let Some(first) = first {
+            let due = self.due.unwrap_or(first.source_time);
+            self.due = Some(due.min(first.source_time));
+        }
+        Some(Packet::Made(made))
+    }
+
+    /// Returns a layout, after the sections of the packets that it carries whole.
+    fn cut(&mut self, is_last: bool, events: &mut VecDeque<Event>) {
+        let due = self.due.take().unwrap_or(self.ended);
+        self.latest = self.latest.max(due);
+        self.began = None;
+        self.filled = 0;
+        let ready = core::mem::take(&mut self.ready);
+        let mut carried = self.carry(&ready, events);
+        let packets = ready
+            .into_iter()
+            .enumerate()
+            .map(|(at, ready)| match ready {
+                Ready::Described(packet) => Some(packet),
+                Ready::Whole { bytes, pid, .. } => Some(Packet::Whole {
+                    pid,
+                    counter: bytes[3] & 0x0f,
+                    run: carried.remove(&at)?,
+                }),
+            });
+        let layout = Layout {
+            step: self.rate.step(),
+            is_last,
+            packets: packets.flatten().collect(),
+        };
+        self.layout(LAYOUTS, &layout, events);
+    }
+
+    fn layout(&mut self, stream: u16, layout: &Layout, events: &mut VecDeque<Event>) {
+        let mut payload = Vec::new();
+        Header::Layout.encode(&mut payload);
+        payload.extend(format::encode(layout));
+        self.section(stream, payload, events);
+    }
+
+    /// Returns sections of the packets that are carried whole, PID by PID, and where each is.
+    fn carry(&mut self, ready: &[Ready], events: &mut VecDeque<Event>) -> BTreeMap<usize, Run> {
+        let mut whole = Vec::new();
+        for (at, ready) in ready.iter().enumerate() {
+            if let Ready::Whole {
+                bytes,
+                pid,
+                carried_in,
+            } = ready
+            {
+                whole.push((*carried_in, *pid, at, bytes));
+            }
+        }
+        whole.sort_by_key(|&(stream, pid, at, _)| (stream, pid, at));
+        let mut runs = BTreeMap::new();
+        for stream in [CARRIED, SCRAMBLED, DAMAGED] {
+            let packets: Vec<_> = { whole.iter() }
+                .filter(|(carried_in, ..)| *carried_in == stream)
+                .collect();
+            for packets in packets.chunks(MAX_CARRIED) {
+                let mut payload = Vec::with_capacity(1 + packets.len() * PACKET);
+                Header::Packets.encode(&mut payload);
+                for (.., bytes) in packets {
+                    payload.extend(*bytes);
+                }
+                let number = self.numbers.get(&stream).copied().unwrap_or(0);
+                let length = packets.len() * PACKET;
+                let section = SectionRef::new(stream, number, &payload, length);
+                for ((.., at, _), from) in packets.iter().zip((0_u32..).step_by(PACKET)) {
+                    let to = from + PACKET as u32;
+                    runs.insert(*at, Run { section, from, to });
+                }
+                self.section(stream, payload, events);
+            }
+        }
+        runs
+    }
+
+    fn section(&mut self, stream: u16, payload: Vec<u8>, events: &mut VecDeque<Event>) {
+        let (frame, like) = match stream {
+            CARRIED => (FrameType::Slice, FrameType::Opaque),
+            SCRAMBLED | DAMAGED => (FrameType::Slice, FrameType::Slice),
+            _ => (FrameType::Table, FrameType::Table),
+        };
+        let next = self.numbers.entry(stream).or_insert(0);
+        events.push_back(Event::Section(MediaSection {
+            stream,
+            number: *next,
+            source_time: self.latest,
+            deadline: Span::ZERO,
+            importance: Importance::of(like, 0),
+            frame,
+            position: 0,
+            needs: None,
+            is_bound: false,
+            payload: payload.into(),
+        }));
+        *next += 1;
+    }
+}
+
+/// Whether the clock references of a multiplex advance evenly with its packets, and by how much.
+#[derive(Debug, Default)]
+struct RateMeter {
+    /// The PID of the references, and the packet and value of the latest one.
+    latest: Option<(u16, u64, u64)>,
+    /// The even stretch up to it: references, packets and ticks.
+    references: u32,
+    packets: u64,
+    ticks: u64,
+}
+
+/// How far a reference may be off, in ticks of 27 MHz: twice what ISO/IEC 13818-1 2.4.2.2 allows.
+const TOLERANCE: u64 = 27;
+/// So many references in a row are no chance.
+const EVEN: u32 = 5;
+/// After so many packets without a reference, another PID may have them.
+const SILENT: u64 = 10_000;
+/// References further apart do not belong together.
+const APART: u64 = 27_000_000;
+
+impl RateMeter {
+    fn on_clock(&mut self, index: u64, pid: u16, clock: u64) {
+        let Some((own, last_index, last)) = self.latest else {
+            self.latest = Some((pid, index, clock));
+            return;
+        };
+        let packets = index - last_index;
+        if own != pid && packets < SILENT {
+            return;
+        }
+        self.latest = Some((pid, index, clock));
+        let ticks = (clock + CLOCK_WRAP - last) % CLOCK_WRAP;
+        let expected = match self.packets {
+            0 => Some(ticks),
+            _ => u64::try_from(
+                u128::from(self.ticks) * u128::from(packets) / u128::from(self.packets),
+            )
+            .ok(),
+        };
+        let is_even = expected.is_some_and(|expected| expected.abs_diff(ticks) <= TOLERANCE);
+        if own != pid || ticks == 0 || ticks > APART {
+            (self.references, self.packets, self.ticks) = (0, 0, 0);
+        } else if is_even {
+            self.references = self.references.saturating_add(1);
+            self.packets += packets;
+            self.ticks += ticks;
+        } else {
+            (self.references, self.packets, self.ticks) = (1, packets, ticks);
+        }
+    }
+
+    fn step(&self) -> Option<u32> {
+        let is_constant = self.references >= EVEN && self.packets > 0;
+        let step = (u128::from(self.ticks) << STEP_SHIFT) / u128::from(self.packets.max(1));
+        is_constant.then(|| u32::try_from(step).ok())?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_constant_rate_is_known_and_a_variable_one_is_not() {
+        // 1.5 Mb/s: 27,072 ticks a packet, references rounded and up to 13 ticks off.
+        let mut rate = RateMeter::default();
+        for reference in 0..40_u64 {
+            let index = 20 * reference + reference % 3;
+            let off = reference * 7 % 13;
+            rate.on_clock(
+                index,
+                256,
+                (CLOCK_WRAP - 9_000_000 + 27_072 * index + off) % CLOCK_WRAP,
+            );
+            // Another program's clock changes nothing.
+            rate.on_clock(index + 1, 300, 5_000_000 * reference);
+            assert_eq!(rate.step().is_some(), reference >= 5, "{reference}");
+        }
+        let step = rate.step().expect("constant");
+        assert!(
+            step.abs_diff(27_072 << STEP_SHIFT) < 1 << STEP_SHIFT,
+            "{step}"
+        );
+        // A jump begins anew.
+        rate.on_clock(900, 256, 5);
+        assert_eq!(rate.step(), None);
+        // Packets come as pictures need them.
+        let mut rate = RateMeter::default();
+        for reference in 0..40_u64 {
+            let index = 20 * reference + reference * reference % 7;
+            rate.on_clock(index, 256, 1_000_000 * reference);
+            assert_eq!(rate.step(), None, "{reference}");
+        }
+    }
+}

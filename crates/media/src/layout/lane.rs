@@ -1,0 +1,181 @@
+//! The bytes of one PID, and the sections found in them.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use comity_units::Time;
+
+use super::{Run, SectionRef};
+use crate::header::Unit;
+
+/// A section in the bytes of its PID.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) section: SectionRef,
+    /// The description of an access unit, from which the header of its PES packet follows.
+    pub(super) unit: Option<Unit>,
+    /// What follows its media header.
+    pub(super) content: Bytes,
+    pub(super) source_time: Time,
+}
+
+#[derive(Debug)]
+struct Piece {
+    from: u64,
+    found: Found,
+}
+
+impl Piece {
+    fn end(&self) -> u64 {
+        self.from + self.found.content.len() as u64
+    }
+}
+
+/// The bytes of one PID without the headers of its packets and PES packets, from the first that is
+/// in no layout yet. Positions count from the beginning of the source.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    bytes: Vec<u8>,
+    begin: u64,
+    /// Up to here, it is known which bytes are in sections.
+    known: u64,
+    pieces: VecDeque<Piece>,
+}
+
+/// So many bytes that no longer matter are kept until they are moved away.
+const SLACK: usize = 64 << 10;
+
+impl Lane {
+    pub(super) fn end(&self) -> u64 {
+        self.begin + self.bytes.len() as u64
+    }
+
+    pub(super) const fn known(&self) -> u64 {
+        self.known
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+    }
+
+    /// Declares that no section will have bytes before this position, beside those found.
+    pub(super) fn know(&mut self, to: u64) {
+        self.known = self.known.max(to.min(self.end()));
+    }
+
+    /// Finds the next section in the bytes. What it has before it is in no section.
+    pub(super) fn find(&mut self, found: Found) {
+        let at = usize::try_from(self.known - self.begin).unwrap_or(usize::MAX);
+        let unknown = self.bytes.get(at..).unwrap_or_default();
+        let offset = match unknown.starts_with(&found.content) {
+            true => Some(0),
+            false => memchr::memmem::find(unknown, &found.content),
+        };
+        if let Some(offset) = offset.filter(|_| !found.content.is_empty()) {
+            let from = self.known + offset as u64;
+            let piece = Piece { from, found };
+            self.known = piece.end();
+            self.pieces.push_back(piece);
+        }
+    }
+
+    /// The parts of sections that follow each other from this position on, up to another.
+    pub(super) fn runs(&self, from: u64, to: u64) -> Vec<Run> {
+        let mut runs = Vec::new();
+        let mut at = from;
+        for piece in &self.pieces {
+            if at >= to || piece.from > at {
+                break;
+            }
+            let end = piece.end().min(to);
+            let within = |position: u64| u32::try_from(position - piece.from).ok();
+            if end > at
+                && let (Some(from), Some(to)) = (within(at), within(end))
+            {
+                let section = piece.found.section;
+                runs.push(Run { section, from, to });
+                at = end;
+            }
+        }
+        runs
+    }
+
+    /// The section of a run.
+    pub(super) fn section(&self, run: &Run) -> Option<&Found> {
+        let is_it = |piece: &&Piece| piece.found.section == run.section;
+        Some(&self.pieces.iter().find(is_it)?.found)
+    }
+
+    /// Lets go of everything before this position.
+    pub(super) fn pass(&mut self, to: u64) {
+        self.know(to);
+        while self.pieces.front().is_some_and(|piece| piece.end() <= to) {
+            self.pieces.pop_front();
+        }
+        let passed = usize::try_from(to.saturating_sub(self.begin)).unwrap_or(usize::MAX);
+        if passed >= SLACK && passed * 2 >= self.bytes.len() {
+            self.bytes.drain(..passed.min(self.bytes.len()));
+            self.begin = to;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(number: u64, content: &'static [u8]) -> Found {
+        Found {
+            section: SectionRef::new(1, number, content, content.len()),
+            unit: None,
+            content: Bytes::from_static(content),
+            source_time: Time::ZERO,
+        }
+    }
+
+    fn parts(lane: &Lane, from: u64, to: u64) -> Vec<(u16, u32, u32)> {
+        { lane.runs(from, to).into_iter() }
+            .map(|run| (run.section.number, run.from, run.to))
+            .collect()
+    }
+
+    #[test]
+    fn sections_are_found_in_order_and_behind_what_is_in_none() {
+        let mut lane = Lane::default();
+        lane.push(b"abcdefghij");
+        lane.find(found(0, b"abc"));
+        assert_eq!(lane.known(), 3);
+        // Nothing has "de".
+        lane.find(found(1, b"fgh"));
+        // Nor is this in what follows.
+        lane.find(found(2, b"abc"));
+        assert_eq!(lane.known(), 8);
+        assert_eq!(parts(&lane, 0, 10), [(0, 0, 3)]);
+        assert_eq!(parts(&lane, 3, 10), []);
+        assert_eq!(parts(&lane, 6, 7), [(1, 1, 2)]);
+        lane.pass(6);
+        assert_eq!(parts(&lane, 6, 10), [(1, 1, 3)]);
+        lane.find(found(3, b"ij"));
+        assert_eq!(parts(&lane, 7, 10), [(1, 2, 3), (3, 0, 2)]);
+        assert_eq!(parts(&lane, 7, 9), [(1, 2, 3), (3, 0, 1)]);
+    }
+
+    #[test]
+    fn positions_outlive_the_bytes() {
+        let mut lane = Lane::default();
+        for round in 0..10 {
+            let end = lane.end();
+            lane.push(&vec![7; SLACK]);
+            lane.push(b"end");
+            lane.know(lane.end() - 3);
+            lane.find(found(round, b"end"));
+            assert_eq!(
+                parts(&lane, end + SLACK as u64, lane.end()),
+                [(round as u16, 0, 3)]
+            );
+            lane.pass(lane.end());
+            assert!(lane.bytes.len() <= 2 * SLACK + 6);
+        }
+        assert_eq!(lane.end(), 10 * (SLACK as u64 + 3));
+    }
+}

@@ -1,0 +1,221 @@
+//! Layouts: what a receiver needs beside the sections to write the transport stream that came in,
+//! byte for byte.
+//!
+//! A layout describes a run of packets in their order. Where the bytes of a packet stand in a
+//! section, it names the section; the rest it says itself, as far as it does not follow from the
+//! packets before. `docs/protocol/media.md` has the format.
+//!
+//! ```text
+//! packets + sections -> Arranger -> layouts ..> Restorer + sections -> packets
+//! ```
+
+mod arrange;
+mod coder;
+mod format;
+mod lane;
+mod packet;
+mod restore;
+
+pub(crate) use arrange::{Arranger, Usage};
+pub(crate) use packet::without_payload;
+pub(crate) use restore::{Action, Arrived, Restorer};
+
+use twox_hash::XxHash64;
+
+use crate::header::Header;
+
+/// The stream of the tables.
+pub(crate) const TABLES: u16 = 0;
+/// The stream of the layouts.
+pub(crate) const LAYOUTS: u16 = 0x3fff;
+/// The stream of carried packets that belong to no elementary stream.
+pub(crate) const CARRIED: u16 = 0x3ffe;
+/// The stream of carried packets of elementary streams that are scrambled.
+pub(crate) const SCRAMBLED: u16 = 0x3ffd;
+/// The stream of other carried packets of elementary streams: damaged or not understood.
+pub(crate) const DAMAGED: u16 = 0x3ffc;
+
+/// The bit by which a receiver says in its transport parameters that it takes layouts.
+pub const LAYOUT_FEATURE: u64 = 1;
+
+/// Whether only a receiver that takes layouts gets the sections of this stream.
+pub const fn needs_layouts(stream: u16) -> bool {
+    stream == LAYOUTS || is_restored_alone(stream)
+}
+
+/// Whether this is the announcement of layouts, for receivers that take them.
+pub fn is_announcement(stream: u16, payload: &[u8]) -> bool {
+    let mut announcement = Vec::new();
+    Header::Layout.encode(&mut announcement);
+    stream == TABLES
+        && payload
+            .strip_prefix(&announcement[..])
+            .is_some_and(|layout| layout.len() < 8 && decode(layout) == Some(Layout::default()))
+}
+
+/// Whether the sections of this stream are for restored packets alone: a new stream of pictures and
+/// sound has no place for them.
+pub(crate) const fn is_restored_alone(stream: u16) -> bool {
+    matches!(stream, CARRIED | DAMAGED)
+}
+
+/// The maximum number of packets in a layout.
+pub(crate) const MAX_PACKETS: usize = 4_096;
+
+/// The PID of null packets.
+pub(crate) const NULL: u16 = 0x1fff;
+
+/// A run of packets.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Layout {
+    /// In a multiplex of constant rate: how far the clock advances with each packet, in units of
+    /// 2^-12 ticks of 27 MHz.
+    pub(crate) step: Option<u32>,
+    /// Whether it is the last one of its source.
+    pub(crate) is_last: bool,
+    pub(crate) packets: Vec<Packet>,
+}
+
+/// Ticks of 27 MHz in one unit of [`Layout::step`], as a shift.
+pub(crate) const STEP_SHIFT: u32 = 12;
+
+/// A packet, without the bytes that stand in sections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Packet {
+    /// A null packet whose payload is one byte over and over.
+    Null(Null),
+    /// A packet that a section holds whole.
+    Whole { pid: u16, counter: u8, run: Run },
+    /// A packet with parts of sections.
+    Made(Made),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Null {
+    /// The three high bits of the second byte.
+    pub(crate) flags: u8,
+    /// The fourth byte.
+    pub(crate) control: u8,
+    pub(crate) fill: u8,
+}
+
+impl Null {
+    /// The usual one.
+    pub(crate) const PLAIN: Self = Self {
+        flags: 0,
+        control: 0x10,
+        fill: 0xff,
+    };
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Made {
+    pub(crate) pid: u16,
+    pub(crate) counter: u8,
+    pub(crate) begins: bool,
+    pub(crate) priority: bool,
+    pub(crate) scrambling: u8,
+    pub(crate) has_payload: bool,
+    pub(crate) field: Option<Field>,
+    pub(crate) prefix: Prefix,
+    /// The payload behind the prefix. If a field has room for more, it is filled up; otherwise the
+    /// payload is.
+    pub(crate) runs: Vec<Run>,
+}
+
+/// An adaptation field.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Field {
+    /// Zero if the field holds nothing but stuffing.
+    pub(crate) flags: u8,
+    /// The program clock reference in ticks of 27 MHz, if the flags say that there is one.
+    pub(crate) clock: Option<u64>,
+    /// The bytes between it and the stuffing.
+    pub(crate) rest: Vec<u8>,
+}
+
+/// The payload of a packet before its part of a section.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Prefix {
+    #[default]
+    Nothing,
+    /// The pointer to the first table section.
+    Pointer(u8),
+    /// The header of the PES packet of the first unit that begins in the packet.
+    Pes {
+        /// Its PES_packet_length.
+        length: u16,
+        /// Its seventh byte, unless the unit determines it.
+        flags: Option<u8>,
+        /// Its PES_header_data_length.
+        data: u8,
+    },
+    Literal(Vec<u8>),
+}
+
+/// A part of a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) section: SectionRef,
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+}
+
+impl Run {
+    pub(crate) const fn len(&self) -> usize {
+        (self.to - self.from) as usize
+    }
+}
+
+/// How a layout names a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct SectionRef {
+    pub(crate) stream: u16,
+    /// The low bits of its number at the source.
+    pub(crate) number: u16,
+    /// The length of what follows its media header.
+    pub(crate) length: u32,
+    /// The low bits of a hash of the payload, by which a receiver finds how the numbers that it
+    /// sees are related to those at the source.
+    pub(crate) hash: u16,
+}
+
+impl SectionRef {
+    /// Names the section with this payload, in which so many bytes follow the media header.
+    pub(crate) fn new(stream: u16, number: u64, payload: &[u8], length: usize) -> Self {
+        Self {
+            stream,
+            number: (number & 0xffff) as u16,
+            length: u32::try_from(length).unwrap_or(u32::MAX),
+            hash: hash(payload),
+        }
+    }
+}
+
+/// The low 16 bits of XXH64 with seed 0.
+pub(crate) fn hash(payload: &[u8]) -> u16 {
+    (XxHash64::oneshot(0, payload) & 0xffff) as u16
+}
+
+/// Reads the layout behind a media header; `None` if it is malformed.
+pub(crate) fn decode(bytes: &[u8]) -> Option<Layout> {
+    format::decode(bytes)
+}
+
+impl Packet {
+    pub(crate) const fn pid(&self) -> u16 {
+        match self {
+            Self::Null(_) => NULL,
+            Self::Whole { pid, .. } => *pid,
+            Self::Made(made) => made.pid,
+        }
+    }
+
+    pub(crate) fn runs(&self) -> &[Run] {
+        match self {
+            Self::Null(_) => &[],
+            Self::Whole { run, .. } => core::slice::from_ref(run),
+            Self::Made(made) => &made.runs,
+        }
+    }
+}
