@@ -236,7 +236,8 @@ impl Demux {
                 .is_some_and(|field| field.random_access_indicator()),
             discontinuity: announced,
         };
-        let is_carried = self.arranger.is_some();
+        let is_clock = |programs: &BTreeSet<u16>| !programs.is_empty();
+        let is_carried = self.arranger.is_some() || self.references.get(&pid).is_some_and(is_clock);
         let role = self.roles.entry(pid).or_insert_with(|| {
             if pid < 0x20 || pid == ATSC_TABLES {
                 Role::Tables(Tables::default())
@@ -248,7 +249,7 @@ impl Demux {
                 Role::Unreferenced
             }
         });
-        self.unreferenced.1 += u64::from(matches!(role, Role::Unreferenced));
+        self.unreferenced.1 += u64::from(!is_carried && matches!(role, Role::Unreferenced));
         let Some(payload) = packet.payload() else {
             return Ok(UNUSED);
         };
@@ -682,7 +683,8 @@ impl Stream {
         };
         let placed = stamp.map(|stamp| output.clock.place(stamp, self.mark));
         self.mark = placed.map(|placed| placed.mark).or(self.mark);
-        let source_time = placed.map_or_else(|| output.clock.now(), |placed| placed.time);
+        let source_time =
+            placed.map_or_else(|| output.clock.between_stamps(), |placed| placed.time);
         let is_jump = placed.is_some_and(|placed| placed.is_jump);
         if is_jump {
             output.tell(Notice::Discontinuity { pid });
@@ -753,7 +755,7 @@ impl Stream {
     fn keep_scrambled(&mut self, packet: &[u8; PACKET], output: &mut Output<'_>) {
         self.tell_scrambled(output);
         // Scrambled packets have no readable time stamps.
-        let now = output.clock.now();
+        let now = output.clock.between_stamps();
         let waited = now.saturating_since(self.scrambled_since);
         if waited >= output.config.slice {
             self.flush_scrambled(output);

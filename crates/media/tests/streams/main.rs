@@ -4,6 +4,7 @@ mod breaks;
 mod faults;
 mod layouts;
 mod page;
+mod remux;
 mod roundtrip;
 mod times;
 mod ts;
