@@ -53,6 +53,31 @@ pub fn is_announcement(stream: u16, payload: &[u8]) -> bool {
             .is_some_and(|layout| layout.len() < 8 && decode(layout) == Some(Layout::default()))
 }
 
+/// Whether this is the stream of the layouts.
+pub const fn is_layouts(stream: u16) -> bool {
+    stream == LAYOUTS
+}
+
+/// Whether the layout with this payload names the section of `stream` with the payload `section`.
+pub fn names_section(layout: &[u8], stream: u16, section: &[u8]) -> bool {
+    let (Ok((Header::Layout, coded)), Ok((_, rest))) =
+        (Header::decode(layout), Header::decode(section))
+    else {
+        return false;
+    };
+    let named = SectionRef::new(stream, 0, section, rest.len());
+    let is_it = |run: &Run| {
+        SectionRef {
+            number: 0,
+            ..run.section
+        } == named
+    };
+    decode(coded).is_some_and(|layout| {
+        let packets = layout.packets.iter();
+        packets.flat_map(Packet::runs).any(is_it)
+    })
+}
+
 /// Whether the sections of this stream are for restored packets alone: a new stream of pictures and
 /// sound has no place for them.
 pub(crate) const fn is_restored_alone(stream: u16) -> bool {

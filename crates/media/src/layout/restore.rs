@@ -285,7 +285,7 @@ impl Restorer {
         let held = Held {
             hash: hash(&arrived.payload),
             payload: match state {
-                State::Remultiplexed => Bytes::new(),
+                State::Remultiplexed if arrived.stream != TABLES => Bytes::new(),
                 _ => arrived.payload.clone(),
             },
             header: arrived.header,
@@ -299,6 +299,12 @@ impl Restorer {
         let stream = self.streams.entry(arrived.stream).or_default();
         stream.see(arrived.number);
         stream.held.insert(arrived.number, held);
+        if !stream.is_oriented() {
+            let layouts = { self.head.iter() }.map(|head| &head.layout);
+            for layout in layouts.chain(self.queue.iter().map(|queued| &queued.layout)) {
+                orient(&mut self.streams, layout);
+            }
+        }
     }
 
     /// Takes a layout, the `number`-th of its stream.
@@ -310,6 +316,7 @@ impl Restorer {
         let follows_gap = self.latest.map_or(0, |latest| latest + 1) != number;
         self.latest = Some(number);
         self.held += cost(&layout);
+        orient(&mut self.streams, &layout);
         self.queue.push_back(Queued {
             layout,
             follows_gap,
@@ -479,7 +486,8 @@ impl Restorer {
             if let Some(stream) = self.streams.get_mut(&run.section.stream)
                 && let Some(held) = stream.held.get_mut(number)
             {
-                if held.state == State::Remultiplexed {
+                // A table may be there once more.
+                if held.state == State::Remultiplexed && run.section.stream != TABLES {
                     return Fate::Written;
                 }
                 held.state = State::Used;
@@ -570,7 +578,9 @@ impl Restorer {
                 }
                 let before = held.cost();
                 held.state = State::Remultiplexed;
-                held.payload = Bytes::new();
+                if id != TABLES {
+                    held.payload = Bytes::new();
+                }
                 self.held -= before - held.cost();
             }
             while stream.held.len() > MAX_REMEMBERED
@@ -580,6 +590,18 @@ impl Restorer {
             }
         }
         write_stale(stale, out);
+    }
+}
+
+/// Learns the distance of numbers from the sections that a layout names. A receiver that joins gets
+/// no section that precedes its first, and need not wait for it.
+fn orient(streams: &mut BTreeMap<u16, Stream>, layout: &Layout) {
+    for run in layout.packets.iter().flat_map(Packet::runs) {
+        if let Some(stream) = streams.get_mut(&run.section.stream)
+            && !stream.is_oriented()
+        {
+            stream.find(&run.section);
+        }
     }
 }
 

@@ -29,6 +29,7 @@ pub(crate) struct MediaInput {
     reader: Reader,
     config: ReaderConfig,
     has_ended: bool,
+    has_told_growth: bool,
     pace: Pace,
     waiting: Waiting,
     /// Whether it waits until somebody reads it.
@@ -200,6 +201,7 @@ impl MediaInput {
             reader: Reader::new(config),
             config,
             has_ended: false,
+            has_told_growth: false,
             pace,
             waiting: Waiting::default(),
             is_patient: false,
@@ -246,7 +248,7 @@ impl MediaInput {
                     sleep_until(due.into()).await;
                     return Ok(self.take_next());
                 }
-                None if self.has_ended => return Ok(None),
+                None if self.has_ended => return Ok(self.growth()),
                 _ => {}
             }
             match self.feed.next().await {
@@ -260,6 +262,15 @@ impl MediaInput {
                 Some(Piece::End) | None => self.finish()?,
             }
         }
+    }
+
+    /// Says at the end, once, that a file goes on behind what was read of it.
+    fn growth(&mut self) -> Option<SourceItem> {
+        if core::mem::replace(&mut self.has_told_growth, true) {
+            return None;
+        }
+        let (name, more) = self.feed.growth(self.read)?;
+        Some(SourceItem::Notice(notice::grown(name, more)))
     }
 
     fn take_next(&mut self) -> Option<SourceItem> {
@@ -346,7 +357,7 @@ impl Source for MediaInput {
         if self.has_ended || !self.is_stored() && self.feed.cut() {
             return;
         }
-        self.has_ended = true;
+        (self.has_ended, self.has_told_growth) = (true, true);
         if self.is_stored() {
             self.transport.finish();
             self.read -= self.waiting.payload();
