@@ -94,6 +94,7 @@ fn main() -> ExitCode {
         datagrams::datagrams_and_rtp_carry_it_too,
         datagrams::a_port_is_open_for_both_families_and_an_address_for_its_own,
         datagrams::the_last_picture_is_not_waited_for,
+        datagrams::rtp_of_another_type_is_taken_on_request_and_from_its_first_packet_on,
         datagrams::rtp_carries_transport_streams_alone,
         refused::mistakes_are_named_with_what_to_do,
         refused::a_list_that_cannot_be_opened_leaves_no_output_and_the_other_way_round,
@@ -106,6 +107,8 @@ fn main() -> ExitCode {
         refused::a_caller_that_names_another_stream_is_refused,
         refused::settings_without_effect_are_told,
         ends::either_end_may_be_stopped_and_keeps_what_it_has,
+        ends::signals_at_once_are_one_request,
+        ends::a_second_request_ends_it_at_once_and_names_what_is_not_written,
         ends::an_end_that_is_not_confirmed_is_no_success,
         ends::where_nothing_arrived_is_no_success,
         ends::json_stands_in_the_place_of_status_lines,
@@ -125,6 +128,7 @@ fn main() -> ExitCode {
         restart::a_receiver_that_was_killed_is_called_again_at_once,
         restart::a_sender_that_was_killed_is_served_again_at_once,
         times::a_file_without_times_is_sent_at_once_and_told,
+        times::a_file_that_grows_is_told,
     ];
     let trials = tests.into_iter().map(|(name, test)| {
         let run = move || {

@@ -46,6 +46,7 @@
 pub mod check;
 mod clock;
 mod codec;
+mod entry;
 mod header;
 mod layout;
 mod pacer;
@@ -61,8 +62,9 @@ pub use comity_frames::{
     Count, DeadlineRule, Frame, FrameType, Importance, ShedCounters, Shedder, ShedderConfig,
     Verdict,
 };
+pub use entry::{Entry, table_identity};
 pub use header::{Header, HeaderError, PACKET, Times, Unit};
-pub use layout::{LAYOUT_FEATURE, is_announcement, needs_layouts};
+pub use layout::{LAYOUT_FEATURE, is_announcement, is_layouts, names_section, needs_layouts};
 pub use pacer::{Datagram, Pacer, Spacing};
 pub use reader::{Damaged, ReadError, Reader, ReaderConfig};
 pub use section::{Event, Jump, JumpedTimes, MediaSection, MissingUnit, Notice};

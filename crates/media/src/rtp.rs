@@ -9,7 +9,7 @@ use comity_units::{Span, Time};
 /// The fixed header, RFC 3550 section 5.1.
 const HEADER: usize = 12;
 /// A transport stream (RFC 3551, table 5).
-const MP2T: u8 = 33;
+pub const TRANSPORT_STREAM: u8 = 33;
 /// MPEG-1 or MPEG-2 video.
 const MPV: u8 = 32;
 
@@ -28,7 +28,7 @@ pub enum RtpError {
     Truncated,
     /// It has another version.
     Version(u8),
-    /// Its payload is neither a transport stream nor MPEG video.
+    /// Its payload type is neither that of a transport stream nor that of MPEG video.
     PayloadType(u8),
 }
 
@@ -44,7 +44,8 @@ impl fmt::Display for RtpError {
             ),
             Self::PayloadType(number) => write!(
                 f,
-                "RTP: payload type {number}, expected {MP2T} (transport stream) or {MPV} (MPEG video)"
+                "RTP: payload type {number}, expected {TRANSPORT_STREAM} (transport stream) or {MPV} (MPEG video); if it has a transport \
+                 stream: rtp://..?pt={number}"
             ),
         }
     }
@@ -58,8 +59,19 @@ struct Packet<'a> {
     media: &'a [u8],
 }
 
+/// The first and the last packet type of RTCP, which may share the port (RFC 5761, section 4).
+const RTCP: core::ops::RangeInclusive<u8> = 192..=223;
+
 impl<'a> Packet<'a> {
-    fn read(bytes: &'a [u8]) -> Result<Self, RtpError> {
+    /// Reads a packet. The payload types `own` and [`TRANSPORT_STREAM`] are a transport stream.
+    /// `None` for RTCP.
+    fn read(bytes: &'a [u8], own: u8) -> Result<Option<Self>, RtpError> {
+        if let [flags, kind, ..] = bytes
+            && flags >> 6 == 2
+            && RTCP.contains(kind)
+        {
+            return Ok(None);
+        }
         let (header, rest) = bytes
             .split_first_chunk::<HEADER>()
             .ok_or(RtpError::Truncated)?;
@@ -83,7 +95,7 @@ impl<'a> Packet<'a> {
                 .ok_or(RtpError::Truncated)?;
         }
         match kind & 0x7f {
-            MP2T => {}
+            kind if kind == TRANSPORT_STREAM || kind == own => {}
             MPV => {
                 // RFC 2250, section 3.4: four bytes, and four more for MPEG-2 if T is set.
                 let extended = media.first().ok_or(RtpError::Truncated)? & 0x04 != 0;
@@ -92,19 +104,20 @@ impl<'a> Packet<'a> {
             }
             other => return Err(RtpError::PayloadType(other)),
         }
-        Ok(Self {
+        Ok(Some(Self {
             sequence: u16::from_be_bytes([high, low]),
             source: u32::from_be_bytes(source),
             media,
-        })
+        }))
     }
 }
 
-/// Puts packets in order. An early packet waits for those before it, up to 50 ms or 64 packets.
-/// Late and duplicate packets are dropped.
+/// Puts packets in order. An early packet waits for those before it, up to 50 ms or 64 packets, and
+/// so does the first one. Late and duplicate packets are dropped, and RTCP is ignored.
 ///
-/// Packets from another source, or with numbers that jump by 3000 or more, start a new stream: the
-/// waiting packets are returned at once.
+/// Packets from another source start a new stream: the waiting packets are returned at once. So do
+/// two packets whose numbers are near each other and 3000 or more away from the others (RFC 3550,
+/// appendix A.1).
 ///
 /// ```
 /// use comity_media::rtp::{Packetiser, Reorder};
@@ -114,50 +127,92 @@ impl<'a> Packet<'a> {
 /// let packets = [b"a", b"b", b"c"].map(|media| sender.packet(Span::ZERO, media));
 /// let mut receiver = Reorder::default();
 /// let mut media = Vec::new();
-/// for turn in [0, 2, 1] {
+/// for turn in [1, 0, 2] {
 ///     receiver.push(Time::ZERO, &packets[turn], &mut media)?;
 /// }
+/// receiver.flush(&mut media);
 /// assert_eq!(media, b"abc");
 /// # Ok::<(), comity_media::rtp::RtpError>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Reorder {
+    payload_type: u8,
     source: Option<u32>,
+    /// The source before, and when its last packet was replaced.
+    replaced: Option<(u32, Time)>,
     /// The next expected sequence number, extended to 64 bits.
     next: u64,
+    /// When the first packet of the stream came, as long as one before it may follow.
+    began: Option<Time>,
     held: BTreeMap<u64, (Time, Vec<u8>)>,
+    /// A packet whose number is far away from the others.
+    stray: Option<(u16, Vec<u8>)>,
     /// Packets whose turn was passed over.
     pub lost: u64,
     /// Late and duplicate packets.
     pub late: u64,
 }
 
+/// Whether two sequence numbers may belong to one stream.
+const fn is_near(a: u16, b: u16) -> bool {
+    let distance = a.wrapping_sub(b);
+    distance < MAX_DROPOUT || distance > u16::MAX - MAX_DROPOUT
+}
+
+impl Default for Reorder {
+    fn default() -> Self {
+        Self::new(TRANSPORT_STREAM)
+    }
+}
+
 impl Reorder {
+    /// Takes packets of this payload type too, as a transport stream.
+    pub const fn new(payload_type: u8) -> Self {
+        Self {
+            payload_type,
+            source: None,
+            replaced: None,
+            next: 0,
+            began: None,
+            held: BTreeMap::new(),
+            stray: None,
+            lost: 0,
+            late: 0,
+        }
+    }
+
     /// Adds a packet that arrived at `now`, and appends to `out` the media that is in order now.
     ///
     /// # Errors
     /// [`RtpError`]; the packet is left out.
     pub fn push(&mut self, now: Time, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), RtpError> {
-        let packet = Packet::read(bytes)?;
-        let distance = packet.sequence.wrapping_sub(self.next as u16);
-        let is_near = !(MAX_DROPOUT..=u16::MAX - MAX_DROPOUT).contains(&distance);
-        if self.source != Some(packet.source) || !is_near {
-            self.flush(out);
-            self.source = Some(packet.source);
-            // One whole cycle above zero, so packets earlier than the first have positive numbers.
-            self.next = (1 << 16) + u64::from(packet.sequence);
-        }
-        let distance = packet.sequence.wrapping_sub(self.next as u16);
-        if distance >= MAX_DROPOUT {
-            self.late += 1;
+        let Some(packet) = Packet::read(bytes, self.payload_type)? else {
             return Ok(());
+        };
+        if self.source != Some(packet.source) {
+            let is_late = |&(source, when): &(u32, Time)| {
+                source == packet.source && now.saturating_since(when) < PATIENCE
+            };
+            if self.replaced.as_ref().is_some_and(is_late) {
+                self.late += 1;
+                return Ok(());
+            }
+            self.replaced = self.source.map(|source| (source, now));
+            self.begin(now, packet.source, packet.sequence, out);
+        } else if !is_near(packet.sequence, self.next as u16) {
+            match self.stray.take() {
+                Some((first, media)) if is_near(packet.sequence, first) => {
+                    self.begin(now, packet.source, first, out);
+                    self.hold(now, first, media);
+                }
+                last => {
+                    self.late += u64::from(last.is_some());
+                    self.stray = Some((packet.sequence, packet.media.to_vec()));
+                    return Ok(());
+                }
+            }
         }
-        let number = self.next + u64::from(distance);
-        if self.held.contains_key(&number) {
-            self.late += 1;
-            return Ok(());
-        }
-        self.held.insert(number, (now, packet.media.to_vec()));
+        self.hold(now, packet.sequence, packet.media.to_vec());
         self.release(out);
         while self.held.len() > MAX_HELD {
             self.skip(out);
@@ -166,13 +221,36 @@ impl Reorder {
         Ok(())
     }
 
+    fn begin(&mut self, now: Time, source: u32, sequence: u16, out: &mut Vec<u8>) {
+        self.flush(out);
+        self.source = Some(source);
+        self.stray = None;
+        self.began = Some(now);
+        // One whole cycle above zero, so packets earlier than the first have positive numbers.
+        self.next = (1 << 16) + u64::from(sequence);
+    }
+
+    fn hold(&mut self, now: Time, sequence: u16, media: Vec<u8>) {
+        let distance = sequence.wrapping_sub(self.next as u16) as i16;
+        let number = self.next.saturating_add_signed(distance.into());
+        if self.began.is_some() {
+            self.next = self.next.min(number);
+        }
+        if number < self.next || self.held.contains_key(&number) {
+            self.late += 1;
+            return;
+        }
+        self.held.insert(number, (now, media));
+    }
+
     /// Stops waiting for packets that are overdue.
     pub fn expire(&mut self, now: Time, out: &mut Vec<u8>) {
-        while self
-            .held
-            .values()
-            .any(|(came, _)| now.saturating_since(*came) >= PATIENCE)
-        {
+        let is_over = |came: Time| now.saturating_since(came) >= PATIENCE;
+        if self.began.is_some_and(is_over) {
+            self.began = None;
+            self.release(out);
+        }
+        while self.held.values().any(|(came, _)| is_over(*came)) {
             self.skip(out);
         }
     }
@@ -186,6 +264,7 @@ impl Reorder {
 
     /// Skips the missing packets before the first waiting one.
     fn skip(&mut self, out: &mut Vec<u8>) {
+        self.began = None;
         if let Some((&first, _)) = self.held.first_key_value() {
             self.lost += first - self.next;
             self.next = first;
@@ -194,6 +273,9 @@ impl Reorder {
     }
 
     fn release(&mut self, out: &mut Vec<u8>) {
+        if self.began.is_some() {
+            return;
+        }
         while let Some((_, media)) = self.held.remove(&self.next) {
             out.extend(media);
             self.next += 1;
@@ -201,24 +283,37 @@ impl Reorder {
     }
 }
 
-/// Writes media as RTP packets of payload type 33.
+/// Writes media as RTP packets, of payload type 33 if no other is set.
 #[derive(Debug)]
 pub struct Packetiser {
     sequence: u16,
     source: u32,
+    payload_type: u8,
 }
 
 impl Packetiser {
     /// Creates a packetiser with the first sequence number and the source identifier. Both should
     /// be random (RFC 3550, section 5.1).
     pub const fn new(sequence: u16, source: u32) -> Self {
-        Self { sequence, source }
+        Self {
+            sequence,
+            source,
+            payload_type: TRANSPORT_STREAM,
+        }
+    }
+
+    /// The same with another payload type, from 0 to 127.
+    pub const fn of_type(self, payload_type: u8) -> Self {
+        Self {
+            payload_type: payload_type & 0x7f,
+            ..self
+        }
     }
 
     /// A packet with `media`, sent `elapsed` after the first.
     pub fn packet(&mut self, elapsed: Span, media: &[u8]) -> Vec<u8> {
         let mut packet = Vec::with_capacity(HEADER + media.len());
-        packet.extend([0x80, MP2T]);
+        packet.extend([0x80, self.payload_type]);
         packet.extend(self.sequence.to_be_bytes());
         // The lower 32 bits of the time in 90 kHz ticks.
         let ticks = u128::from(elapsed.as_nanos()) * 9 / 100_000;
@@ -253,7 +348,11 @@ mod tests {
 
     #[test]
     fn headers_are_removed() {
-        let media = |bytes: &[u8]| Packet::read(bytes).map(|packet| packet.media.to_vec());
+        let of_type = |bytes: &[u8], own| {
+            let packet = Packet::read(bytes, own)?;
+            Ok(packet.map_or_else(|| b"RTCP".to_vec(), |packet| packet.media.to_vec()))
+        };
+        let media = |bytes: &[u8]| of_type(bytes, TRANSPORT_STREAM);
         let mut plain = packet(1, b"media");
         assert_eq!(media(&plain), Ok(b"media".to_vec()));
         // Two contributing sources, an extension of one word, three bytes of padding.
@@ -271,6 +370,11 @@ mod tests {
         }
         plain[1] = 96;
         assert_eq!(media(&plain), Err(RtpError::PayloadType(96)));
+        assert_eq!(of_type(&plain, 96), Ok(b"media".to_vec()));
+        assert_eq!(of_type(&plain, 97), Err(RtpError::PayloadType(96)));
+        // A sender report on the same port.
+        plain[1] = 200;
+        assert_eq!(media(&plain), Ok(b"RTCP".to_vec()));
         plain[0] = 0x47;
         assert_eq!(media(&plain), Err(RtpError::Version(1)));
         for length in 0..full.len() - 8 {
@@ -278,45 +382,122 @@ mod tests {
         }
     }
 
-    #[test]
-    fn packets_are_put_in_order_and_counted() {
-        let now = Time::from_secs(1);
-        let mut reorder = Reorder::default();
+    /// Pushes packets of this source, one a millisecond from `at` on. The media of each is its
+    /// number.
+    fn push(reorder: &mut Reorder, at: u64, source: u32, numbers: &[u16]) -> Vec<u16> {
         let mut out = Vec::new();
-        for (sequence, byte) in [(65_534, b'a'), (0, b'c'), (65_535, b'b'), (65_535, b'x')] {
+        for (&number, millis) in numbers.iter().zip(at..) {
+            let packet = Packetiser::new(number, source).packet(Span::ZERO, &number.to_be_bytes());
             reorder
-                .push(now, &packet(sequence, &[byte]), &mut out)
+                .push(Time::from_millis(millis), &packet, &mut out)
                 .unwrap();
         }
-        assert_eq!(out, b"abc");
+        let (numbers, []) = out.as_chunks::<2>() else {
+            panic!("half a packet");
+        };
+        numbers
+            .iter()
+            .map(|bytes| u16::from_be_bytes(*bytes))
+            .collect()
+    }
+
+    /// A stream whose beginning is over.
+    fn begun(first: u16) -> Reorder {
+        let mut reorder = Reorder::default();
+        assert_eq!(push(&mut reorder, 0, 7, &[first]), []);
+        let mut out = Vec::new();
+        reorder.expire(Time::from_millis(50), &mut out);
+        assert_eq!(out, first.to_be_bytes());
+        reorder
+    }
+
+    #[test]
+    fn packets_are_put_in_order_and_counted() {
+        let mut reorder = begun(65_534);
+        assert_eq!(
+            push(&mut reorder, 60, 7, &[0, 65_535, 65_535, 1]),
+            [65_535, 0, 1]
+        );
         assert_eq!((reorder.lost, reorder.late), (0, 1));
-        // 1 is missing: 2 waits until its time is over.
-        reorder.push(now, &packet(2, b"e"), &mut out).unwrap();
-        assert_eq!(out, b"abc");
-        reorder.expire(now + PATIENCE / 2, &mut out);
-        assert_eq!(out, b"abc");
-        reorder.expire(now + PATIENCE, &mut out);
-        assert_eq!(out, b"abce");
-        reorder.push(now, &packet(1, b"d"), &mut out).unwrap();
-        assert_eq!(out, b"abce");
+        // 2 is missing: 3 waits until its time is over.
+        assert_eq!(push(&mut reorder, 100, 7, &[3]), []);
+        let mut out = Vec::new();
+        reorder.expire(Time::from_millis(149), &mut out);
+        assert_eq!(out, []);
+        reorder.expire(Time::from_millis(150), &mut out);
+        assert_eq!(out, [0, 3]);
+        assert_eq!(push(&mut reorder, 151, 7, &[2, 4]), [4]);
         assert_eq!((reorder.lost, reorder.late), (1, 2));
     }
 
     #[test]
-    fn another_source_starts_over_and_memory_is_bounded() {
-        let now = Time::from_secs(1);
-        let mut reorder = Reorder::default();
-        let mut out = Vec::new();
-        reorder.push(now, &packet(10, b"a"), &mut out).unwrap();
-        reorder.push(now, &packet(12, b"c"), &mut out).unwrap();
-        let other = Packetiser::new(50_000, 8).packet(Span::ZERO, b"x");
-        reorder.push(now, &other, &mut out).unwrap();
-        assert_eq!(out, b"acx");
-        for number in 0..=MAX_HELD as u16 {
-            let early = Packetiser::new(50_002 + number, 8).packet(Span::ZERO, b"y");
-            reorder.push(now, &early, &mut out).unwrap();
+    fn the_first_packets_are_put_in_order_too() {
+        for arrivals in [
+            [1_u16, 0, 2, 3, 4],
+            [4, 3, 2, 1, 0],
+            [2, 65_535, 0, 3, 1],
+            [65_534, 65_533, 1, 0, 65_535],
+        ] {
+            let mut reorder = Reorder::default();
+            assert_eq!(push(&mut reorder, 0, 7, &arrivals), []);
+            let mut out = Vec::new();
+            reorder.expire(Time::from_millis(50), &mut out);
+            let mut sorted = arrivals.map(|number| number.wrapping_add(10));
+            sorted.sort_unstable();
+            let expected = sorted.map(|number| number.wrapping_sub(10).to_be_bytes());
+            assert_eq!(out, expected.as_flattened());
+            assert_eq!(reorder.late, 0);
         }
-        assert_eq!(out.len(), 3 + MAX_HELD + 1);
+        // A full window does not wait for the time.
+        let mut reorder = Reorder::default();
+        let numbers: Vec<u16> = (0..100).collect();
+        let now = [0; 100].map(|_| 0_u64);
+        let mut given = Vec::new();
+        for (number, at) in numbers.iter().zip(now) {
+            given.extend(push(&mut reorder, at, 7, &[*number]));
+        }
+        assert_eq!(given, numbers);
+    }
+
+    #[test]
+    fn another_source_starts_over_and_late_packets_of_the_one_before_do_not() {
+        let mut reorder = begun(10);
+        assert_eq!(push(&mut reorder, 60, 7, &[11, 13]), [11]);
+        // 12 is skipped, and the new stream begins with 49 999.
+        assert_eq!(push(&mut reorder, 70, 8, &[50_000]), [13]);
+        assert_eq!(push(&mut reorder, 71, 7, &[12, 14]), []);
+        assert_eq!(push(&mut reorder, 73, 8, &[49_999, 50_001]), []);
+        assert_eq!(
+            push(&mut reorder, 130, 8, &[50_002]),
+            [49_999, 50_000, 50_001, 50_002]
+        );
+        assert_eq!((reorder.lost, reorder.late), (1, 2));
+        // The first one may come back.
+        assert_eq!(push(&mut reorder, 200, 7, &[20]), []);
+        assert_eq!(push(&mut reorder, 260, 7, &[21]), [20, 21]);
+    }
+
+    #[test]
+    fn one_number_far_away_changes_nothing_and_two_start_over() {
+        let mut reorder = begun(10);
+        assert_eq!(push(&mut reorder, 60, 7, &[11, 40_000, 12]), [11, 12]);
+        assert_eq!(push(&mut reorder, 70, 7, &[30_001, 30_000, 30_002]), []);
+        assert_eq!(
+            push(&mut reorder, 130, 7, &[30_003]),
+            [30_000, 30_001, 30_002, 30_003]
+        );
+        assert_eq!((reorder.lost, reorder.late), (0, 1));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut reorder = begun(10);
+        let numbers: Vec<u16> = (12..=12 + MAX_HELD as u16).collect();
+        let mut given = Vec::new();
+        for number in &numbers {
+            given.extend(push(&mut reorder, 60, 7, &[*number]));
+        }
+        assert_eq!(given, numbers);
         assert!(reorder.held.is_empty());
     }
 }

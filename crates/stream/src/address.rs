@@ -1,6 +1,7 @@
 //! Addresses of peers.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::io;
+use std::net::{SocketAddr, SocketAddrV6, ToSocketAddrs};
 
 use comity::uri::Host;
 
@@ -9,7 +10,10 @@ use crate::error::Error;
 /// The IPv4 address of a mapped IPv6 address, as a socket of both families shows it; others
 /// unchanged.
 pub fn plain(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
+    match address.ip().to_canonical() {
+        ip if ip == address.ip() => address,
+        ip => SocketAddr::new(ip, address.port()),
+    }
 }
 
 /// All addresses of a host, at least one.
@@ -20,6 +24,14 @@ pub fn plain(address: SocketAddr) -> SocketAddr {
 pub fn resolve(host: &Host, port: u16) -> Result<Vec<SocketAddr>, Error> {
     let found = match host {
         Host::Ip(ip) => return Ok(vec![(*ip, port).into()]),
+        Host::Zoned(ip, zone) => match zone.as_str().parse() {
+            Ok(number) => return Ok(vec![SocketAddrV6::new(*ip, port, 0, number).into()]),
+            Err(_) => {
+                let text = format!("{ip}%{}", zone.as_str());
+                let found = (text.as_str(), port).to_socket_addrs();
+                found.map_err(|_| io::Error::other("there is no interface of that name"))
+            }
+        },
         Host::Name(name) => (name.as_str(), port).to_socket_addrs(),
     };
     let host = host.clone();

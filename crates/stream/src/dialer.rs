@@ -1,6 +1,6 @@
 //! Where connections come from: calls, repeated by a policy, or a listener.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -344,8 +344,18 @@ async fn attempt(target: &Arc<Target>) -> Result<(Connection, Endpoint), Error> 
     let mut failure = Error::NoAddress {
         host: target.host.clone(),
     };
+    let bind = target.bind.unwrap_or_default();
+    let bound = match bind.host() {
+        Some(host) => resolve(&host, bind.port)?.into_iter().next(),
+        None => None,
+    };
     for address in looked_up?? {
-        match call_at(target, address).await {
+        let any = match address {
+            SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let local = bound.unwrap_or(SocketAddr::new(any, bind.port));
+        match call_at(target, local, address).await {
             Ok(made) => return Ok(made),
             Err(error) => {
                 let error = Box::new(error);
@@ -358,14 +368,9 @@ async fn attempt(target: &Arc<Target>) -> Result<(Connection, Endpoint), Error> 
 
 async fn call_at(
     target: &Target,
+    local: SocketAddr,
     address: SocketAddr,
 ) -> Result<(Connection, Endpoint), ConnectError> {
-    let bind = target.bind.unwrap_or_default();
-    let any = match address {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let local = SocketAddr::new(bind.address.unwrap_or(any), bind.port);
     let endpoint = Endpoint::for_calls(local, target.config.clone())?;
     let connection = endpoint.connect(address).await?;
     Ok((connection, endpoint))

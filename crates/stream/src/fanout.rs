@@ -1,7 +1,8 @@
 //! A sink that sends to one peer after the other, or to all that call.
 
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use comity::{CloseCode, CloseReason, Connection, Reliability, Statistics};
@@ -13,6 +14,7 @@ use crate::counters::{ConnectionId, Counters, SharedConnections};
 use crate::dialer::{Dialer, Lost};
 use crate::error::Error;
 use crate::event::Event;
+use crate::joining::{Admission, Background};
 use crate::missing::{Missing, MissingReason};
 use crate::peer::Peer;
 use crate::relay::{Sink, Written};
@@ -76,6 +78,7 @@ pub struct Fanout {
     ends: JoinSet<(ConnectionId, CloseReason)>,
     connections: SharedConnections,
     unreached: Unreached,
+    background: Background,
 }
 
 impl Fanout {
@@ -96,6 +99,7 @@ impl Fanout {
             left: Vec::new(),
             ends: JoinSet::new(),
             connections: SharedConnections::new(dialer.refusals().clone(), true),
+            background: Background::default(),
             unreached: Unreached {
                 lists: options.reports != Reports::Nothing,
                 ..Unreached::default()
@@ -113,7 +117,7 @@ impl Fanout {
         self.ends.spawn(async move { (id, watched.closed().await) });
         let follows = self.reports == Reports::Unarrived;
         let peer = Peer::new(id, connection, follows);
-        let subscriber = Subscriber::new(now(), peer, follows, self.sheds);
+        let subscriber = Subscriber::new(now(), peer, self.background.clone(), follows, self.sheds);
         self.subscribers.push(subscriber);
     }
 
@@ -220,6 +224,29 @@ async fn finish(
     }
 }
 
+/// Waits for all of these, side by side.
+async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut waiting: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
+    poll_fn(|context| {
+        for (future, output) in &mut waiting {
+            if output.is_none()
+                && let Poll::Ready(ready) = future.as_mut().poll(context)
+            {
+                *output = Some(ready);
+            }
+        }
+        match waiting.iter().all(|(_, output)| output.is_some()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
+    waiting
+        .into_iter()
+        .filter_map(|(_, output)| output)
+        .collect()
+}
+
 /// The sections that left, or were to leave, and that the peer has not confirmed.
 const fn in_doubt(statistics: &Statistics) -> u64 {
     let sections = &statistics.sent.sections;
@@ -270,15 +297,23 @@ impl Sink for Fanout {
     }
 
     fn write(&mut self, unit: &MediaUnit) -> Written {
-        if self.subscribers.is_empty() {
-            self.unreached.enter(unit, MissingReason::Unconnected);
-        }
+        let mut is_for_nobody = true;
         for subscriber in &mut self.subscribers {
-            match self.reliability {
-                Reliability::Full => subscriber.queue(unit, &mut self.unreached),
-                _ => subscriber.submit(unit, &mut self.unreached),
+            let Admission::Yes(before) = subscriber.admit(unit) else {
+                continue;
+            };
+            is_for_nobody = false;
+            for unit in before.iter().chain([unit]) {
+                match self.reliability {
+                    Reliability::Full => subscriber.queue(unit, &mut self.unreached),
+                    _ => subscriber.submit(unit, &mut self.unreached),
+                }
             }
         }
+        if is_for_nobody {
+            self.unreached.enter(unit, MissingReason::Unconnected);
+        }
+        self.background.see(unit);
         self.leave_behind();
         Written::Yes
     }
@@ -296,6 +331,14 @@ impl Sink for Fanout {
         missing
     }
 
+    fn abandon(&mut self) {
+        for subscriber in self.subscribers.iter_mut().chain(&mut self.left) {
+            subscriber.drop_backlog(&mut self.unreached);
+            self.unreached.missing.extend(subscriber.close_fates());
+        }
+        self.count_unsent();
+    }
+
     async fn finish(&mut self) -> Result<(), Error> {
         self.dialer.stop_accepting();
         self.ends.abort_all();
@@ -309,21 +352,22 @@ impl Sink for Fanout {
                 false => Error::NeverConnected,
             });
         }
-        let mut finishing = JoinSet::new();
-        for mut subscriber in std::mem::take(&mut self.subscribers) {
-            let patience = self.patience(subscriber.settled);
+        let patience: Vec<Duration> = { self.subscribers.iter() }
+            .map(|subscriber| self.patience(subscriber.settled))
+            .collect();
+        let lists = self.unreached.lists;
+        let finishing = self.subscribers.iter_mut().zip(patience);
+        let finishing = finishing.map(async |(subscriber, patience)| {
             let mut unreached = Unreached {
-                lists: self.unreached.lists,
+                lists,
                 ..Unreached::default()
             };
-            finishing.spawn(async move {
-                let finished = finish(&mut subscriber, &mut unreached, patience).await;
-                (subscriber, finished, unreached)
-            });
-        }
+            let finished = finish(subscriber, &mut unreached, patience).await;
+            (finished, unreached)
+        });
+        let ended = all(finishing).await;
         let mut done = Ok(());
-        while let Some(finished) = finishing.join_next().await {
-            let (mut subscriber, finished, unreached) = finished?;
+        for (mut subscriber, (finished, unreached)) in self.subscribers.drain(..).zip(ended) {
             self.connections.count_unsent(unreached.unsent);
             self.unreached.missing.extend(unreached.missing);
             self.unreached.missing.extend(subscriber.close_fates());

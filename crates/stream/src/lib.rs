@@ -77,6 +77,7 @@ mod error;
 mod event;
 mod fanout;
 mod fates;
+mod joining;
 mod lock;
 mod missing;
 mod peer;

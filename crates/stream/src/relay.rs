@@ -3,7 +3,7 @@
 use std::future::{Future, pending};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use comity::Connection;
 use tokio::time::sleep_until;
@@ -113,6 +113,9 @@ pub trait Sink: Send {
         false
     }
 
+    /// Gives up what waits, for room or for a reader: it is reported as missing or unwritten.
+    fn abandon(&mut self) {}
+
     /// Waits until everything has reached its destination, and closes the sink.
     ///
     /// # Errors
@@ -144,7 +147,12 @@ pub enum Ending {
     Stopped,
     /// Nobody reads the output any more.
     ReaderGone,
+    /// The host did not wait for an orderly end.
+    Abandoned,
 }
+
+/// How long a relay that is abandoned may take to report what is not passed on.
+const ABANDONING: Duration = Duration::from_millis(500);
 
 /// Passes sections from a source to a sink.
 ///
@@ -246,8 +254,49 @@ impl<I: Source, O: Sink> Relay<I, O> {
     ///
     /// [`Error`]: the first failure. A connection lost after `stop` is not a failure, but a call
     /// that nobody has answered by then is.
-    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<Ending, Error> {
-        let mut ending = self.pass(pin!(stop)).await;
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<Ending, Error> {
+        self.run_until(stop, pending()).await
+    }
+
+    /// As [`run`](Self::run), but waits neither for a reader nor for a peer once `abandon` is ready
+    /// too. It then reports what has arrived and is not passed on.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub async fn run_until(
+        mut self,
+        stop: impl Future<Output = ()>,
+        abandon: impl Future<Output = ()>,
+    ) -> Result<Ending, Error> {
+        let ending = self.pass(pin!(stop)).await;
+        let ended = tokio::select! {
+            biased;
+            ended = self.end(ending) => Some(ended),
+            () = abandon => None,
+        };
+        match ended {
+            Some(ended) => ended,
+            None => {
+                // The other end may be gone.
+                let _ = tokio::time::timeout(ABANDONING, self.abandon()).await;
+                Ok(Ending::Abandoned)
+            }
+        }
+    }
+
+    /// Reports all that is not passed on, and closes the source.
+    async fn abandon(&mut self) {
+        const REASON: &str = "interrupted";
+        self.sink.abandon();
+        self.report_missing();
+        self.source.refuse(REASON);
+        self.report_unwritten().await;
+        self.source.close(Some(REASON)).await;
+    }
+
+    /// Passes on what has arrived, reports what is missing, and closes both ends.
+    async fn end(&mut self, mut ending: Result<Ending, Error>) -> Result<Ending, Error> {
         if matches!(ending, Ok(Ending::Stopped)) && self.has_begun() {
             self.source.cut();
             if let Err(error) = self.drain().await {
@@ -453,6 +502,9 @@ impl<I: Source, O: Sink> Relay<I, O> {
 
     /// Reports the unwritten sections of a failed sink, and the sections received since.
     async fn report_unwritten(&mut self) {
+        if let Some(unit) = self.held.take() {
+            self.miss(&unit.missing(MissingReason::Unwritten));
+        }
         for missing in self.sink.take_unwritten() {
             self.passed(|passed| passed.subtract(&missing));
             self.miss(&missing);

@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use comity::Statistics;
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use crate::missing::{Missing, MissingReason};
 use crate::transport::TransportStatistics;
@@ -25,26 +26,42 @@ pub struct Snapshot {
 }
 
 /// One end of a relay.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Side {
     /// Bytes of media read or written; `None` for connections.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// The transport stream that was read or written; `None` for other media and connections.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<TransportStatistics>,
     /// Open connections.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<PeerStatistics>,
     /// The sums over all connections, open or not; `None` for media.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub totals: Option<Totals>,
     /// Refused calls, by the word for the reason.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<&'static str, u64>,
     /// Sections that were not submitted to any connection; `None` unless this end sends.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub unsent: Option<Unsent>,
+}
+
+/// The keys of an end that has connections are there before the first connection.
+impl Serialize for Side {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(bytes) = self.bytes {
+            map.serialize_entry("bytes", &bytes)?;
+        }
+        if let Some(transport) = &self.transport {
+            map.serialize_entry("transport", transport)?;
+        }
+        if let Some(totals) = &self.totals {
+            map.serialize_entry("connections", &self.connections)?;
+            map.serialize_entry("totals", totals)?;
+            map.serialize_entry("refused", &self.refused)?;
+        }
+        if let Some(unsent) = &self.unsent {
+            map.serialize_entry("unsent", unsent)?;
+        }
+        map.end()
+    }
 }
 
 /// An open connection.
@@ -329,6 +346,24 @@ mod tests {
         assert_eq!(totals.gaps, u64::MAX);
         let peers = (totals.peer_on_time, totals.peer_late, totals.peer_gaps);
         assert_eq!(peers, (u64::MAX, u64::MAX, u64::MAX));
+    }
+
+    #[test]
+    fn an_end_with_connections_has_its_keys_before_the_first_one() {
+        let connected = Side {
+            totals: Some(Totals::default()),
+            ..Side::default()
+        };
+        let json = serde_json::to_value(&connected).unwrap();
+        assert_eq!(json["connections"], serde_json::json!([]));
+        assert_eq!(json["refused"], serde_json::json!({}));
+        assert_eq!(json["totals"]["connections"], 0);
+        let media = Side {
+            bytes: Some(188),
+            ..Side::default()
+        };
+        let json = serde_json::to_value(&media).unwrap();
+        assert_eq!(json, serde_json::json!({ "bytes": 188 }));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use comity_frames::{Shedder, ShedderConfig, Verdict};
 use comity_media::{is_announcement, needs_layouts};
 
 use crate::fates::Fates;
+use crate::joining::{Admission, Background, Joining};
 use crate::missing::{Missing, MissingReason};
 use crate::peer::{Outlet, Peer};
 use crate::statistics::Unsent;
@@ -25,6 +26,7 @@ pub(crate) struct Subscriber<O = Peer> {
     pub(crate) outlet: O,
     shedder: Option<Shedder>,
     streams: BTreeMap<StreamId, Numbers>,
+    joining: Joining,
     /// `None` unless the fates of sections are followed.
     fates: Option<Fates>,
     /// The time at which all submitted sections are settled.
@@ -153,10 +155,18 @@ impl Unreached {
 }
 
 impl<O: Outlet> Subscriber<O> {
-    /// Follows the fates of sections with `follows`, and sheds frames with `sheds`.
-    pub(crate) fn new(now: Instant, outlet: O, follows: bool, sheds: bool) -> Self {
+    /// Joins a source with this `background`. Follows the fates of sections with `follows`, and
+    /// sheds frames with `sheds`.
+    pub(crate) fn new(
+        now: Instant,
+        outlet: O,
+        background: Background,
+        follows: bool,
+        sheds: bool,
+    ) -> Self {
         Self {
             outlet,
+            joining: Joining::new(background),
             fates: follows.then(Fates::default),
             shedder: sheds.then(|| Shedder::new(ShedderConfig::default())),
             streams: BTreeMap::new(),
@@ -174,6 +184,14 @@ impl<O: Outlet> Subscriber<O> {
     fn takes_unit(&self, unit: &MediaUnit) -> bool {
         self.takes(unit.stream)
             && (self.outlet.takes_layouts() || !is_announcement(unit.stream.0, &unit.payload))
+    }
+
+    /// Whether the receiver has joined the source by this section, and what it gets before it.
+    pub(crate) fn admit(&mut self, unit: &MediaUnit) -> Admission {
+        match self.takes_unit(unit) {
+            true => self.joining.admit(unit),
+            false => Admission::Yes(Vec::new()),
+        }
     }
 
     /// Submits a section, or drops it if there is no room.
@@ -208,7 +226,7 @@ impl<O: Outlet> Subscriber<O> {
 
     /// Reports missing sections to the receiver, in the order of the stream.
     pub(crate) fn skip(&mut self, stream: StreamId, first: SectionId, count: u64) {
-        if !self.takes(stream) {
+        if !self.takes(stream) || !self.joining.has_joined(stream) {
             return;
         }
         match self.backlog.is_empty() {

@@ -24,7 +24,7 @@ Exit codes:
   3    there are errors of priority 1 or 2
   5    the address to listen on is in use, or does not belong to this host
   6    the file cannot be opened, or the input has no transport packets
-  130  interrupted a second time; the program stopped at once
+  130  interrupted again, a second or more later; the program stopped at once
 
 Examples:
   comity check clip.ts

@@ -34,7 +34,7 @@ Exit codes:
        different kind of protection, or another stream
   5    an address to listen on is in use, or does not belong to this host
   6    a file cannot be opened, the input is empty, or the output exists
-  130  interrupted a second time; the program stopped at once
+  130  interrupted again, a second or more later; the program stopped at once
 
 ",
             $examples

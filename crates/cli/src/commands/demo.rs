@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use comity_units::{Rate, Span};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::interrupt::{self, Request};
 use super::{Failure, complain, print, say};
 use crate::args;
 use crate::demo::bottleneck::{DemoError, VIDEO};
@@ -66,7 +67,7 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
     }
     let opening = wrap(&format!("Sending {}", situation(&setup)), WIDTH);
     let plan = clip.plan(copies, args.duration);
-    let is_stopped = interrupt();
+    let is_stopped = interrupted();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -112,20 +113,14 @@ fn refuse(error: &DemoError) -> Failure {
     }
 }
 
-/// The flag that the interrupt key sets. The second time, the key ends the program at once.
-fn interrupt() -> Arc<AtomicBool> {
+/// The flag that the first request to end sets. A later one ends the program at once.
+fn interrupted() -> Arc<AtomicBool> {
     let is_stopped = Arc::new(AtomicBool::new(false));
-    let pressed = is_stopped.clone();
-    let handler = ctrlc::set_handler(move || {
-        if pressed.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
+    let requested = is_stopped.clone();
+    interrupt::on_request("without results", move |request| match request {
+        Request::First => requested.store(true, Ordering::Relaxed),
+        Request::Again => interrupt::exit(),
     });
-    if let Err(error) = handler {
-        say(&format!(
-            "warning: Ctrl-C will end the program without results: {error}"
-        ));
-    }
     is_stopped
 }
 

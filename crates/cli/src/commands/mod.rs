@@ -6,6 +6,7 @@ mod core_dumps;
 mod demo;
 mod doctor;
 mod emulate;
+mod interrupt;
 mod kernel;
 mod keygen;
 mod lab;

@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::console::overwrite;
+use super::interrupt::{self, Request};
 use super::{Failure, say};
 use crate::clock::now;
 
@@ -19,23 +19,20 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The interval between lines where standard error is no terminal.
 const LINES: Duration = Duration::from_secs(10);
 
-/// Calls `tell` when the interrupt key is pressed; what is returned becomes true then. When the key
-/// is pressed again, or `tell` says that nobody listens, the program ends.
+/// Calls `tell` at the first request to end; what is returned becomes true then. At a later
+/// request, or if `tell` says that nobody listens, the program ends.
 pub(crate) fn interrupt_key(tell: impl Fn() -> bool + Send + 'static) -> &'static AtomicBool {
     static CANCEL: AtomicBool = AtomicBool::new(false);
-    let pressed = OnceLock::new();
-    let handler = ctrlc::set_handler(move || {
-        CANCEL.store(true, Ordering::Relaxed);
-        // Once all is over nobody listens any more: the second time nothing is waited for.
-        if pressed.set(()).is_err() || !tell() {
-            std::process::exit(130);
+    interrupt::on_request("at once", move |request| match request {
+        Request::First => {
+            CANCEL.store(true, Ordering::Relaxed);
+            // Once all is over nobody listens any more.
+            if !tell() {
+                std::process::exit(130);
+            }
         }
+        Request::Again => interrupt::exit(),
     });
-    if let Err(error) = handler {
-        say(&format!(
-            "warning: Ctrl-C ends the program at once: {error}"
-        ));
-    }
     &CANCEL
 }
 

@@ -144,7 +144,7 @@ fn run(
         .build()
         .map_err(|error| complain(&error))?;
     let done = runtime.block_on(async {
-        let stop = Stop::on_interrupt();
+        let stop = Stop::on_interrupt(2);
         tokio::select! {
             done = work(prepared) => done,
             () = stop.wanted() => interrupted,

@@ -114,6 +114,51 @@ pub(super) fn the_last_picture_is_not_waited_for() {
     assert_eq!(pictures(&received), 250, "{received}");
 }
 
+/// Another payload type is named with the option that takes it; with that, a stream whose first
+/// packets change places arrives whole.
+pub(super) fn rtp_of_another_type_is_taken_on_request_and_from_its_first_packet_on() {
+    let clip = fs::read(clip()).unwrap();
+    // A second of it, in whole packets.
+    let media = &clip[..clip.len() / 10 / 1_316 * 1_316];
+    let mut packets: Vec<Vec<u8>> = { media.chunks(1_316).zip(0_u16..) }
+        .map(|(media, number)| {
+            let number = number.wrapping_sub(6).to_be_bytes();
+            [
+                &[0x80, 96, number[0], number[1], 0, 0, 0, 0, 0, 0, 0, 7],
+                media,
+            ]
+            .concat()
+        })
+        .collect();
+    packets.swap(0, 1);
+    for (query, is_taken) in [("?pt=96", true), ("", false), ("?pt=97", false)] {
+        let folder = Folder::new();
+        let listen = format!("rtp://@127.0.0.1:0{query}");
+        let mut receiver = Running::start(&["relay", &listen, &folder.path("out.ts")]);
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(("127.0.0.1", receiver.port())).unwrap();
+        for packet in &packets {
+            socket.send(packet).unwrap();
+        }
+        match is_taken {
+            true => drop(receiver.statistics_when(|statistics| {
+                statistics["input"]["bytes"].as_u64() == Some(media.len() as u64)
+            })),
+            false => {
+                let warning = receiver.event("warning")["message"].clone();
+                let message = warning.as_str().unwrap();
+                assert!(message.contains("rtp://..?pt=96"), "{message}");
+            }
+        }
+        receiver.interrupt();
+        let (_, said) = receiver.end(0);
+        match is_taken {
+            true => assert!(folder.read("out.ts") == media, "{said}"),
+            false => assert!(folder.read("out.ts").is_empty(), "{said}"),
+        }
+    }
+}
+
 pub(super) fn rtp_carries_transport_streams_alone() {
     let folder = Folder::new();
     let text = folder.path("text");

@@ -5,8 +5,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Stdio;
+use std::thread;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::*;
 
@@ -142,6 +143,87 @@ pub(super) fn either_end_may_be_stopped_and_keeps_what_it_has() {
             }
         }
     }
+}
+
+/// Signals that come at once are one request to end, whatever they are: `timeout` and service
+/// managers signal a program and its group, and terminals hang up.
+pub(super) fn signals_at_once_are_one_request() {
+    let clip = clip();
+    let original = elementary_streams(&fs::read(&clip).unwrap());
+    for signals in [
+        &[Signal::TERM, Signal::TERM][..],
+        &[Signal::INT, Signal::TERM],
+        &[Signal::HUP, Signal::INT],
+        &[
+            Signal::PIPE,
+            Signal::INT,
+            Signal::INT,
+            Signal::TERM,
+            Signal::HUP,
+        ],
+    ] {
+        let folder = Folder::new();
+        let mut receiver = Running::start(&[
+            "recv",
+            &format!("comity://127.0.0.1:0?mode=listener&{KEY}"),
+            &folder.path("out.ts"),
+            "--remux",
+        ]);
+        let uri = format!("comity://127.0.0.1:{}?latency=3s&{SECRET}", receiver.port());
+        let sender = Running::start(&["send", clip.to_str().unwrap(), &uri, "--reconnect", "no"]);
+        receiver.statistics_when(|statistics| arrived(statistics) > 60);
+        for signal in signals {
+            receiver.signal(*signal);
+        }
+        let (received, said) = receiver.end(0);
+        assert!(
+            said.contains("interrupted: finishing in good order"),
+            "{said}"
+        );
+        assert!(!said.contains("again: "), "{said}");
+        let written = elementary_streams(&folder.read("out.ts"));
+        let mut units = 0;
+        for (pid, found) in &written {
+            assert_eq!(*found, original[pid][..found.len()], "PID {pid}");
+            units += found.len() as u64;
+        }
+        let tables = received["passed"]["whole"]["table"]["sections"].as_u64();
+        assert_eq!(units + tables.unwrap(), arrived(&received), "{signals:?}");
+        sender.end(3);
+    }
+}
+
+/// Somebody who asks again, later, does not wait for a reader that sleeps; and learns what that one
+/// did not get.
+pub(super) fn a_second_request_ends_it_at_once_and_names_what_is_not_written() {
+    let folder = Folder::new();
+    let mut sender = Running::fed(&[
+        "send",
+        "-",
+        &format!("comity://127.0.0.1:0?mode=listener&reliability=full&{SECRET}"),
+    ]);
+    let uri = format!("comity://127.0.0.1:{}?rcvbuf=256KiB&{KEY}", sender.port());
+    let receiver = command(&["recv", &uri, "-", "--gaps", &folder.path("gaps")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let _watch = watch(&receiver);
+    sender.feed(&vec![7; 1 << 20]);
+    // All of it has arrived that the receiver has room for. Its own output is never read.
+    sender.stalls("output", "sectionsAcknowledged");
+    let mut receiver = receiver;
+    let pid = Pid::from_child(&receiver);
+    while receiver.try_wait().unwrap().is_none() {
+        let _ = kill_process(pid, Signal::INT);
+        thread::yield_now();
+    }
+    let output = receiver.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("interrupted again: ended at once"), "{said}");
+    let gaps = String::from_utf8(folder.read("gaps")).unwrap();
+    assert!(gaps.contains("\"reason\":\"unwritten\""), "{gaps}");
 }
 
 /// The path takes longer than the latency. The receiver confirms the end.

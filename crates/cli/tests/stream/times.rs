@@ -1,6 +1,8 @@
 //! Files that do not tell their times.
 
 use std::fs;
+use std::io::Write;
+use std::thread;
 
 use crate::{EARLY, Folder, Running, SECRET, UNHURRIED, clip, elementary_streams};
 
@@ -54,4 +56,24 @@ pub(super) fn a_file_without_times_is_sent_at_once_and_told() {
             .sum::<usize>()
     };
     assert_eq!(media(&received), media(&fs::read(&source).unwrap()));
+}
+
+/// What is written to a file behind the end that was read is not sent, and the sender says so.
+pub(super) fn a_file_that_grows_is_told() {
+    let clip = fs::read(clip()).unwrap();
+    for grows in [true, false] {
+        let folder = Folder::new();
+        let (source, out) = (folder.path("growing.ts"), folder.path("out.ts"));
+        fs::write(&source, &clip[..clip.len() / 5 / 188 * 188]).unwrap();
+        let mut relay = Running::start(&["relay", &source, &out]);
+        let mut file = fs::OpenOptions::new().append(true).open(&source).unwrap();
+        // Its end is read at once, a second before the last section leaves.
+        while grows && relay.child.try_wait().unwrap().is_none() {
+            file.write_all(&clip[..188]).unwrap();
+            thread::yield_now();
+        }
+        let (_, said) = relay.end(0);
+        assert_eq!(said.contains("has grown by"), grows, "{said}");
+        assert_eq!(said.contains("tail -c +1 -f"), grows, "{said}");
+    }
 }

@@ -44,6 +44,8 @@ fn wrong(file: &Path, problem: String) -> ConfigError {
     }
 }
 
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Reads a file of keys, but no more of it than such a file can have.
 fn read(file: &Path) -> Result<Zeroizing<String>, ConfigError> {
     /// Enough for ten thousand keys with comments.
@@ -53,7 +55,13 @@ fn read(file: &Path) -> Result<Zeroizing<String>, ConfigError> {
     let mut text = Zeroizing::new(String::with_capacity(MAX as usize + 64));
     let read = File::open(file).and_then(|file| file.take(MAX + 1).read_to_string(&mut text));
     match read {
-        Ok(length) if length as u64 <= MAX => Ok(text),
+        Ok(length) if length as u64 <= MAX => {
+            // Editors of some systems begin a text with a byte order mark.
+            if text.starts_with(BYTE_ORDER_MARK) {
+                text.drain(..BYTE_ORDER_MARK.len_utf8());
+            }
+            Ok(text)
+        }
         Ok(_) => Err(wrong(file, format!(": is longer than 1 MiB; {expected}"))),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             Err(wrong(file, format!(": is no text; {expected}")))
@@ -70,6 +78,22 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        let key = StaticKey::new([7; 32]).public();
+        let marked = |text: &str| fs::write(&path, format!("\u{feff}{text}")).unwrap();
+        marked("correct horse battery\r\n");
+        let secret = passphrase(&path).unwrap();
+        assert_eq!(secret.expose(), "correct horse battery");
+        marked(&format!("{key}\r\n"));
+        assert_eq!(allowed(&path).unwrap(), BTreeSet::from([key]));
+        // Within the text, it is a part of it.
+        fs::write(&path, "correct \u{feff}horse battery").unwrap();
+        assert_ne!(passphrase(&path).unwrap(), secret);
+    }
 
     #[test]
     fn lists_of_keys_have_comments_and_name_the_line_that_is_wrong() {

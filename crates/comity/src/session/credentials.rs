@@ -9,7 +9,7 @@ use ring::digest;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use super::Randomness;
+use super::{Randomness, Secret};
 
 /// Why a credential is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -89,18 +89,15 @@ impl Passphrase {
     const PASSES: u32 = 3;
     const LANES: u32 = 4;
 
-    /// The key of `passphrase`, as UTF-8 without normalisation. Takes some 0.2 s and 64 MiB: call
+    /// The key of `passphrase`, as UTF-8 in normalisation form C and with ASCII's spaces (RFC 8265,
+    /// section 4.2). Takes some 0.2 s and 64 MiB: call
     /// it once per endpoint.
     ///
     /// # Errors
     ///
     /// [`CredentialError::PassphraseShort`] and [`CredentialError::PassphraseLong`].
     pub fn stretch(passphrase: &str) -> Result<PassphraseKey, CredentialError> {
-        match passphrase.len() {
-            length if length < Self::LEAST => return Err(CredentialError::PassphraseShort(length)),
-            length if length > Self::MOST => return Err(CredentialError::PassphraseLong(length)),
-            _ => {}
-        }
+        let passphrase = Secret::new(passphrase)?;
         let salt = digest::digest(&digest::SHA256, b"comity 1 passphrase");
         let params = Params::new(Self::MEMORY_KIB, Self::PASSES, Self::LANES, Some(32))
             .expect("the parameters are within Argon2's bounds");
@@ -108,7 +105,7 @@ impl Passphrase {
         let mut memory = Zeroizing::new(vec![Block::default(); params.block_count()]);
         Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
             .hash_password_into_with_memory(
-                passphrase.as_bytes(),
+                passphrase.expose().as_bytes(),
                 &salt.as_ref()[..16],
                 &mut *key,
                 &mut *memory,

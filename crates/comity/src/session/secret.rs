@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use unicode_normalization::UnicodeNormalization;
 use zeroize::Zeroizing;
 
 use super::{CredentialError, Passphrase};
@@ -17,10 +18,11 @@ impl Secret {
     ///
     /// [`CredentialError::PassphraseShort`] and [`CredentialError::PassphraseLong`].
     pub fn new(text: &str) -> Result<Self, CredentialError> {
-        match text.len() {
+        let prepared = prepare(text);
+        match prepared.len() {
             length if length < Passphrase::LEAST => Err(CredentialError::PassphraseShort(length)),
             length if length > Passphrase::MOST => Err(CredentialError::PassphraseLong(length)),
-            _ => Ok(Self(Zeroizing::new(text.to_owned()))),
+            _ => Ok(Self(prepared)),
         }
     }
 
@@ -28,6 +30,25 @@ impl Secret {
     pub fn expose(&self) -> &str {
         &self.0
     }
+}
+
+/// The form in which passphrases that look the same are the same: NFC, with ASCII's space for every
+/// space (RFC 8265, section 4.2).
+fn prepare(text: &str) -> Zeroizing<String> {
+    let is_space = |letter: char| {
+        matches!(
+            letter,
+            '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}'
+        )
+    };
+    let spaced = text
+        .chars()
+        .map(|letter| if is_space(letter) { ' ' } else { letter });
+    // Reserves all memory at once: growth would leave copies of a part behind. NFC has at most
+    // three times as many bytes.
+    let mut prepared = Zeroizing::new(String::with_capacity(3 * text.len()));
+    prepared.extend(spaced.nfc());
+    prepared
 }
 
 impl fmt::Debug for Secret {
@@ -54,6 +75,15 @@ mod tests {
             assert_eq!(secret.expose(), text);
             assert_eq!(format!("{secret} {secret:?}"), "*** Secret(..)");
         }
+        // Composed and decomposed, and the space of another keyboard.
+        let composed = Secret::new("Gr\u{fc}\u{df}e aus K\u{f6}ln").unwrap();
+        for text in [
+            "Gru\u{308}\u{df}e aus Ko\u{308}ln",
+            "Gru\u{308}\u{df}e\u{a0}aus K\u{f6}ln",
+        ] {
+            assert_eq!(Secret::new(text).as_ref(), Ok(&composed));
+        }
+        assert_ne!(Secret::new("Grusse aus Koln"), Ok(composed));
         let short = Secret::new(&"p".repeat(9));
         assert_eq!(short, Err(CredentialError::PassphraseShort(9)));
         let long = Secret::new(&"p".repeat(257));

@@ -3,11 +3,62 @@
 use core::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
+use super::percent::{Encoded, decode};
+
+/// The most bytes of the name of an interface.
+const ZONE: usize = 15;
+
+/// The zone of an IPv6 address (RFC 4007): the name or the number of an interface.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Zone {
+    name: [u8; ZONE],
+    length: usize,
+}
+
+impl Zone {
+    fn read(text: &str) -> Option<Self> {
+        let is_name = |byte: u8| byte.is_ascii_graphic() && byte != b'/' && byte != b'%';
+        let mut name = [0; ZONE];
+        name.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
+        let zone = Self {
+            name,
+            length: text.len(),
+        };
+        (!text.is_empty() && text.bytes().all(is_name)).then_some(zone)
+    }
+
+    /// The name or the number.
+    pub fn as_str(&self) -> &str {
+        let name = self.name.get(..self.length).unwrap_or_default();
+        core::str::from_utf8(name).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Zone({:?})", self.as_str())
+    }
+}
+
+/// Reads an IPv6 address with its zone. The zone follows `%25`, as RFC 6874 has it, or a `%`.
+fn read_zoned(text: &str) -> Option<(Ipv6Addr, Zone)> {
+    let (ip, zone) = text.split_once('%')?;
+    let ip: Ipv6Addr = ip.parse().ok()?;
+    let encoded = zone.strip_prefix("25").filter(|rest| !rest.is_empty());
+    let zone = match encoded {
+        Some(zone) => Zone::read(&decode(zone).ok()?)?,
+        None => Zone::read(zone)?,
+    };
+    (ip.is_unicast_link_local() || ip.is_multicast()).then_some((ip, zone))
+}
+
 /// A host in the form in which a person writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
     /// An address.
     Ip(IpAddr),
+    /// A link-local address or a multicast group, which another interface may have too.
+    Zoned(Ipv6Addr, Zone),
     /// A name to look up: letters, digits, hyphens, dots and underscores.
     Name(String),
 }
@@ -17,7 +68,9 @@ impl Host {
     /// whether it had them.
     pub(super) fn read(text: &str, bracketed: bool) -> Option<Self> {
         if bracketed {
-            return text.parse::<Ipv6Addr>().ok().map(|ip| Self::Ip(ip.into()));
+            let zoned = || read_zoned(text).map(|(ip, zone)| Self::Zoned(ip, zone));
+            let ip = text.parse::<Ipv6Addr>().ok();
+            return ip.map(|ip| Self::Ip(ip.into())).or_else(zoned);
         }
         if let Ok(ip) = text.parse() {
             return Some(Self::Ip(IpAddr::V4(ip)));
@@ -39,6 +92,20 @@ impl Host {
         (is_name && !is_number).then(|| Self::Name(text.to_ascii_lowercase()))
     }
 
+    /// Whether this address says nothing without its zone.
+    pub(super) const fn lacks_zone(&self) -> bool {
+        matches!(self, Self::Ip(IpAddr::V6(ip)) if ip.is_unicast_link_local())
+    }
+
+    /// The address, if it is one.
+    pub const fn ip(&self) -> Option<IpAddr> {
+        match self {
+            Self::Ip(ip) => Some(*ip),
+            Self::Zoned(ip, _) => Some(IpAddr::V6(*ip)),
+            Self::Name(_) => None,
+        }
+    }
+
     /// Whether this is `0.0.0.0` or `::`: nothing to call, but all local addresses to listen on.
     pub fn is_unspecified(&self) -> bool {
         matches!(self, Self::Ip(ip) if ip.is_unspecified())
@@ -51,6 +118,7 @@ impl fmt::Display for Host {
         match self {
             Self::Ip(IpAddr::V4(ip)) => ip.fmt(f),
             Self::Ip(IpAddr::V6(ip)) => write!(f, "[{ip}]"),
+            Self::Zoned(ip, zone) => write!(f, "[{ip}%25{}]", Encoded(zone.as_str())),
             Self::Name(name) => f.write_str(name),
         }
     }
@@ -61,34 +129,66 @@ impl fmt::Display for Host {
 pub struct Local {
     /// The address of one of the host's interfaces.
     pub address: Option<IpAddr>,
+    /// The zone of a link-local address.
+    pub zone: Option<Zone>,
     /// The port; 0 for any.
     pub port: u16,
 }
 
 impl Local {
-    /// Reads `192.0.2.1`, `192.0.2.1:5000`, `2001:db8::1`, `[2001:db8::1]:5000` or `:5000`.
+    /// Reads `192.0.2.1`, `192.0.2.1:5000`, `2001:db8::1`, `[2001:db8::1]:5000`, `fe80::1%eth0` or
+    /// `:5000`.
     pub(crate) fn read(text: &str) -> Option<Self> {
         if let Ok(ip) = text.parse::<IpAddr>() {
             return Some(Self {
                 address: Some(ip),
+                zone: None,
+                port: 0,
+            });
+        }
+        if let Some((ip, zone)) = read_zoned(text) {
+            return Some(Self {
+                address: Some(ip.into()),
+                zone: Some(zone),
                 port: 0,
             });
         }
         let (host, port) = split_port(text).filter(|_| !text.is_empty())?;
-        let address = match host {
-            Written::Absent => None,
-            Written::Bare(text) => Some(IpAddr::V4(text.parse().ok()?)),
-            Written::Bracketed(text) => Some(IpAddr::V6(text.parse().ok()?)),
+        let (address, zone) = match host {
+            Written::Absent => (None, None),
+            Written::Bare(text) => (Some(IpAddr::V4(text.parse().ok()?)), None),
+            Written::Bracketed(text) => match Host::read(text, true)? {
+                Host::Zoned(ip, zone) => (Some(IpAddr::V6(ip)), Some(zone)),
+                host => (host.ip(), None),
+            },
         };
         Some(Self {
             address,
+            zone,
             port: port.map_or(Some(0), read_port)?,
         })
     }
 }
 
+impl Local {
+    /// The host with this address.
+    pub const fn host(&self) -> Option<Host> {
+        match (self.address, self.zone) {
+            (Some(IpAddr::V6(ip)), Some(zone)) => Some(Host::Zoned(ip, zone)),
+            (Some(ip), _) => Some(Host::Ip(ip)),
+            (None, _) => None,
+        }
+    }
+}
+
 impl fmt::Display for Local {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let (Some(ip), Some(zone)) = (self.address, self.zone) {
+            return match self.port {
+                0 => write!(f, "{ip}%{}", zone.as_str()),
+                port => write!(f, "[{ip}%{}]:{port}", zone.as_str()),
+            };
+        }
         match (self.address, self.port) {
             (Some(ip), 0) => ip.fmt(f),
             (Some(ip), port) => write!(f, "{}:{port}", Host::Ip(ip)),
@@ -175,6 +275,37 @@ mod tests {
             assert_eq!(Host::read(bad, false), None, "{bad}");
         }
         assert_eq!(Host::read("192.0.2.1", true), None);
+        for (text, zone, printed) in [
+            ("fe80::1%25eth0", "eth0", "[fe80::1%25eth0]"),
+            ("fe80::1%eth0", "eth0", "[fe80::1%25eth0]"),
+            ("fe80::1%3", "3", "[fe80::1%253]"),
+            ("fe80::1%253", "3", "[fe80::1%253]"),
+            ("fe80::1%25", "25", "[fe80::1%2525]"),
+            ("ff02::1%25eth0.100", "eth0.100", "[ff02::1%25eth0.100]"),
+            ("fe80::1%25br%2Dlan", "br-lan", "[fe80::1%25br-lan]"),
+        ] {
+            let host = Host::read(text, true).unwrap();
+            let Host::Zoned(_, found) = host else {
+                panic!("{text}: {host:?}");
+            };
+            assert_eq!(found.as_str(), zone);
+            assert_eq!(host.to_string(), printed);
+            assert_eq!(Host::read(&printed[1..printed.len() - 1], true), Some(host));
+        }
+        // A global address has no zone, and no interface a name like these.
+        for bad in [
+            "2001:db8::1%25eth0",
+            "fe80::1%",
+            "fe80::1%a/b",
+            "fe80::1%a b",
+            "fe80::1%25a%2fb",
+        ] {
+            assert_eq!(Host::read(bad, true), None, "{bad}");
+        }
+        assert_eq!(
+            Host::read(&format!("fe80::1%{}", "e".repeat(16)), true),
+            None
+        );
         assert_eq!(Host::read("2001:db8::1", false), None);
         assert_eq!(Host::read(&"a".repeat(64), false), None);
     }
@@ -187,6 +318,9 @@ mod tests {
             "2001:db8::1",
             "[2001:db8::1]:5000",
             ":5000",
+            "fe80::1%eth0",
+            "[fe80::1%eth0]:5000",
+            "fe80::1%7",
         ] {
             assert_eq!(Local::read(text).unwrap().to_string(), text);
         }

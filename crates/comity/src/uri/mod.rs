@@ -55,7 +55,7 @@ use crate::session::{Allow, PublicKey};
 
 pub use crate::config::{Kind, Mode};
 pub use crate::session::Secret;
-pub use address::{Host, Local};
+pub use address::{Host, Local, Zone};
 pub use error::UriError;
 pub use key::Key;
 pub use passphrase::PassphraseSource;
@@ -426,8 +426,7 @@ fn read_role(address: &str, query: &Query) -> Result<Role, UriError> {
                 });
             }
             let bound = bind
-                .and_then(|local| local.address)
-                .map(Host::Ip)
+                .and_then(|local| local.host())
                 .filter(|host| !host.is_unspecified());
             Ok(Role::Listener {
                 host: host.or(bound),

@@ -55,11 +55,17 @@ pub fn read_address(text: &str, example: &str) -> Result<(Option<Host>, u16), Ur
         Written::Bare(host) => Some(Host::read(host, false).ok_or_else(|| {
             wrong("a host that is an address or a name of letters, digits, hyphens and dots")
         })?),
-        Written::Bracketed(host) => Some(
-            Host::read(host, true)
-                .ok_or_else(|| wrong("an IPv6 address between the brackets, without a zone"))?,
-        ),
+        Written::Bracketed(host) => Some(Host::read(host, true).ok_or_else(|| {
+            wrong(
+                "an IPv6 address between the brackets, a link-local one with its zone as in [fe80::1%25eth0]",
+            )
+        })?),
     };
+    if host.as_ref().is_some_and(Host::lacks_zone) {
+        return Err(wrong(
+            "the zone of a link-local address, the name or number of the interface, as in [fe80::1%25eth0]",
+        ));
+    }
     let port = port.ok_or_else(|| wrong(&format!("a port, as in {example}")))?;
     let port = read_port(port).ok_or_else(|| wrong("a port from 0 to 65535"))?;
     Ok((host, port))

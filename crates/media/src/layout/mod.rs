@@ -26,6 +26,7 @@ pub(crate) use packet::{null_packet, read_clock_of, without_payload};
 pub(crate) use restore::{Action, Arrived, Restorer, Resume};
 
 use crate::header::Header;
+use model::{Packet, Run, SectionRef};
 
 /// The bit by which a receiver says in its transport parameters that it takes layouts.
 pub const LAYOUT_FEATURE: u64 = 1;
@@ -43,6 +44,31 @@ pub fn is_announcement(stream: u16, payload: &[u8]) -> bool {
         && payload
             .strip_prefix(&announcement[..])
             .is_some_and(|layout| layout.len() < 8 && decode(layout) == Some(Layout::default()))
+}
+
+/// Whether this is the stream of the layouts.
+pub const fn is_layouts(stream: u16) -> bool {
+    stream == LAYOUTS
+}
+
+/// Whether the layout with this payload names the section of `stream` with the payload `section`.
+pub fn names_section(layout: &[u8], stream: u16, section: &[u8]) -> bool {
+    let (Ok((Header::Layout, coded)), Ok((_, rest))) =
+        (Header::decode(layout), Header::decode(section))
+    else {
+        return false;
+    };
+    let named = SectionRef::new(stream, 0, section, rest.len());
+    let is_it = |run: &Run| {
+        SectionRef {
+            number: 0,
+            ..run.section
+        } == named
+    };
+    decode(coded).is_some_and(|layout| {
+        let packets = layout.packets.iter();
+        packets.flat_map(Packet::runs).any(is_it)
+    })
 }
 
 /// Whether the sections of this stream are for restored packets alone: a new stream of pictures and

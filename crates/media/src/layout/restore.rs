@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bytes::Bytes;
 
 use super::model::{Layout, MAX_PACKETS, Null, Packet, Run, STEP_SHIFT, SectionRef, TABLES, hash};
-use super::packet::{self, CLOCK_WRAP, null_packet, put_together, without_payload};
+use super::packet::{CLOCK_WRAP, counts, null_packet, put_together, without_payload};
 use super::part::PesPacket;
 use crate::header::{PACKET, Unit};
 
@@ -337,7 +337,7 @@ impl Restorer {
         let held = Held {
             hash: hash(&arrived.payload),
             payload: match state {
-                State::Remultiplexed => Bytes::new(),
+                State::Remultiplexed if arrived.stream != TABLES => Bytes::new(),
                 _ => arrived.payload.clone(),
             },
             header: arrived.header,
@@ -351,6 +351,12 @@ impl Restorer {
         let stream = self.streams.entry(arrived.stream).or_default();
         stream.see(arrived.number);
         stream.held.insert(arrived.number, held);
+        if !stream.is_oriented() {
+            let layouts = { self.head.iter() }.map(|head| &head.layout);
+            for layout in layouts.chain(self.queue.iter().map(|queued| &queued.layout)) {
+                orient(&mut self.streams, layout);
+            }
+        }
     }
 
     /// Takes a layout, the `number`-th of its stream.
@@ -363,6 +369,7 @@ impl Restorer {
         self.latest = Some(number);
         let cost = cost(&layout);
         self.held += cost;
+        orient(&mut self.streams, &layout);
         self.queue.push_back(Queued {
             layout,
             cost,
@@ -542,7 +549,12 @@ impl Restorer {
             let stream = self.streams.get_mut(&run.section.stream);
             let found = stream.map(|stream| (stream.find(&run.section), stream));
             let found = found.map(|(place, stream)| match place {
-                Place::Here(number) if stream.is_written(number) => (Place::Missing, true),
+                // A table may be there once more.
+                Place::Here(number)
+                    if run.section.stream != TABLES && stream.is_written(number) =>
+                {
+                    (Place::Missing, true)
+                }
                 place => (place, stream.is_oriented()),
             });
             match found {
@@ -630,7 +642,7 @@ impl Restorer {
             }
         };
         let behind = head.layout.packets.get(head.at + 1..).unwrap_or_default();
-        let next = { behind.iter() }.find(|next| next.pid() == pid && packet::counts(next));
+        let next = { behind.iter() }.find(|next| next.pid() == pid && counts(next));
         let places = next.and_then(|next| self.places(next, is_forced));
         if let (Packet::Made(made), Some(Packet::Made(next))) = (packet, next)
             && made.has_payload
@@ -695,7 +707,9 @@ impl Restorer {
                 }
                 let before = held.cost();
                 held.state = State::Remultiplexed;
-                held.payload = Bytes::new();
+                if id != TABLES {
+                    held.payload = Bytes::new();
+                }
                 self.held -= before - held.cost();
             }
             while stream.held.len() > MAX_REMEMBERED
@@ -705,6 +719,18 @@ impl Restorer {
             }
         }
         write_stale(stale, out);
+    }
+}
+
+/// Learns the distance of numbers from the sections that a layout names. A receiver that joins gets
+/// no section that precedes its first, and need not wait for it.
+fn orient(streams: &mut BTreeMap<u16, Stream>, layout: &Layout) {
+    for run in layout.packets.iter().flat_map(Packet::runs) {
+        if let Some(stream) = streams.get_mut(&run.section.stream)
+            && !stream.is_oriented()
+        {
+            stream.find(&run.section);
+        }
     }
 }
 

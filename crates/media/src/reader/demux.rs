@@ -242,7 +242,8 @@ impl Demux {
                 .is_some_and(|field| field.random_access_indicator()),
             discontinuity: announced,
         };
-        let is_carried = self.arranger.is_some();
+        let is_clock = |programs: &BTreeSet<u16>| !programs.is_empty();
+        let is_carried = self.arranger.is_some() || self.references.get(&pid).is_some_and(is_clock);
         let role = self.roles.entry(pid).or_insert_with(|| {
             if pid < 0x20 || pid == ATSC_TABLES {
                 Role::Tables(Box::default())
@@ -254,7 +255,7 @@ impl Demux {
                 Role::Unreferenced
             }
         });
-        self.unreferenced.1 += u64::from(matches!(role, Role::Unreferenced));
+        self.unreferenced.1 += u64::from(!is_carried && matches!(role, Role::Unreferenced));
         let Some(payload) = packet.payload() else {
             return Ok(UNUSED);
         };

@@ -19,9 +19,14 @@ pub(super) struct ProgramClock {
 }
 
 impl ProgramClock {
-    /// The furthest time so far, which applies to data without a time stamp.
+    /// The furthest time so far.
     pub(super) fn now(&self) -> Time {
         self.stamps.now() + self.silence()
+    }
+
+    /// The time of data without a time stamp: it goes on with the clock references between stamps.
+    pub(super) fn between_stamps(&self) -> Time {
+        self.stamps.now() + self.references.now().saturating_since(self.since)
     }
 
     /// Processes a clock reference, in ticks of 90 kHz.

@@ -72,7 +72,7 @@ pub(super) struct Output<'a> {
 
 impl Output<'_> {
     fn now(&self) -> Time {
-        self.arrival.unwrap_or_else(|| self.clock.now())
+        self.arrival.unwrap_or_else(|| self.clock.between_stamps())
     }
 
     pub(super) fn tell(&mut self, notice: Notice) {
@@ -202,7 +202,8 @@ impl Stream {
         };
         let placed = stamp.map(|stamp| output.clock.place(stamp, self.mark));
         self.mark = placed.map(|placed| placed.mark).or(self.mark);
-        let source_time = placed.map_or_else(|| output.clock.now(), |placed| placed.time);
+        let source_time =
+            placed.map_or_else(|| output.clock.between_stamps(), |placed| placed.time);
         let jump = placed.and_then(|placed| placed.jump);
         // The times of other streams may be anywhere: subtitles come long before they are shown.
         let is_steady = frame.is_picture() || frame == FrameType::Audio;

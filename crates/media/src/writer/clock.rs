@@ -169,6 +169,39 @@ impl Clock {
     }
 }
 
+/// The progress of the clock references in copied packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Copied {
+    /// The latest one, in ticks of 90 kHz as is all here.
+    latest: Option<u64>,
+    place: u64,
+    /// Where tables were last due.
+    repeated: u64,
+}
+
+impl Copied {
+    /// How far the clock has come, over all jumps.
+    pub(super) const fn now(&self) -> u64 {
+        self.place
+    }
+
+    /// Reads a reference; returns whether tables are due with it, at most `interval` apart: at the
+    /// next one it would be too late.
+    pub(super) fn advance(&mut self, reference: u64, interval: Span) -> bool {
+        let step = self.latest.replace(reference).map(|latest| {
+            let step = u64::try_from(difference(reference, latest)).unwrap_or(0);
+            // The clock jumped.
+            if step > JUMP.unsigned_abs() { 0 } else { step }
+        });
+        self.place += step.unwrap_or(0);
+        let is_due = step.is_none_or(|step| self.place - self.repeated + step > in_ticks(interval));
+        if is_due {
+            self.repeated = self.place;
+        }
+        is_due
+    }
+}
+
 /// Whole ticks of 90 kHz.
 pub(super) fn in_ticks(span: Span) -> u64 {
     u64::try_from(u128::from(span.as_nanos()) * 9 / 100_000).unwrap_or(u64::MAX) % WRAP

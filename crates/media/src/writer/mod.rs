@@ -9,10 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
+use crate::check::packet::Facts;
 use crate::header::{Header, HeaderError, PACKET, Times, Unit};
 use crate::layout::{self, Action, Arrived, Restorer, Resume};
 use crate::psi;
-use clock::{Clock, Step};
+use clock::{Clock, Copied, Step};
 pub use config::{Output, WriterConfig};
 use packet::{Field, Packetiser};
 use tables::Tables;
@@ -68,8 +69,9 @@ pub struct TsWriter {
     config: WriterConfig,
     packetiser: Packetiser,
     tables: Tables,
-    /// By the PID of the map.
-    programs: BTreeMap<u16, Program>,
+    /// The clock of each program, by the PID of its map.
+    programs: BTreeMap<u16, ClockId>,
+    clocks: BTreeMap<ClockId, References>,
     /// The map's PID of each stream.
     streams: BTreeMap<u16, u16>,
     held: Vec<(Unit, Vec<u8>)>,
@@ -80,7 +82,7 @@ pub struct TsWriter {
     /// Whether it may still be announced that layouts come.
     is_undecided: bool,
     /// The latest restored clock reference of each PID, and the number of its packet.
-    clocks: BTreeMap<u16, (u64, u64)>,
+    restored_clocks: BTreeMap<u16, (u64, u64)>,
     /// The number of written packets, and how many announcements came on top of a constant rate.
     written: u64,
     excess: u64,
@@ -91,11 +93,30 @@ pub struct TsWriter {
     statistics: WriterStatistics,
 }
 
+/// Which clock a program has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum ClockId {
+    /// That of the references on this PID, which programs can share.
+    Pid(u16),
+    /// The program with this map has no clock references.
+    None(u16),
+}
+
+impl ClockId {
+    const fn new(map_pid: u16, clock_pid: u16) -> Self {
+        match clock_pid {
+            NO_PID => Self::None(map_pid),
+            pid => Self::Pid(pid),
+        }
+    }
+}
+
+/// The clock of one or more programs.
 #[derive(Debug)]
-struct Program {
-    clock_pid: u16,
+struct References {
     clock: Clock,
     whose: Whose,
+    copied: Copied,
 }
 
 /// Whose clock references a program has.
@@ -135,13 +156,14 @@ impl TsWriter {
             packetiser: Packetiser::default(),
             tables: Tables::default(),
             programs: BTreeMap::new(),
+            clocks: BTreeMap::new(),
             streams: BTreeMap::new(),
             held: Vec::new(),
             held_bytes: 0,
             is_transport: None,
             restorer: Restorer::default(),
             is_undecided: true,
-            clocks: BTreeMap::new(),
+            restored_clocks: BTreeMap::new(),
             written: 0,
             excess: 0,
             beside: Vec::new(),
@@ -181,6 +203,8 @@ impl TsWriter {
         if is_announcement {
             self.is_undecided = false;
             self.restorer.expect();
+            // The tables that precede what a late receiver gets.
+            self.interrupted = self.packetiser.pids();
         } else if header == Header::Layout {
             self.is_undecided = false;
             let layout = layout::decode(rest).ok_or(HeaderError::Layout)?;
@@ -298,7 +322,7 @@ impl TsWriter {
         }
         self.lengthen(from, out);
         self.excess = 0;
-        let Some(&(clock, number)) = self.clocks.get(&resume.pid) else {
+        let Some(&(clock, number)) = self.restored_clocks.get(&resume.pid) else {
             return;
         };
         let from = out.len();
@@ -354,7 +378,7 @@ impl TsWriter {
             return;
         }
         if let Some(clock) = layout::read_clock_of(packet) {
-            self.clocks.insert(pid, (clock, self.written));
+            self.restored_clocks.insert(pid, (clock, self.written));
         }
         self.written += 1;
         out.extend(packet);
@@ -387,9 +411,9 @@ impl TsWriter {
             Header::Layout => {}
             Header::Raw | Header::Picture(_) => out.extend(rest),
             Header::Packets => {
-                let from = out.len();
-                out.extend(rest);
-                self.follow_clocks(out.get_mut(from..).unwrap_or_default());
+                for packet in rest.as_chunks::<PACKET>().0 {
+                    self.copy(*packet, out);
+                }
             }
             Header::Table { pid, repeated } => self.table(pid, repeated, rest, out),
             Header::Unit(unit) if self.is_known(unit.pid) => self.unit(&unit, rest, out),
@@ -403,25 +427,37 @@ impl TsWriter {
         }
     }
 
-    /// Leaves the clock of a program to copied packets that carry its references, because two
+    /// Copies a packet. The clock is left to copied packets that carry its references, because two
     /// series would contradict each other. The first is marked as a jump if it follows the writer's
-    /// own references.
-    fn follow_clocks(&mut self, packets: &mut [u8]) {
-        for packet in packets.as_chunks_mut::<PACKET>().0 {
-            let has_reference = packet[3] & 0x20 != 0 && packet[4] >= 7 && packet[5] & 0x10 != 0;
-            if !has_reference {
-                continue;
+    /// own references. Tables are repeated by them, as by the writer's own.
+    fn copy(&mut self, mut packet: [u8; PACKET], out: &mut Vec<u8>) {
+        let facts = Facts::of(&packet);
+        let clock = facts.and_then(|facts| Some((ClockId::Pid(facts.pid), facts.clock?)));
+        if let Some((id, clock)) = clock
+            && let Some(references) = self.clocks.get_mut(&id)
+        {
+            if core::mem::replace(&mut references.whose, Whose::Source) != Whose::Source
+                && references.clock.has_begun()
+            {
+                packet[5] |= 0x80;
+                self.statistics.discontinuities += 1;
             }
-            let pid = u16::from_be_bytes([packet[1] & 0x1f, packet[2]]);
-            for program in self.programs.values_mut() {
-                if program.clock_pid == pid && program.whose != Whose::Source {
-                    program.whose = Whose::Source;
-                    if program.clock.has_begun() {
-                        packet[5] |= 0x80;
-                        self.statistics.discontinuities += 1;
-                    }
-                }
+            let is_due = references.copied.advance(clock / 300, self.config.interval);
+            let now = references.copied.now();
+            // Between restored packets, the tables are those of the source.
+            if is_due && self.tables.has_programs() && !self.restorer.is_on() {
+                self.repeat_tables(id, now, out);
             }
+        }
+        self.packetiser.on_copied();
+        out.extend(packet);
+    }
+
+    /// Repeats the tables of all programs with this clock.
+    fn repeat_tables(&mut self, clock: ClockId, now: u64, out: &mut Vec<u8>) {
+        for (&map_pid, _) in self.programs.iter().filter(|(_, id)| **id == clock) {
+            self.tables
+                .repeat(map_pid, now, &self.config, &mut self.packetiser, out);
         }
     }
 
@@ -492,15 +528,21 @@ impl TsWriter {
         for &(pid, _) in &map.streams {
             self.streams.insert(pid, map_pid);
         }
+        let id = ClockId::new(map_pid, map.clock_pid);
+        if let Some(last) = self.programs.insert(map_pid, id)
+            && !self.programs.values().any(|id| *id == last)
+            && !self.clocks.contains_key(&id)
+            && let Some(references) = self.clocks.remove(&last)
+        {
+            // The same clock, elsewhere.
+            self.clocks.insert(id, references);
+        }
         let lead = self.config.lead;
-        self.programs
-            .entry(map_pid)
-            .and_modify(|program| program.clock_pid = map.clock_pid)
-            .or_insert_with(|| Program {
-                clock_pid: map.clock_pid,
-                clock: Clock::new(lead),
-                whose: Whose::Own,
-            });
+        self.clocks.entry(id).or_insert_with(|| References {
+            clock: Clock::new(lead),
+            whose: Whose::Own,
+            copied: Copied::default(),
+        });
     }
 
     /// Writes the waiting units whose streams are known; all of them, with made-up tables, if
@@ -557,24 +599,21 @@ impl TsWriter {
     }
 
     fn unit(&mut self, unit: &Unit, bytes: &[u8], out: &mut Vec<u8>) {
-        let map_pid = self.streams.get(&unit.pid).copied();
-        let Some((map_pid, program)) =
-            map_pid.and_then(|pid| self.programs.get_mut(&pid).map(|program| (pid, program)))
-        else {
+        let Some(map_pid) = self.streams.get(&unit.pid).copied() else {
             return;
         };
-        // A clock on its own PID, or none: the clock then uses packets without payload.
-        let clock_pid = if program.clock_pid == NO_PID {
-            unit.pid
-        } else {
-            program.clock_pid
+        let Some(id) = self.programs.get(&map_pid).copied() else {
+            return;
+        };
+        let Some(references) = self.clocks.get_mut(&id) else {
+            return;
         };
         let mut steps = Vec::new();
         let mut unit = *unit;
         // Between restored packets, the clock is that of the source.
         let own = { unit.times.decoding() }.filter(|_| !self.restorer.is_on());
         if let Some(stamp) = own {
-            let clock = &mut program.clock;
+            let clock = &mut references.clock;
             let mark = unit.discontinuity;
             if let Some(due) = clock.advance(unit.pid, stamp, mark, self.config.interval) {
                 steps = due;
@@ -584,26 +623,28 @@ impl TsWriter {
                 self.statistics.unstamped_units += 1;
             }
         }
-        let now = program.clock.now();
+        let now = references.clock.now();
         let mut field = Field {
             random_access: unit.random_access,
             ..Field::default()
         };
-        if clock_pid == unit.pid && program.whose == Whose::Source {
-            program.whose = Whose::OwnAgain;
+        if id == ClockId::Pid(unit.pid) && references.whose == Whose::Source {
+            references.whose = Whose::OwnAgain;
         }
-        let whose = &mut program.whose;
+        let mut whose = references.whose;
         let last = steps.len().saturating_sub(1);
         let is_entry = unit.random_access && unit.frame.is_picture();
         for (index, mut step) in steps.into_iter().enumerate() {
             // Before each reference, so that tables are as frequent on the stream's clock.
-            self.tables
-                .repeat(map_pid, step.at, &self.config, &mut self.packetiser, out);
-            if *whose == Whose::Source {
+            self.repeat_tables(id, step.at, out);
+            let ClockId::Pid(clock_pid) = id else {
+                continue;
+            };
+            if whose == Whose::Source {
                 continue;
             }
-            step.discontinuity |= *whose == Whose::OwnAgain;
-            *whose = Whose::Own;
+            step.discontinuity |= whose == Whose::OwnAgain;
+            whose = Whose::Own;
             self.statistics.discontinuities += u64::from(step.discontinuity);
             if index == last && clock_pid == unit.pid {
                 field.clock = Some(step.clock);
@@ -621,6 +662,9 @@ impl TsWriter {
                 };
                 self.packetiser.field(clock_pid, alone, out);
             }
+        }
+        if let Some(references) = self.clocks.get_mut(&id) {
+            references.whose = whose;
         }
         if is_entry || !self.tables.has_begun(map_pid) {
             self.tables.begin(map_pid, now, &mut self.packetiser, out);

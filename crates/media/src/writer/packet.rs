@@ -43,11 +43,22 @@ const ROOM: usize = PACKET - 4;
 pub(super) struct Packetiser {
     counters: BTreeMap<u16, u8>,
     packets: u64,
+    copied: u64,
 }
 
 impl Packetiser {
     pub(super) const fn packets(&self) -> u64 {
         self.packets
+    }
+
+    /// Notes that a packet of another origin is written.
+    pub(super) const fn on_copied(&mut self) {
+        self.copied += 1;
+    }
+
+    /// How many packets there are, copied ones too.
+    pub(super) const fn place(&self) -> u64 {
+        self.packets + self.copied
     }
 
     /// Continues behind a packet of another origin, which has this counter.
@@ -89,7 +100,7 @@ impl Packetiser {
         let mut field = field.bytes();
         for (index, bytes) in bytes.chunks(part).enumerate() {
             let times = if index == 0 { unit.times } else { Times::None };
-            let mut header = pes_header(unit, times, index == 0, bytes.len());
+            let mut header = pes_header(unit, times, index == 0, bytes);
             let first = ROOM
                 .saturating_sub(field_room(&field))
                 .saturating_sub(header.len());
@@ -135,17 +146,32 @@ const fn field_room(field: &[u8]) -> usize {
 /// The maximum for the 16-bit length of a PES packet, without its header.
 const LONGEST_PART: usize = 65_535 - 13;
 
-fn pes_header(unit: &Unit, times: Times, begins: bool, length: usize) -> Vec<u8> {
+/// PES_header_data_length of teletext and other lines of the vertical blanking interval.
+const LINES_HEADER: usize = 0x24;
+
+/// Whether these are teletext (EN 300 472, 4.2) or other lines of the vertical blanking interval
+/// (EN 301 775, 4.3), whose PES packets fill whole transport packets, with a header of 45 bytes.
+fn fills_packets(stream_id: u8, bytes: &[u8]) -> bool {
+    const PRIVATE_STREAM_1: u8 = 0xbd;
+    let has_lines = matches!(bytes.first(), Some(0x10..=0x1f | 0x99..=0x9b));
+    let is_whole = (9 + LINES_HEADER + bytes.len()).is_multiple_of(ROOM);
+    stream_id == PRIVATE_STREAM_1 && has_lines && is_whole
+}
+
+fn pes_header(unit: &Unit, times: Times, begins: bool, bytes: &[u8]) -> Vec<u8> {
     let mut fields = Vec::new();
     if has_fields(unit.stream_id) {
         let aligned = if unit.aligned && begins { 0x04 } else { 0 };
         fields.push(0x80 | aligned);
-        let (flags, stamps) = stamps(times);
+        let (flags, mut stamps) = stamps(times);
+        if fills_packets(unit.stream_id, bytes) {
+            stamps.resize(LINES_HEADER, 0xff);
+        }
         fields.extend([flags, u8::try_from(stamps.len()).unwrap_or(0)]);
         fields.extend(stamps);
     }
     // Video beyond the range of the field has length 0, which means unknown.
-    let length = u16::try_from(fields.len() + length).unwrap_or(0);
+    let length = u16::try_from(fields.len() + bytes.len()).unwrap_or(0);
     let mut header = vec![0, 0, 1, unit.stream_id];
     header.extend(length.to_be_bytes());
     header.extend(fields);

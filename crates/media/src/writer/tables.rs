@@ -13,11 +13,22 @@ const REMEMBERED: usize = 1024;
 /// The last version of each repeated table.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    sections: BTreeMap<(u16, [u8; 4]), Vec<u8>>,
+    sections: BTreeMap<(u16, [u8; 4]), Repeated>,
     /// When each program's tables were last written, by the PID of its map.
     written: BTreeMap<u16, Written>,
     maps: Vec<u16>,
 }
+
+/// A table, and how often it came since it was last repeated.
+#[derive(Debug)]
+struct Repeated {
+    section: Vec<u8>,
+    arrivals: u8,
+}
+
+/// If an unchanged table comes so often without a repetition, no clock repeats it: it is written as
+/// it comes.
+const UNREPEATED: u8 = 2;
 
 #[derive(Clone, Copy, Debug)]
 struct Written {
@@ -28,13 +39,25 @@ struct Written {
 }
 
 impl Tables {
-    /// Remembers a table for repetition; returns whether it is new or has changed.
+    /// Remembers a table for repetition; returns whether it is to be written now.
     pub(super) fn remember(&mut self, pid: u16, section: &[u8]) -> bool {
         let key = (pid, psi::key(section));
-        let known = self.sections.get(&key);
-        let is_new = known.is_none_or(|known| known != section);
-        if self.sections.len() < REMEMBERED || known.is_some() {
-            self.sections.insert(key, section.to_vec());
+        let is_known = self.sections.contains_key(&key);
+        if let Some(known) = self.sections.get_mut(&key)
+            && known.section == section
+        {
+            known.arrivals = known.arrivals.saturating_add(1);
+            return known.arrivals >= UNREPEATED;
+        }
+        if self.sections.len() < REMEMBERED || is_known {
+            let section = section.to_vec();
+            self.sections.insert(
+                key,
+                Repeated {
+                    section,
+                    arrivals: 0,
+                },
+            );
         }
         if pid == psi::PAT {
             let maps = self.on(pid);
@@ -44,7 +67,7 @@ impl Tables {
                 .flatten()
                 .collect();
         }
-        is_new
+        true
     }
 
     pub(super) fn has_programs(&self) -> bool {
@@ -60,7 +83,7 @@ impl Tables {
         let all = (pid, [0; 4])..=(pid, [0xff; 4]);
         self.sections
             .range(all)
-            .map(|(_, section)| section.clone())
+            .map(|(_, repeated)| repeated.section.clone())
             .collect()
     }
 
@@ -106,19 +129,21 @@ impl Tables {
             self.write_others(map_pid, now, packetiser, out);
         }
         // Not twice, with nothing between them.
-        if written != Some(packetiser.packets()) {
+        if written != Some(packetiser.place()) {
             self.write_programs(map_pid, packetiser, out);
         }
     }
 
     fn write_programs(&mut self, map_pid: u16, packetiser: &mut Packetiser, out: &mut Vec<u8>) {
         for pid in [psi::PAT, map_pid] {
-            for section in self.on(pid) {
-                packetiser.section(pid, &section, out);
+            let all = (pid, [0; 4])..=(pid, [0xff; 4]);
+            for (_, table) in self.sections.range_mut(all) {
+                table.arrivals = 0;
+                packetiser.section(pid, &table.section, out);
             }
         }
         if let Some(written) = self.written.get_mut(&map_pid) {
-            written.programs = packetiser.packets();
+            written.programs = packetiser.place();
         }
     }
 
@@ -129,9 +154,10 @@ impl Tables {
         packetiser: &mut Packetiser,
         out: &mut Vec<u8>,
     ) {
-        for (&(pid, _), section) in &self.sections {
+        for (&(pid, _), table) in &mut self.sections {
             if pid != psi::PAT && !self.maps.contains(&pid) {
-                packetiser.section(pid, section, out);
+                table.arrivals = 0;
+                packetiser.section(pid, &table.section, out);
             }
         }
         if let Some(written) = self.written.get_mut(&map_pid) {

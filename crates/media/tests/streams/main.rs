@@ -8,6 +8,7 @@ mod live;
 mod losses;
 mod outside;
 mod page;
+mod remux;
 mod roundtrip;
 mod times;
 mod ts;

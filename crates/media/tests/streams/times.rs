@@ -320,3 +320,30 @@ fn slices_of_a_live_source_follow_their_arrival() {
     }
     assert_paced(&sections, 4_000, TEN_SECONDS);
 }
+
+/// Data without time stamps follow the clock of their program, however rare the stamps are.
+#[test]
+fn data_without_stamps_follow_the_clock_of_their_program() {
+    for every in [1, 5, 12] {
+        let mut stream = generated(100, 300, |number| Some(number * FRAME));
+        with_heads(&mut stream, &[VIDEO], |number, head| {
+            if number % every > 0 {
+                unstamp(number, head);
+            }
+        });
+        with_heads(&mut stream, &[AUDIO], unstamp);
+        let (sections, _) = units(&stream);
+        let data = sections.iter().filter(|section| section.stream == 2);
+        let times: Vec<Time> = data.map(|section| section.source_time).collect();
+        assert_eq!(times.len(), 100);
+        for (number, time) in times.iter().enumerate() {
+            let shown = Time::from_millis(40 * number as u64);
+            // The clock references are up to 90 ms apart.
+            let (late, early) = (time.saturating_since(shown), shown.saturating_since(*time));
+            assert!(
+                late <= Span::from_millis(40) && early <= Span::from_millis(130),
+                "{every}: {number} at {time}"
+            );
+        }
+    }
+}

@@ -16,6 +16,7 @@ use comity::{
 use super::hop::{End, Hop};
 use crate::counters::Counters;
 use crate::error::Error;
+use crate::joining::Background;
 use crate::lock::lock;
 use crate::missing::{Missing, MissingReason};
 use crate::peer::Outlet;
@@ -232,7 +233,13 @@ pub(super) struct Output {
 impl Output {
     pub(super) fn new(world: Shared, reliability: Reliability, now: Instant) -> Self {
         Self {
-            subscriber: Subscriber::new(now, Second(world.clone()), true, false),
+            subscriber: Subscriber::new(
+                now,
+                Second(world.clone()),
+                Background::default(),
+                true,
+                false,
+            ),
             unreached: Unreached {
                 lists: true,
                 ..Unreached::default()

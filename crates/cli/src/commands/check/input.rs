@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use comity_media::check::{Checker, Report, Timing};
@@ -22,6 +23,8 @@ use crate::clock::now;
 
 /// How much is read at once from a file or a pipe, in bytes.
 const PIECE: usize = 256 << 10;
+/// How many pieces are read ahead.
+const PIECES: usize = 4;
 /// The longest datagram.
 const LARGEST: usize = 65_536;
 /// How often a socket without datagrams looks whether it is to stop.
@@ -48,19 +51,16 @@ pub(super) fn read(
             let length = metadata.is_file().then_some(metadata.len());
             stored(file, text, length, &mut status).map(|report| (report, None))
         }
-        Uri::Pipe => {
-            // Whoever writes is interrupted too, and then the pipe ends.
-            interrupt_key(|| true);
-            stored(io::stdin(), "the standard input", None, &mut status)
-                .map(|report| (report, None))
-        }
+        Uri::Pipe => stored(io::stdin(), "the standard input", None, &mut status)
+            .map(|report| (report, None)),
         Uri::Udp(uri) => {
             let socket = sockets::receiver(uri, text)?;
             live(&socket, text, None, args, &mut status)
         }
         Uri::Rtp(uri) => {
             let socket = sockets::receiver(uri, text)?;
-            live(&socket, text, Some(Reorder::default()), args, &mut status)
+            let reorder = Reorder::new(uri.payload_type);
+            live(&socket, text, Some(reorder), args, &mut status)
         }
         Uri::Comity(_) => Err(Error::usage(format!("{text}: is a connection"))),
     };
@@ -68,33 +68,74 @@ pub(super) fn read(
     read
 }
 
+/// Checks a file or a pipe to its end, or what there is of it at the request to stop.
 fn stored(
-    mut source: impl Read,
+    source: impl Read + Send + 'static,
     name: &str,
     length: Option<u64>,
     status: &mut StatusLine,
 ) -> Result<Report, Error> {
+    let is_stopped = interrupt_key(|| true);
+    let pieces = read_ahead(source)?;
     let mut checker = Checker::new(Timing::Clock);
-    let mut piece = vec![0; PIECE];
     let mut total = 0;
+    let mut ends_at = None;
     loop {
-        match source.read(&mut piece) {
-            Ok(0) => break,
-            Ok(read) => {
-                checker.push(piece.get(..read).unwrap_or_default());
-                total += read as u64;
+        if ends_at.is_none() && is_stopped.load(Ordering::Relaxed) {
+            // Whoever writes may be interrupted too, and then the pipe ends.
+            ends_at = now().checked_add(LAST_LOOK);
+        }
+        if ends_at.is_some_and(|end| now() >= end) {
+            break;
+        }
+        match pieces.recv_timeout(GLANCE) {
+            Ok(Ok(piece)) => {
+                checker.push(&piece);
+                total += piece.len() as u64;
                 status.show(|elapsed| text::progress(total, length, elapsed));
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => {
+            Ok(Err(error)) => {
                 return Err(Error::failed(format!(
                     "cannot read the rest of {name}: {error}"
                 )));
             }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
         }
     }
     checker.finish();
     Ok(checker.report())
+}
+
+/// Reads on a thread of its own: a read may wait for ever.
+fn read_ahead(
+    mut source: impl Read + Send + 'static,
+) -> Result<Receiver<io::Result<Vec<u8>>>, Error> {
+    let (pieces, reading) = mpsc::sync_channel(PIECES);
+    let work = move || {
+        loop {
+            let mut piece = vec![0; PIECE];
+            let read = match source.read(&mut piece) {
+                Ok(0) => return,
+                Ok(read) => {
+                    piece.truncate(read);
+                    Ok(piece)
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Err(error),
+            };
+            let is_last = read.is_err();
+            // Nobody takes it any more after the request to stop.
+            if pieces.send(read).is_err() || is_last {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name("input".into())
+        .spawn(work)
+        .map_err(|error| Error::failed(format!("cannot start a thread: {error}")))?;
+    Ok(reading)
 }
 
 fn live(

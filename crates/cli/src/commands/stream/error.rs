@@ -24,6 +24,11 @@ pub(crate) enum Error {
     /// An address to listen on is in use, or does not belong to this host.
     #[error("{0}")]
     Taken(String),
+    /// A second request to stop ended the program at once.
+    #[error(
+        "interrupted again: ended at once; --gaps lists what was sent or received and is not passed on"
+    )]
+    Abandoned,
     /// A connection failed, or none was made.
     #[error("{0}{hint}", hint = hint(.0))]
     Stream(comity_stream::Error),
@@ -108,6 +113,7 @@ impl Error {
             Self::Usage(_) => Failure::Usage,
             Self::Unopened(_) => Failure::Unopened,
             Self::Taken(_) => Failure::Taken,
+            Self::Abandoned => Failure::Interrupted,
             Self::Stream(Stream::Bind(error)) => of_bind(error),
             Self::Stream(Stream::Call { error, .. }) => match &**error {
                 ConnectError::Bind(error) => of_bind(error),

@@ -30,7 +30,7 @@ use std::time::Duration;
 use comity::uri::Role;
 use comity::uri::parts::is_address;
 use comity::{Qlog, Settings};
-use comity_stream::{FanoutOptions, Relay, Reports};
+use comity_stream::{Ending, FanoutOptions, Relay, Reports};
 use comity_units::Bytes;
 
 use super::{Failure, core_dumps, say};
@@ -218,9 +218,13 @@ fn run(
         if let Some(metrics) = metrics {
             metrics.serve(relay.monitor())?;
         }
-        let stop = Stop::on_interrupt().after(args.duration.map(Into::into));
-        let done = session.watch(relay.run(stop.wanted())).await;
-        done.map_err(Error::from).and_then(|_| gaps.result())
+        let stop = Stop::on_interrupt(3).after(args.duration.map(Into::into));
+        let running = relay.run_until(stop.clone().wanted(), stop.at_once());
+        let done = session.watch(running).await;
+        match done.map_err(Error::from)? {
+            Ending::Abandoned => Err(Error::Abandoned),
+            _ => gaps.result(),
+        }
     });
     // Do not wait for a pending look-up or read.
     runtime.shutdown_background();

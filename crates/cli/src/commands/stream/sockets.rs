@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
+use comity::uri::Host;
 use comity_stream::resolve;
 use nix::errno::Errno;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
@@ -25,11 +26,12 @@ pub(crate) fn receiver(uri: &MediaUri, text: &str) -> Result<UdpSocket, Error> {
     };
     let interface = uri.bind.and_then(|bind| bind.address);
     let all = [Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()];
-    let (local, interface_number) = match address.or(interface) {
-        Some(address) => within(SocketAddr::new(address, port), interface, text)?,
+    let host = address.or(uri.bind.and_then(|bind| bind.host()));
+    let is_any = host.is_none();
+    let (local, interface_number) = match host {
+        Some(host) => within(first(&host, port)?, interface, text)?,
         None => (SocketAddr::new(all[0], port), ANY_INTERFACE),
     };
-    let is_any = address.or(interface).is_none();
     let open = |local: SocketAddr| -> io::Result<UdpSocket> {
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
         if local.ip().is_multicast() {
@@ -80,15 +82,17 @@ pub(crate) fn sender(uri: &MediaUri, text: &str) -> Result<UdpSocket, Error> {
             "{text}: has no host to send to; as an output, expected one as in udp://host:5000"
         )));
     };
-    let target = resolve(host, *port)?.into_iter().next();
-    let target = target.ok_or_else(|| comity_stream::Error::NoAddress { host: host.clone() })?;
+    let target = first(host, *port)?;
     let bind = uri.bind.unwrap_or_default();
     let (target, interface_number) = within(target, bind.address, text)?;
     let any = match target {
         SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let local = SocketAddr::new(bind.address.unwrap_or(any), bind.port);
+    let local = match bind.host() {
+        Some(host) => first(&host, bind.port)?,
+        None => SocketAddr::new(any, bind.port),
+    };
     let open = || -> io::Result<UdpSocket> {
         let socket = Socket::new(
             Domain::for_address(target),
@@ -126,6 +130,12 @@ pub(crate) fn sender(uri: &MediaUri, text: &str) -> Result<UdpSocket, Error> {
     open().map_err(|error| refused(text, local, &error))
 }
 
+/// The first address of a host.
+fn first(host: &Host, port: u16) -> Result<SocketAddr, Error> {
+    let found = resolve(host, port)?.into_iter().next();
+    Ok(found.ok_or_else(|| comity_stream::Error::NoAddress { host: host.clone() })?)
+}
+
 /// The address with which the system chooses.
 const ANY_INTERFACE: u32 = 0;
 
@@ -136,6 +146,11 @@ fn within(
     interface: Option<IpAddr>,
     text: &str,
 ) -> Result<(SocketAddr, u32), Error> {
+    if let SocketAddr::V6(zoned) = group
+        && zoned.scope_id() != 0
+    {
+        return Ok((group, zoned.scope_id()));
+    }
     let interface = interface.filter(|address| !address.is_unspecified());
     let (SocketAddr::V6(mut group), Some(interface)) = (group, interface) else {
         return Ok((group, ANY_INTERFACE));

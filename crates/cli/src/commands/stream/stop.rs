@@ -5,34 +5,34 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
+use crate::commands::interrupt::{self, Request};
 use crate::commands::say;
 
 /// Waits for the request to stop.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Stop {
-    presses: watch::Receiver<u32>,
+    /// The requests so far.
+    requests: watch::Receiver<u32>,
     until: Option<Instant>,
 }
 
 impl Stop {
-    /// Listens to the interrupt key. The first press requests an orderly end, the second ends the
-    /// program at once.
-    pub(crate) fn on_interrupt() -> Self {
-        let (press, presses) = watch::channel(0);
-        let handler = move || {
-            press.send_modify(|count| *count += 1);
-            match *press.borrow() {
-                1 => say("\ninterrupted: finishing in good order; interrupt again to end at once"),
-                _ => std::process::exit(130),
+    /// Listens to the interrupt key and other signals. The first request is for an orderly end. The
+    /// request with the number `at_once` ends the program there and then.
+    pub(crate) fn on_interrupt(at_once: u32) -> Self {
+        let (request, requests) = watch::channel(0);
+        interrupt::on_request("without a summary", move |requested| {
+            request.send_modify(|count| *count += 1);
+            match requested {
+                Request::First => {
+                    say("\ninterrupted: finishing in good order; interrupt again to end at once");
+                }
+                Request::Again if *request.borrow() >= at_once => interrupt::exit(),
+                Request::Again => {}
             }
-        };
-        if let Err(error) = ctrlc::set_handler(handler) {
-            say(&format!(
-                "warning: Ctrl-C ends the program without a summary: {error}"
-            ));
-        }
+        });
         Self {
-            presses,
+            requests,
             until: None,
         }
     }
@@ -45,18 +45,31 @@ impl Stop {
 
     /// Returns at the request to stop.
     pub(crate) async fn wanted(mut self) {
-        let pressed = async {
-            if self.presses.wait_for(|count| *count > 0).await.is_err() {
-                // Without a handler, the key ends the program.
-                std::future::pending::<()>().await;
-            }
-        };
-        match self.until {
+        let until = self.until;
+        let requested = self.requested(1);
+        match until {
             Some(until) => tokio::select! {
-                () = pressed => {}
+                () = requested => {}
                 () = sleep_until(until) => {}
             },
-            None => pressed.await,
+            None => requested.await,
+        }
+    }
+
+    /// Returns at the request to stop without waiting for anything.
+    pub(crate) async fn at_once(mut self) {
+        self.requested(2).await;
+    }
+
+    async fn requested(&mut self, times: u32) {
+        if self
+            .requests
+            .wait_for(|count| *count >= times)
+            .await
+            .is_err()
+        {
+            // Without a handler, the key ends the program.
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -46,12 +46,21 @@ pub(crate) struct Feed {
     pieces: mpsc::Receiver<Piece>,
     /// Tells a thread that can end by itself to do so.
     is_cut: Option<Arc<AtomicBool>>,
+    /// The file, if it is one that is there as a whole.
+    stored: Option<(String, File)>,
 }
 
 impl Feed {
     /// What comes next. A call that is dropped before it is ready loses nothing.
     pub(crate) async fn next(&mut self) -> Option<Piece> {
         self.pieces.recv().await
+    }
+
+    /// The name of the file and its bytes behind the first `read`, if it has grown since.
+    pub(crate) fn growth(&self, read: u64) -> Option<(&str, u64)> {
+        let (name, file) = self.stored.as_ref()?;
+        let more = file.metadata().ok()?.len().checked_sub(read)?;
+        (more > 0).then_some((name, more))
     }
 
     /// What has come already and waits here.
@@ -74,6 +83,7 @@ impl From<mpsc::Receiver<Piece>> for Feed {
         Self {
             pieces,
             is_cut: None,
+            stored: None,
         }
     }
 }
@@ -93,7 +103,15 @@ pub(crate) fn file(path: &Path) -> Result<(Feed, bool), Error> {
     if metadata.is_file() && matches!(file.read_at(&mut [0], 0), Ok(0)) {
         return Err(empty(&name));
     }
-    Ok((spawn(name, file)?, metadata.is_file()))
+    let stored = match metadata.is_file() {
+        true => { file.try_clone().ok() }.map(|file| (name.clone(), file)),
+        false => None,
+    };
+    let feed = Feed {
+        stored,
+        ..spawn(name, file)?
+    };
+    Ok((feed, metadata.is_file()))
 }
 
 fn empty(name: &str) -> Error {
@@ -152,9 +170,9 @@ pub(crate) fn datagrams(socket: UdpSocket) -> Result<Feed, Error> {
     })
 }
 
-/// Reads datagrams of RTP, in order.
-pub(crate) fn rtp(socket: UdpSocket) -> Result<Feed, Error> {
-    let mut reorder = Reorder::default();
+/// Reads datagrams of RTP, in order, those of `payload_type` as well.
+pub(crate) fn rtp(socket: UdpSocket, payload_type: u8) -> Result<Feed, Error> {
+    let mut reorder = Reorder::new(payload_type);
     let began = now();
     let elapsed = move || Time::ZERO + now().saturating_duration_since(began).into();
     let mut said = None;
@@ -245,6 +263,7 @@ fn receive(
     Ok(Feed {
         pieces: feed,
         is_cut: Some(is_cut),
+        stored: None,
     })
 }
 

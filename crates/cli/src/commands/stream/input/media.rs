@@ -32,6 +32,7 @@ pub(crate) struct MediaInput {
     reader: Reader,
     config: ReaderConfig,
     has_ended: bool,
+    has_told_growth: bool,
     pace: Pace,
     waiting: Waiting,
     /// Of a live source.
@@ -208,6 +209,7 @@ impl MediaInput {
             reader: Reader::new(config),
             config,
             has_ended: false,
+            has_told_growth: false,
             pace,
             waiting: Waiting::default(),
             silence: Silence::new(now()),
@@ -256,7 +258,7 @@ impl MediaInput {
                     sleep_until(due.into()).await;
                     return Ok(self.take_next());
                 }
-                None if self.has_ended => return Ok(None),
+                None if self.has_ended => return Ok(self.growth()),
                 _ => {}
             }
             let piece = match self.next_piece().await {
@@ -299,6 +301,15 @@ impl MediaInput {
                 Next::Silence(self.pace.arrival())
             }
         }
+    }
+
+    /// Says at the end, once, that a file goes on behind what was read of it.
+    fn growth(&mut self) -> Option<SourceItem> {
+        if core::mem::replace(&mut self.has_told_growth, true) {
+            return None;
+        }
+        let (name, more) = self.feed.growth(self.read)?;
+        Some(SourceItem::Notice(notice::grown(name, more)))
     }
 
     fn take_next(&mut self) -> Option<SourceItem> {
@@ -388,7 +399,7 @@ impl Source for MediaInput {
         if self.has_ended || !self.is_stored() && self.feed.cut() {
             return;
         }
-        self.has_ended = true;
+        (self.has_ended, self.has_told_growth) = (true, true);
         if self.is_stored() {
             self.transport.finish();
             self.read -= self.waiting.payload();

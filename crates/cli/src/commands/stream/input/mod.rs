@@ -141,7 +141,10 @@ impl Input {
                 }
             },
             Uri::Udp(uri) => live(feed::datagrams(receiver(uri, text, connecting.reporter)?)?),
-            Uri::Rtp(uri) => live(feed::rtp(receiver(uri, text, connecting.reporter)?)?),
+            Uri::Rtp(uri) => live(feed::rtp(
+                receiver(uri, text, connecting.reporter)?,
+                uri.payload_type,
+            )?),
             Uri::Comity(uri) => {
                 let deliver = passed_on.is_so.then_some(Deliver::Early);
                 let dialer = connecting.dialer(uri, deliver, false)?;

@@ -31,6 +31,17 @@ pub(super) fn full(bytes: usize) -> Notice {
     }
 }
 
+/// That a file has so many bytes more than when its end was read.
+pub(super) fn grown(name: &str, more: u64) -> Notice {
+    Notice {
+        kind: "other",
+        text: format!(
+            "{name} has grown by {more} bytes since its end was read, and these are not sent. To follow a file that \
+             is being written: tail -c +1 -f {name} | comity send - .."
+        ),
+    }
+}
+
 /// That packets of a source with RTP are missing, before those that came.
 pub(super) fn rtp_loss(packets: u64) -> Notice {
     Notice {

@@ -14,12 +14,14 @@ use std::time::Instant;
 
 use comity::session::Randomness;
 use comity_media::rtp::Packetiser;
-use comity_media::{Header, PACKET, TsWriter, WriterConfig};
+use comity_media::{Entry, Header, PACKET, TsWriter, WriterConfig};
 use comity_stream::{Counters, MediaUnit, Missing, MissingReason, Sink, TransportMonitor, Written};
 use comity_units::Bytes;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::super::error::Error;
+use super::super::status::Reporter;
+use super::super::uri::MediaUri;
 use super::ledger::Ledger;
 use super::target::{Datagrams, Piece, Recording, Target, write_all};
 use crate::clock::now;
@@ -65,6 +67,9 @@ pub(crate) struct MediaOutput {
     written: Option<oneshot::Receiver<io::Result<()>>>,
     ledger: Ledger,
     transport: TransportMonitor,
+    reporter: Option<Reporter>,
+    /// The streams that have had pictures.
+    pictures: BTreeSet<u16>,
 }
 
 /// What sections hold: what the first one looks like decides.
@@ -95,11 +100,12 @@ impl MediaOutput {
         Self::new("the standard output".into(), io::stdout(), room)
     }
 
-    /// Datagrams of at most `payload` bytes of media; whole transport packets where they fit.
+    /// Datagrams of at most as many bytes of media as the URI says; whole transport packets where
+    /// they fit.
     pub(crate) fn datagrams(
         name: &str,
         socket: UdpSocket,
-        payload: u32,
+        uri: &MediaUri,
         as_rtp: bool,
         room: Room,
     ) -> Result<Self, Error> {
@@ -107,9 +113,10 @@ impl MediaOutput {
         let packetiser = as_rtp.then(|| {
             let [a, b, c, d, e, f]: [u8; 6] = randomness.bytes();
             Packetiser::new(u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, f]))
+                .of_type(uri.payload_type)
         });
         // The URI has at least one packet.
-        let length = payload as usize / PACKET * PACKET;
+        let length = uri.payload as usize / PACKET * PACKET;
         let target = Datagrams::new(socket, length, packetiser);
         Ok(Self {
             packets_only: as_rtp,
@@ -144,7 +151,44 @@ impl MediaOutput {
             written: Some(written),
             ledger,
             transport: TransportMonitor::default(),
+            reporter: None,
+            pictures: BTreeSet::new(),
         })
+    }
+
+    /// Says where the output cannot be decoded from its beginning.
+    pub(crate) fn with_warnings(mut self, reporter: &Reporter) -> Self {
+        self.reporter = Some(reporter.clone());
+        self
+    }
+
+    /// Says so if a stream begins with a picture that cannot be decoded.
+    fn warn_of_beginning(&mut self, unit: &MediaUnit) {
+        let Some(reporter) = &self.reporter else {
+            return;
+        };
+        if self.pictures.contains(&unit.stream.0) {
+            return;
+        }
+        let Some(entry) = Entry::of(&unit.payload) else {
+            return;
+        };
+        self.pictures.insert(unit.stream.0);
+        let name = match pid_of(&unit.payload) {
+            Some(pid) => format!("PID {pid}"),
+            None => "the video".into(),
+        };
+        match entry {
+            Entry::Yes => {}
+            Entry::No => reporter.warn(&format!(
+                "{name} begins between two key pictures, as its source or its first connection does; a decoder shows \
+                 nothing, or damaged pictures, until the next one"
+            )),
+            Entry::WithoutParameters => reporter.warn(&format!(
+                "{name} begins with a key picture that comes without its parameter sets; a decoder can only begin where \
+                 the source repeats them: set the encoder to do so with each key picture"
+            )),
+        }
     }
 
     fn give(&mut self, piece: Vec<u8>) {
@@ -244,6 +288,7 @@ impl Sink for MediaOutput {
     /// Takes a section to be written by [`flush`](Self::flush), and never fails: what is wrong with
     /// the disk or the reader is reported there.
     fn write(&mut self, unit: &MediaUnit) -> Written {
+        self.warn_of_beginning(unit);
         let mut piece = Vec::new();
         if self.form == Form::Plain {
             piece.extend(&unit.payload);
@@ -294,6 +339,10 @@ impl Sink for MediaOutput {
             true => self.ledger.take(),
             false => Vec::new(),
         }
+    }
+
+    fn abandon(&mut self) {
+        self.ledger.has_failed = true;
     }
 
     /// Whether it was not possible to write on.

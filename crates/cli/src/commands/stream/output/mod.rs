@@ -39,7 +39,7 @@ impl Output {
     ) -> Result<Self, super::error::Error> {
         let datagrams = |uri, as_rtp| {
             let socket = sockets::sender(uri, text)?;
-            MediaOutput::datagrams(text, socket, uri.payload, as_rtp, room)
+            MediaOutput::datagrams(text, socket, uri, as_rtp, room)
         };
         let media = match uri {
             Uri::Pipe => MediaOutput::pipe(room)?,
@@ -55,7 +55,9 @@ impl Output {
                 return Ok(Self::Connected(Box::new(Fanout::new(dialer, options))));
             }
         };
-        Ok(Self::Media(Box::new(media)))
+        Ok(Self::Media(Box::new(
+            media.with_warnings(connecting.reporter),
+        )))
     }
 }
 
@@ -112,6 +114,10 @@ impl Sink for Output {
 
     fn has_failed(&self) -> bool {
         either!(self, output => output.has_failed())
+    }
+
+    fn abandon(&mut self) {
+        either!(self, output => output.abandon());
     }
 
     async fn finish(&mut self) -> Result<(), Error> {

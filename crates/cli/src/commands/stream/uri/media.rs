@@ -1,13 +1,13 @@
 //! `udp://` and `rtp://`.
 
 use core::fmt;
-use std::net::IpAddr;
 
 use comity::uri::parts::{
     BIND, Query, check_places, read_address, split, without_user, write_settings,
 };
 use comity::uri::{Host, Key, Kind, Local, UriError};
 use comity_congestion::table::{Domain, Value};
+use comity_media::rtp::TRANSPORT_STREAM;
 use comity_units::Bytes;
 
 use super::foreign;
@@ -22,6 +22,8 @@ pub(crate) struct MediaUri {
     pub(crate) bind: Option<Local>,
     /// The most bytes of media in a datagram, 188 to 65,507.
     pub(crate) payload: u32,
+    /// The RTP payload type of a transport stream.
+    pub(crate) payload_type: u8,
     /// The type of service in the IP header; the lowest two bits are zero.
     pub(crate) type_of_service: u8,
     /// How many routers they pass at most; `None` for what the system has.
@@ -38,7 +40,7 @@ pub(crate) enum Direction {
     /// From anybody who sends to this port.
     From {
         /// The multicast group to join, or the local address to listen on; `None` for all of them.
-        address: Option<IpAddr>,
+        address: Option<Host>,
         /// The port; 0 for any.
         port: u16,
     },
@@ -59,7 +61,7 @@ const fn bytes(min: u64, max: u64) -> Kind {
 }
 
 /// The keys of `udp://` and `rtp://`, in the order of the documentation and of a printed URI.
-pub(crate) static KEYS: [Key; 6] = [
+pub(crate) static KEYS: [Key; 7] = [
     BIND,
     Key::new(
         "payload",
@@ -100,7 +102,27 @@ pub(crate) static KEYS: [Key; 6] = [
         "The size of the receive buffer that is requested for the socket.",
     )
     .or(&["buffer_size"]),
+    Key::new(
+        "pt",
+        Kind::Domain(Domain::Whole {
+            min: 33,
+            max: 127,
+            unit: "",
+        }),
+        "33",
+        "The RTP payload type of a transport stream. An input takes the types 33 and 32 (MPEG video) \
+         too. Only for rtp.",
+    )
+    .or(&["payload_type"]),
 ];
+
+/// The keys of a scheme: all but the last are common.
+fn keys_of(scheme: &str) -> &'static [Key] {
+    match scheme {
+        "rtp" => &KEYS,
+        _ => KEYS.split_last().map_or(&[], |(_, common)| common),
+    }
+}
 
 /// What stands in [`KEYS`] for a URI that says nothing.
 const PAYLOAD: u32 = 1_316;
@@ -112,7 +134,7 @@ impl MediaUri {
     pub(super) fn read(scheme: &'static str, rest: &str) -> Result<Self, UriError> {
         check_places(rest)?;
         let (address, query) = split(rest)?;
-        let query = Query::read(&KEYS, scheme, query, foreign::hint)?;
+        let query = Query::read(keys_of(scheme), scheme, query, foreign::hint)?;
         let bytes = |name| match query.value(name) {
             Some(Value::Bytes(bytes)) => Some(*bytes),
             _ => None,
@@ -125,7 +147,8 @@ impl MediaUri {
         let direction = read_direction(scheme, address)?;
         let bind = query.local("bind");
         if let (Direction::From { address, .. }, Some(local)) = (&direction, bind) {
-            let has_address = address.is_some_and(|ip| !ip.is_multicast());
+            let ip = address.as_ref().and_then(Host::ip);
+            let has_address = ip.is_some_and(|ip| !ip.is_multicast());
             if local.port != 0 || has_address {
                 return Err(UriError::Contradiction {
                     first: "bind",
@@ -137,6 +160,7 @@ impl MediaUri {
             direction,
             bind,
             payload: bytes("payload").map_or(PAYLOAD, |bytes| bytes.get() as u32),
+            payload_type: octet("pt").unwrap_or(TRANSPORT_STREAM),
             type_of_service: octet("iptos").unwrap_or(0),
             time_to_live: octet("ttl"),
             send_buffer: bytes("sndbuf").unwrap_or(SEND_BUFFER),
@@ -147,19 +171,16 @@ impl MediaUri {
     /// Where datagrams come from, of a URI that is an input. ffmpeg reads `udp://127.0.0.1:5000`
     /// from port 5000 of this host, and `udp://239.1.2.3:5000` from a group: so a host that is an
     /// address is the one to listen on. `None` for a name, and for a port or address to send from.
-    pub(crate) fn source(&self) -> Option<(Option<IpAddr>, u16)> {
-        match self.direction {
-            Direction::From { address, port } => Some((address, port)),
-            Direction::To {
-                host: Host::Ip(ip),
-                port,
-            } => {
+    pub(crate) fn source(&self) -> Option<(Option<Host>, u16)> {
+        match &self.direction {
+            Direction::From { address, port } => Some((address.clone(), *port)),
+            Direction::To { host, port } => {
+                let ip = host.ip()?;
                 let is_free = self
                     .bind
                     .is_none_or(|bind| ip.is_multicast() && bind.port == 0);
-                is_free.then_some((Some(ip), port))
+                is_free.then_some((Some(host.clone()), *port))
             }
-            Direction::To { .. } => None,
         }
     }
 
@@ -170,9 +191,9 @@ impl MediaUri {
                 port,
             } => write!(f, "{scheme}://:{port}")?,
             Direction::From {
-                address: Some(ip),
+                address: Some(host),
                 port,
-            } => write!(f, "{scheme}://@{}:{port}", Host::Ip(*ip))?,
+            } => write!(f, "{scheme}://@{host}:{port}")?,
             Direction::To { host, port } => write!(f, "{scheme}://{host}:{port}")?,
         }
         let mut pairs = Vec::new();
@@ -188,6 +209,8 @@ impl MediaUri {
         add("ttl", self.time_to_live.map(|hops| hops.to_string()));
         add("sndbuf", other(self.send_buffer, SEND_BUFFER));
         add("rcvbuf", other(self.receive_buffer, RECEIVE_BUFFER));
+        let kind = self.payload_type;
+        add("pt", (kind != TRANSPORT_STREAM).then(|| kind.to_string()));
         write_settings(f, &pairs)
     }
 }
@@ -201,11 +224,10 @@ fn read_direction(scheme: &str, address: &str) -> Result<Direction, UriError> {
     if let Some(local) = address.strip_prefix('@') {
         let (host, port) = read_address(local, &example)?;
         let address = match host {
-            None => None,
-            Some(Host::Ip(ip)) => Some(ip).filter(|ip| !ip.is_unspecified()),
             Some(Host::Name(_)) => {
                 return Err(wrong("an address behind \"@\", of a group or of this host"));
             }
+            host => host.filter(|host| !host.is_unspecified()),
         };
         return Ok(Direction::From { address, port });
     }

@@ -61,6 +61,7 @@ fn page() -> Result<String, std::fmt::Error> {
          | URI | what it is |\n\
          | --- | --- |\n\
          | `comity://host:9000` | calls `host`, an address or a name; IPv6 addresses stand in brackets |\n\
+         | `comity://[fe80::1%25eth0]:9000` | a link-local address with its zone, the name or number of an interface; `%eth0` will do |\n\
          | `comity://:9000` | listens on port 9000 of all local addresses |\n\
          | `comity://192.0.2.1:9000?mode=listener` | listens on one of them |\n\
          | `udp://host:5000`, `rtp://host:5000` | as an output, sends media to `host`, which may be a multicast group |\n\

@@ -1,0 +1,79 @@
+//! Signals that ask the program to end.
+
+use std::time::{Duration, Instant};
+
+use super::say;
+use crate::clock::now;
+
+/// Signals within this time after a request are the same one: `timeout`, terminals and service
+/// managers signal a program and its group, and some send two signals.
+const SAME: Duration = Duration::from_secs(1);
+
+/// A request to end the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// The first one, for an orderly end.
+    First,
+    /// A later one, for an end without waiting.
+    Again,
+}
+
+/// Which signals are requests.
+#[derive(Clone, Copy, Debug, Default)]
+struct Requests {
+    latest: Option<Instant>,
+}
+
+impl Requests {
+    fn on_signal(&mut self, now: Instant) -> Option<Request> {
+        let request = match self.latest {
+            None => Request::First,
+            Some(latest) if now.saturating_duration_since(latest) < SAME => return None,
+            Some(_) => Request::Again,
+        };
+        self.latest = Some(now);
+        Some(request)
+    }
+}
+
+/// Calls `on_request` when somebody asks the program to end, by the interrupt key or by SIGINT,
+/// SIGTERM or SIGHUP. Without it, these signals end the program at once, `and_then` as said.
+pub(crate) fn on_request(and_then: &str, mut on_request: impl FnMut(Request) + Send + 'static) {
+    let mut requests = Requests::default();
+    let handler = ctrlc::set_handler(move || {
+        if let Some(request) = requests.on_signal(now()) {
+            on_request(request);
+        }
+    });
+    if let Err(error) = handler {
+        say(&format!(
+            "warning: Ctrl-C ends the program {and_then}: {error}"
+        ));
+    }
+}
+
+/// Ends the program at a repeated request.
+pub(crate) fn exit() -> ! {
+    say("\ninterrupted again: ended at once");
+    std::process::exit(130)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_at_once_are_one_request_and_later_ones_are_another() {
+        let began = now();
+        let at = |millis| began + Duration::from_millis(millis);
+        let mut requests = Requests::default();
+        assert_eq!(requests.on_signal(at(0)), Some(Request::First));
+        for millis in [0, 0, 3, 400, 999] {
+            assert_eq!(requests.on_signal(at(millis)), None, "{millis}");
+        }
+        for millis in [1_000, 2_000, 60_000] {
+            assert_eq!(requests.on_signal(at(millis)), Some(Request::Again));
+            assert_eq!(requests.on_signal(at(millis + 999)), None);
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! New streams of sources with unusual clocks, tables and headers.
+
+use std::collections::BTreeMap;
+
+use comity_media::{FrameType, Header, PACKET, Times, TsWriter, Unit, WriterConfig};
+
+use crate::ts::{self, Packet};
+
+const PAT: u16 = 0;
+const SDT: u16 = 0x11;
+const MAPS: [u16; 2] = [0x1000, 0x1001];
+const NO_CLOCK: u16 = 0x1fff;
+
+/// CRC-32/MPEG-2, bit by bit.
+fn crc(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0xffff_ffff, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte) << 24, |crc, _| {
+            crc << 1 ^ if crc >> 31 == 1 { 0x04c1_1db7 } else { 0 }
+        })
+    })
+}
+
+/// The payload of a section with a table.
+fn table(pid: u16, id: u8, body: &[u8]) -> Vec<u8> {
+    let mut section = vec![
+        id,
+        0xb0,
+        u8::try_from(body.len() + 9).unwrap(),
+        0,
+        1,
+        0xc1,
+        0,
+        0,
+    ];
+    section.extend(body);
+    section.extend(crc(&section).to_be_bytes());
+    let mut payload = Vec::new();
+    let repeated = true;
+    Header::Table { pid, repeated }.encode(&mut payload);
+    payload.extend(section);
+    payload
+}
+
+fn pat(maps: &[u16]) -> Vec<u8> {
+    let programs = maps.iter().zip(1_u8..);
+    let body: Vec<u8> = programs
+        .flat_map(|(map, number)| [&[0, number][..], &(0xe000 | map).to_be_bytes()].concat())
+        .collect();
+    table(PAT, 0, &body)
+}
+
+/// The map of a program of H.264, MPEG audio and private data, on PIDs from `first` on.
+fn map(pid: u16, clock: u16, first: u16) -> Vec<u8> {
+    let mut body = (0xe000 | clock).to_be_bytes().to_vec();
+    body.extend([0xf0, 0]);
+    for (kind, pid) in [0x1b, 0x03, 0x06].into_iter().zip(first..) {
+        body.push(kind);
+        body.extend((0xe000 | pid).to_be_bytes());
+        body.extend([0xf0, 0]);
+    }
+    table(pid, 2, &body)
+}
+
+fn unit(pid: u16, stream_id: u8, stamp: u64, bytes: &[u8]) -> Vec<u8> {
+    let is_picture = stream_id == 0xe0;
+    let mut payload = Vec::new();
+    Header::Unit(Unit {
+        pid,
+        stream_type: if is_picture { 0x1b } else { 0x06 },
+        stream_id,
+        frame: match is_picture {
+            true => FrameType::Predicted { referenced: true },
+            false => FrameType::Opaque,
+        },
+        times: Times::Presentation(stamp),
+        random_access: false,
+        discontinuity: false,
+        aligned: true,
+    })
+    .encode(&mut payload);
+    payload.extend(bytes);
+    payload
+}
+
+fn write(payloads: &[Vec<u8>]) -> Vec<u8> {
+    let mut writer = TsWriter::new(WriterConfig::default());
+    let mut out = Vec::new();
+    for payload in payloads {
+        writer.write(payload, &mut out).unwrap();
+    }
+    writer.finish(&mut out);
+    out
+}
+
+/// How often a table begins on each PID.
+fn begins(packets: &[Packet]) -> BTreeMap<u16, usize> {
+    let mut count = BTreeMap::new();
+    for packet in packets.iter().filter(|packet| packet.begins) {
+        *count.entry(packet.pid).or_default() += 1;
+    }
+    count
+}
+
+#[test]
+fn a_program_without_clock_references_gets_none_and_its_tables_repeat() {
+    let mut payloads = vec![pat(&MAPS[..1]), map(MAPS[0], NO_CLOCK, 0x100)];
+    for frame in 0..50 {
+        payloads.push(unit(0x100, 0xe0, 3_600 * frame, &[7; 1_000]));
+        payloads.push(unit(0x101, 0xc0, 3_600 * frame, &[8; 300]));
+    }
+    let packets = ts::packets(&write(&payloads));
+    assert!(packets.iter().all(|packet| packet.clock.is_none()));
+    let count = begins(&packets);
+    assert_eq!((count[&0x100], count[&0x101]), (50, 50));
+    // Two seconds, every 80 ms: as often as in a program with references.
+    assert!((20..=30).contains(&count[&PAT]), "{count:?}");
+    assert_eq!(count[&PAT], count[&MAPS[0]]);
+}
+
+#[test]
+fn programs_that_share_a_clock_have_one() {
+    let mut payloads = vec![pat(&MAPS)];
+    payloads.push(map(MAPS[0], 0x100, 0x100));
+    payloads.push(map(MAPS[1], 0x100, 0x200));
+    for frame in 0..100 {
+        // The second one is 600 ms behind the first in its stamps.
+        payloads.push(unit(0x100, 0xe0, 3_600 * (frame + 15), &[7; 1_000]));
+        payloads.push(unit(0x200, 0xe0, 3_600 * frame, &[8; 1_000]));
+    }
+    let packets = ts::packets(&write(&payloads));
+    let clocks: Vec<u64> = { packets.iter() }
+        .filter_map(|packet| {
+            assert!(packet.clock.is_none() || packet.pid == 0x100);
+            packet.clock
+        })
+        .collect();
+    assert!(clocks.len() >= 40);
+    for pair in clocks.windows(2) {
+        let step = (pair[1] + (1_u64 << 33) * 300 - pair[0]) % ((1_u64 << 33) * 300);
+        assert!(step <= 2_700_000, "{} to {}", pair[0], pair[1]);
+    }
+    assert!(packets.iter().all(|packet| !packet.discontinuity));
+    let count = begins(&packets);
+    for pid in MAPS {
+        assert!((40..=60).contains(&count[&pid]), "{count:?}");
+    }
+}
+
+/// Scrambled packets of the stream 0x100; every tenth has a clock reference 40 ms on.
+fn scrambled(first: u64, has_clock: bool) -> Vec<u8> {
+    let mut payload = Vec::new();
+    Header::Packets.encode(&mut payload);
+    for number in first..first + 10 {
+        let mut packet = [0x5a; PACKET];
+        packet[..4].copy_from_slice(&[0x47, 1, 0, 0x90 | (number % 16) as u8]);
+        if has_clock && number % 10 == 0 {
+            packet[3] |= 0x20;
+            packet[4..6].copy_from_slice(&[7, 0x10]);
+            let clock = (number / 10 * 3_600) << 15 | 0x7e00;
+            packet[6..12].copy_from_slice(&clock.to_be_bytes()[2..]);
+        }
+        payload.extend(packet);
+    }
+    payload
+}
+
+#[test]
+fn tables_of_a_program_that_is_scrambled_repeat() {
+    for has_clock in [true, false] {
+        let tables = [
+            table(SDT, 0x42, &[0, 1, 0xff]),
+            pat(&MAPS[..1]),
+            map(MAPS[0], if has_clock { 0x100 } else { NO_CLOCK }, 0x100),
+        ];
+        let (mut payloads, mut sent) = (Vec::new(), Vec::new());
+        for run in 0..100 {
+            // The sender repeats its tables every 400 ms.
+            if run % 10 == 0 {
+                payloads.extend(tables.clone());
+            }
+            let packets = scrambled(10 * run, has_clock);
+            sent.extend(packets[1..].to_vec());
+            payloads.push(packets);
+        }
+        let out = write(&payloads);
+        let is_scrambled = |packet: &&[u8]| packet[3] & 0xc0 != 0;
+        let (copied, own): (Vec<&[u8]>, Vec<&[u8]>) = out.chunks(PACKET).partition(is_scrambled);
+        assert_eq!(copied.concat(), sent);
+        let count = begins(&ts::packets(&own.concat()));
+        let expected = match has_clock {
+            // Every 80 ms, and twice a second.
+            true => [(PAT, 45..=55), (MAPS[0], 45..=55), (SDT, 7..=12)],
+            // As they come, but for the second time, which may be by chance.
+            false => [(PAT, 8..=10), (MAPS[0], 8..=10), (SDT, 8..=10)],
+        };
+        for (pid, range) in expected {
+            assert!(range.contains(&count[&pid]), "{has_clock}: {count:?}");
+        }
+    }
+}
+
+#[test]
+fn headers_of_teletext_fill_whole_packets() {
+    // EBU teletext, a line of EN 301 775, subtitles, an identifier without lines, a length that
+    // does not fill packets, and another stream.
+    for (stream_id, identifier, length, expected) in [
+        (0xbd, 0x10, 139, 0x24),
+        (0xbd, 0x1f, 184 * 3 - 45, 0x24),
+        (0xbd, 0x99, 139, 0x24),
+        (0xbd, 0x20, 139, 5),
+        (0xbd, 0x10, 140, 5),
+        (0xc0, 0x10, 139, 5),
+    ] {
+        let mut bytes = vec![0x2c; length];
+        bytes[0] = identifier;
+        let payloads = [
+            pat(&MAPS[..1]),
+            map(MAPS[0], 0x100, 0x100),
+            unit(0x102, stream_id, 90_000, &bytes),
+        ];
+        let out = write(&payloads);
+        let mut payload = Vec::new();
+        for packet in out
+            .chunks(PACKET)
+            .filter(|packet| packet[1..3] == [0x41, 2] || packet[1..3] == [1, 2])
+        {
+            let from = if packet[3] & 0x20 == 0 {
+                4
+            } else {
+                5 + usize::from(packet[4])
+            };
+            payload.extend(&packet[from..]);
+        }
+        assert_eq!(payload[..4], [0, 0, 1, stream_id]);
+        let rest = usize::from(u16::from_be_bytes([payload[4], payload[5]]));
+        assert_eq!(payload.len(), 6 + rest);
+        assert_eq!(payload[6..9], [0x84, 0x80, expected], "{identifier:#x}");
+        // The stamp of one second, stuffing, and what it was.
+        assert_eq!(payload[9..14], [0x21, 0, 5, 0xbf, 0x21]);
+        let start = 9 + usize::from(expected);
+        assert!(payload[14..start].iter().all(|byte| *byte == 0xff));
+        assert_eq!(payload[start..], bytes);
+        assert_eq!(payload.len() % 184 == 0, expected == 0x24, "{length}");
+    }
+}
