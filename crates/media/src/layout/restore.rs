@@ -168,7 +168,7 @@ enum Place {
 }
 
 /// What becomes of a packet.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 enum Fate {
     /// The packet, or what is there of it; with a PES header or without.
     Here {
@@ -510,13 +510,10 @@ impl Restorer {
                     out.push(Action::Packet(bytes));
                     has_header
                 }
-                Fate::Written => {
-                    if out.last() != Some(&Action::Break) {
+                fate @ (Fate::Written | Fate::Missing) => {
+                    if fate == Fate::Written && out.last() != Some(&Action::Break) {
                         out.push(Action::Break);
                     }
-                    false
-                }
-                Fate::Missing => {
                     let Some(replacement) = self.replacement(head, is_forced) else {
                         return false;
                     };

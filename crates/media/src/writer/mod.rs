@@ -86,8 +86,12 @@ pub struct TsWriter {
     /// The number of written packets, and how many announcements came on top of a constant rate.
     written: u64,
     excess: u64,
-    /// The bytes before the latest packet, if they make it one of 192 or 204 bytes.
+    /// Whether the rate was constant at the latest missing layout.
+    is_constant: bool,
+    /// The bytes before the latest packet, if they make it one of 192 or 204 bytes; and whether
+    /// they came for the next one.
     beside: Vec<u8>,
+    is_beside_next: bool,
     /// The PIDs whose counters may jump before their next packet.
     interrupted: BTreeSet<u16>,
     statistics: WriterStatistics,
@@ -166,7 +170,9 @@ impl TsWriter {
             restored_clocks: BTreeMap::new(),
             written: 0,
             excess: 0,
+            is_constant: false,
             beside: Vec::new(),
+            is_beside_next: false,
             interrupted: BTreeSet::new(),
             statistics: WriterStatistics::default(),
         }
@@ -274,6 +280,7 @@ impl TsWriter {
                 Action::Outside(bytes) if self.config.outside => {
                     out.extend(&bytes);
                     self.beside = bytes;
+                    self.is_beside_next = true;
                     self.beside
                         .truncate(if is_of_packets(&self.beside) { 16 } else { 0 });
                 }
@@ -321,7 +328,7 @@ impl TsWriter {
             self.announce(pid, counter, out);
         }
         self.lengthen(from, out);
-        self.excess = 0;
+        (self.excess, self.is_constant) = (0, true);
         let Some(&(clock, number)) = self.restored_clocks.get(&resume.pid) else {
             return;
         };
@@ -342,7 +349,7 @@ impl TsWriter {
             out.extend(layout::without_payload(pid, before, true, None));
             self.packetiser.follow(pid, before);
             self.written += 1;
-            self.excess += 1;
+            self.excess += u64::from(self.is_constant);
         }
     }
 
@@ -361,6 +368,9 @@ impl TsWriter {
     /// with a payload announces that the counters jump.
     fn restore(&mut self, packet: &[u8; PACKET], out: &mut Vec<u8>) {
         let pid = pid_of(packet);
+        if !core::mem::take(&mut self.is_beside_next) {
+            self.beside.clear();
+        }
         if pid != NO_PID {
             let (has_payload, counter) = (packet[3] & 0x10 != 0, packet[3] & 0x0f);
             if has_payload {
