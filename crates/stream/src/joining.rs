@@ -181,6 +181,7 @@ mod tests {
             due: Due::Never,
             needs: None,
             payload: Bytes::from(payload),
+            is_damaged: false,
             frame: None,
         }
     }
