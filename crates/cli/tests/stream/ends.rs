@@ -471,7 +471,8 @@ pub(super) fn a_list_that_cannot_be_written_does_not_end_what_it_is_about() {
         "comity://127.0.0.1:{}?{UNHURRIED}&{SECRET}",
         receiver.port()
     );
-    let sender = Running::start(&["send", &source, &target, "--speed", "5"]);
+    let options = ["--speed", "5", "--damaged", "drop"];
+    let sender = Running::start(&[&["send", &source, &target][..], &options].concat());
     let (summary, _) = sender.end(0);
     let (end, said) = receiver.end(1);
     assert!(

@@ -7,9 +7,10 @@ use argon2::{Algorithm, Argon2, Block, Params, Version};
 use curve25519_dalek::MontgomeryPoint;
 use ring::digest;
 use thiserror::Error;
+use unicode_normalization::UnicodeNormalization;
 use zeroize::Zeroizing;
 
-use super::{Randomness, Secret};
+use super::Randomness;
 
 /// Why a credential is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -90,14 +91,13 @@ impl Passphrase {
     const LANES: u32 = 4;
 
     /// The key of `passphrase`, as UTF-8 in normalisation form C and with ASCII's spaces (RFC 8265,
-    /// section 4.2). Takes some 0.2 s and 64 MiB: call
-    /// it once per endpoint.
+    /// section 4.2). Takes some 0.2 s and 64 MiB: call it once per endpoint.
     ///
     /// # Errors
     ///
     /// [`CredentialError::PassphraseShort`] and [`CredentialError::PassphraseLong`].
     pub fn stretch(passphrase: &str) -> Result<PassphraseKey, CredentialError> {
-        let passphrase = Secret::new(passphrase)?;
+        let passphrase = Self::prepare(passphrase)?;
         let salt = digest::digest(&digest::SHA256, b"comity 1 passphrase");
         let params = Params::new(Self::MEMORY_KIB, Self::PASSES, Self::LANES, Some(32))
             .expect("the parameters are within Argon2's bounds");
@@ -105,13 +105,37 @@ impl Passphrase {
         let mut memory = Zeroizing::new(vec![Block::default(); params.block_count()]);
         Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
             .hash_password_into_with_memory(
-                passphrase.expose().as_bytes(),
+                passphrase.as_bytes(),
                 &salt.as_ref()[..16],
                 &mut *key,
                 &mut *memory,
             )
             .expect("lengths of passphrase, salt and key are within Argon2's bounds");
         Ok(PassphraseKey(key))
+    }
+
+    /// The form in which passphrases that look the same are the same: NFC, with ASCII's space for
+    /// every space (RFC 8265, section 4.2). Fails unless it has a valid length.
+    pub(super) fn prepare(text: &str) -> Result<Zeroizing<String>, CredentialError> {
+        let is_space = |letter: char| {
+            matches!(
+                letter,
+                '\u{a0}' | '\u{1680}' | '\u{2000}'
+                    ..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}'
+            )
+        };
+        let spaced = text
+            .chars()
+            .map(|letter| if is_space(letter) { ' ' } else { letter });
+        // Reserves all memory at once: growth would leave copies of a part behind. NFC has at most
+        // three times as many bytes.
+        let mut prepared = Zeroizing::new(String::with_capacity(3 * text.len()));
+        prepared.extend(spaced.nfc());
+        match prepared.len() {
+            length if length < Self::LEAST => Err(CredentialError::PassphraseShort(length)),
+            length if length > Self::MOST => Err(CredentialError::PassphraseLong(length)),
+            _ => Ok(prepared),
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use core::fmt;
 
-use unicode_normalization::UnicodeNormalization;
 use zeroize::Zeroizing;
 
 use super::{CredentialError, Passphrase};
@@ -18,37 +17,13 @@ impl Secret {
     ///
     /// [`CredentialError::PassphraseShort`] and [`CredentialError::PassphraseLong`].
     pub fn new(text: &str) -> Result<Self, CredentialError> {
-        let prepared = prepare(text);
-        match prepared.len() {
-            length if length < Passphrase::LEAST => Err(CredentialError::PassphraseShort(length)),
-            length if length > Passphrase::MOST => Err(CredentialError::PassphraseLong(length)),
-            _ => Ok(Self(prepared)),
-        }
+        Passphrase::prepare(text).map(Self)
     }
 
     /// The passphrase itself, for [`Passphrase::stretch`].
     pub fn expose(&self) -> &str {
         &self.0
     }
-}
-
-/// The form in which passphrases that look the same are the same: NFC, with ASCII's space for every
-/// space (RFC 8265, section 4.2).
-fn prepare(text: &str) -> Zeroizing<String> {
-    let is_space = |letter: char| {
-        matches!(
-            letter,
-            '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}'
-        )
-    };
-    let spaced = text
-        .chars()
-        .map(|letter| if is_space(letter) { ' ' } else { letter });
-    // Reserves all memory at once: growth would leave copies of a part behind. NFC has at most
-    // three times as many bytes.
-    let mut prepared = Zeroizing::new(String::with_capacity(3 * text.len()));
-    prepared.extend(spaced.nfc());
-    prepared
 }
 
 impl fmt::Debug for Secret {
