@@ -1,4 +1,4 @@
-//! Packets of which some sections are missing.
+//! Packets without their missing sections.
 
 use super::model::{Made, Prefix, Run};
 use super::packet::{announced, put_together};

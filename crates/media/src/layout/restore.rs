@@ -622,10 +622,12 @@ impl Restorer {
         })
     }
 
-    /// What stands in the place of the missing packet at hand. The last one before another packet of
-    /// its PID announces the gap in the counters, and has the PES header that this other one needs.
-    /// One before it has its clock reference, or is nothing: a null packet in a multiplex of
-    /// constant rate. `None` while the sections of the other one may still come.
+    /// What stands in the place of the missing packet at hand.
+    ///
+    /// The last one before another packet of its PID announces the gap in the counters, and has
+    /// the PES header that this other one needs. One before it has its clock reference, or is
+    /// nothing: a null packet in a multiplex of constant rate. `None` while the sections of the
+    /// other one may still come.
     fn replacement(&mut self, head: &Head, is_forced: bool) -> Option<Option<[u8; PACKET]>> {
         let Some(packet) = head.layout.packets.get(head.at) else {
             return Some(None);

@@ -470,7 +470,8 @@ fn frames(of: &BTreeSet<(u64, Vec<u8>)>) -> BTreeSet<Vec<u8>> {
     of.iter().map(|(_, frame)| frame.clone()).collect()
 }
 
-/// Several frames of sound share a PES packet. Those that arrive are heard, nearly all at their times.
+/// Several frames of sound share a PES packet. Those that arrive are heard, and nearly all at their
+/// times.
 #[test]
 fn sound_that_arrives_is_heard_whatever_is_missing_beside_it() {
     let sections = sections(CLIP);
