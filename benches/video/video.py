@@ -169,7 +169,9 @@ def page(found, cases, drawn, options):
         "and by UDP out of the other program. All have the same latency from input to output, and connect 2 s before the clip",
         "begins. A packet that comes 50 ms later than the median one is too late for the player. A cell has the share of the pictures",
         "that ffmpeg then shows bit for bit as in the clip, the longest time without one, and the median delay of a packet from",
-        f"input to output: the mean of {options.runs} run{'s' if options.runs > 1 else ''}, the longest time of all.", "",
+        f"input to output: the mean of {options.runs} runs, and the longest time of all." if options.runs > 1 else "input to output, in one run.", "",
+        "Comity sends a picture when all of it has come in, with its layout: that is why its delay exceeds the latency by about a",
+        "picture, and why SRT repairs more where the latency is only two round trips.", "",
         about, "",
         table(found, cases, options.transport), "",
     ]
