@@ -21,24 +21,22 @@ import time
 
 from media import ROOT, Clip, MediaError, Program
 
-PACKET = 188
+sys.path.append(str(ROOT / "benches/video"))
+from carriers import PACKET, feed  # noqa: E402
+
 DATAGRAM = 7 * PACKET
+
+
+def wall_clock():
+    """The clock of the kernel's time stamps."""
+    return time.clock_gettime(time.CLOCK_REALTIME)
 
 
 def send(stream, rate, port, log, done):
     """Sends a stream at its rate; logs when each datagram left."""
-    out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    out.connect(("127.0.0.1", port))
-    began = time.clock_gettime(time.CLOCK_REALTIME)
-    for number, at in enumerate(range(0, len(stream), DATAGRAM)):
-        due = began + at * 8 / rate
-        while (rest := due - time.clock_gettime(time.CLOCK_REALTIME)) > 0:
-            time.sleep(max(rest - 0.0001, 0))
-        try:
-            out.send(stream[at : at + DATAGRAM])
-        except ConnectionRefusedError:
-            pass
-        log.append((time.clock_gettime(time.CLOCK_REALTIME), stream[at : at + DATAGRAM]))
+    datagrams = [(at * 8 / rate, stream[at : at + DATAGRAM]) for at in range(0, len(stream), DATAGRAM)]
+    sent = feed(datagrams, port, wall_clock)
+    log.extend((at, datagram) for at, (_, datagram) in zip(sent, datagrams))
     done.set()
 
 
@@ -122,8 +120,8 @@ def play(options, stream, rate, loss, delay):
         key = "passphrase=an even output"
         out = f"udp://127.0.0.1:{into.getsockname()[1]}"
         with Program([options.comity, "recv", f"comity://127.0.0.1:0?mode=listener&{key}", out, "--json"], folder, "recv") as receiver, \
-             Program([options.comity, "emulate", "--listen", "127.0.0.1:0", "--to", f"127.0.0.1:{receiver.port()}", "--loss", f"{loss}%",
-                      "--delay", f"{delay}ms", "--json"], folder, "emulate") as network:
+             Program([options.comity, "emulate", "--listen", "127.0.0.1:0", "--to", f"127.0.0.1:{receiver.port()}",
+                      "--loss", f"{loss}%", "--delay", f"{delay}ms", "--json"], folder, "emulate") as network:
             uri = f"comity://127.0.0.1:{network.port()}?latency={options.latency}ms&{key}"
             with Program([options.comity, "send", "udp://@127.0.0.1:0", uri, "--json"], folder, "send") as sender:
                 port = sender.port()

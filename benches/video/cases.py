@@ -51,7 +51,8 @@ CLIPS = {
     for clip in (
         Clip("seconds", "a key frame each second, 2 Mb/s", 2, "keyint=25:bframes=2"),
         Clip("long", "a key frame each 10 s, 2 Mb/s", 2, "keyint=250:bframes=2"),
-        Clip("refresh", "gradual refresh over 2 s, no key frame but the first, 2 Mb/s", 2, "intra-refresh=1:keyint=50:bframes=0"),
+        Clip("refresh", "gradual refresh over 2 s, no key frame but the first, 2 Mb/s", 2,
+             "intra-refresh=1:keyint=50:bframes=0"),
         Clip("refresh-20", "gradual refresh over 2 s, 20 Mb/s", 20, "intra-refresh=1:keyint=50:bframes=0"),
         Clip("seconds-20", "a key frame each second, 20 Mb/s", 20, "keyint=25:bframes=2"),
         Clip("seconds-50", "a key frame each second, 50 Mb/s", 50, "keyint=25:bframes=2"),
@@ -116,8 +117,8 @@ def named():
 
 
 def at_random(seed):
-    """A source, a fault and a path, of which the latency is three to ten round trips, and the rate, where there is one, at
-    least one and a half times the clip's.
+    """A clip, a fault and a path. The latency is three to ten round trips. In half of the cases the path has a rate, of 1.5
+    to 6 times the clip's.
 
     >>> at_random(3) == at_random(3), at_random(3) == at_random(4)
     (True, False)

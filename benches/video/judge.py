@@ -1,5 +1,6 @@
-"""What a viewer saw: ffmpeg decodes what arrived in time, and each picture is held against the clip's."""
+"""What a viewer saw: ffmpeg decodes what arrived in time, and each picture is compared with the clip's."""
 
+import math
 import subprocess
 from dataclasses import asdict, dataclass
 
@@ -59,7 +60,7 @@ def percentile(values, share):
     (2, None)
     """
     ordered = sorted(values)
-    return ordered[max(0, -(-len(ordered) * share // 1).__int__() - 1)] if ordered else None
+    return ordered[max(0, math.ceil(len(ordered) * share) - 1)] if ordered else None
 
 
 def packets(datagram):
@@ -89,7 +90,7 @@ def in_time(datagrams, sent, arrivals):
 
 
 def judge(expected, folder, datagrams, sent, arrivals):
-    """Holds what arrived against the clip, of which `expected` has the pictures."""
+    """Compares what arrived with the clip. `expected` has the digests of the clip's pictures."""
     kept, delays = in_time(datagrams, sent, arrivals)
     file = folder / "out.ts"
     file.write_bytes(kept)

@@ -169,3 +169,38 @@ pub(super) fn a_relay_that_cannot_connect_names_what_it_had() {
     assert!(said.contains("closed by the peer"), "{said}");
     assert_all_unconnected(&relayed, &folder.listed("relay.gaps"));
 }
+
+/// Where sections are lost, the packets that come out are those of the source. Others hold clock
+/// references, announce gaps, or are filled up. Only a missing layout makes new packets.
+pub(super) fn a_lossy_path_costs_the_packets_of_what_it_lost() {
+    let folder = Folder::new();
+    let (clip, out, gaps) = (clip(), folder.path("out.ts"), folder.path("gaps.jsonl"));
+    let receiver_uri = format!("comity://:0?{SECRET}");
+    let mut receiver = Running::start(&["recv", &receiver_uri, &out, "--gaps", &gaps]);
+    let to = format!("127.0.0.1:{}", receiver.port());
+    let path = ["emulate", "--listen", "127.0.0.1:0", "--to", &to];
+    let faults = ["--delay", "60ms", "--loss", "5%", "--seed", "5"];
+    let mut path = Running::start(&[&path[..], &faults[..]].concat());
+    let target = format!(
+        "comity://127.0.0.1:{}?latency=100ms&drop=expired&{SECRET}",
+        path.port()
+    );
+    Running::start(&["send", clip.to_str().unwrap(), &target, "--speed", "4"]).end(0);
+    receiver.end(0);
+    path.interrupt();
+    let lost = folder.listed("gaps.jsonl");
+    let layouts = lost.iter().filter(|(stream, _)| *stream == 0x3fff).count();
+    assert!(!lost.is_empty(), "repairs are too late");
+    let (written, source) = (folder.read("out.ts"), fs::read(clip).unwrap());
+    let known: BTreeSet<&[u8]> = source.chunks(188).collect();
+    let (whole, others): (Vec<_>, Vec<_>) =
+        { written.chunks(188) }.partition(|packet| known.contains(packet));
+    assert!(
+        whole.len() * 2 > known.len(),
+        "{} of {}",
+        whole.len(),
+        known.len()
+    );
+    let made = others.iter().filter(|packet| packet[3] & 0x20 == 0).count();
+    assert!(made == 0 || layouts > 0, "{made} new packets");
+}

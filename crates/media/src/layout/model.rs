@@ -164,6 +164,23 @@ impl Packet {
         }
     }
 
+    /// The counter of a packet with which the counter of its PID advances.
+    pub(crate) const fn counter(&self) -> Option<u8> {
+        match self {
+            Self::Whole { counter, .. } => Some(*counter),
+            Self::Made(made) if made.has_payload => Some(made.counter),
+            Self::Null(_) | Self::Made(_) => None,
+        }
+    }
+
+    /// The clock reference, in ticks of 27 MHz.
+    pub(crate) fn clock(&self) -> Option<u64> {
+        match self {
+            Self::Made(made) => made.field.as_ref()?.clock,
+            Self::Null(_) | Self::Whole { .. } => None,
+        }
+    }
+
     pub(crate) fn runs(&self) -> &[Run] {
         match self {
             Self::Null(_) => &[],

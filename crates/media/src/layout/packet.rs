@@ -1,6 +1,6 @@
 //! One packet: apart into what a layout says and what sections hold, and together again.
 
-use super::model::{Field, Made, NULL, Null, Packet, Prefix, Run};
+use super::model::{Field, Made, NULL, Null, Prefix, Run};
 use crate::header::{PACKET, Unit};
 use crate::pes::{has_fields, stamps};
 
@@ -273,15 +273,6 @@ pub(crate) fn null_packet(null: Null) -> [u8; PACKET] {
         *to = from;
     }
     packet
-}
-
-/// Whether the counter of its PID advances with this packet.
-pub(super) const fn counts(packet: &Packet) -> bool {
-    match packet {
-        Packet::Null(_) => false,
-        Packet::Whole { .. } => true,
-        Packet::Made(made) => made.has_payload,
-    }
 }
 
 /// The bytes of a field without stuffing, its length included.

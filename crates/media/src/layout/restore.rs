@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bytes::Bytes;
 
 use super::model::{Layout, MAX_PACKETS, Null, Packet, Run, STEP_SHIFT, SectionRef, TABLES, hash};
-use super::packet::{CLOCK_WRAP, counts, null_packet, put_together, without_payload};
+use super::packet::{CLOCK_WRAP, null_packet, put_together, without_payload};
 use super::part::PesPacket;
 use crate::header::{PACKET, Unit};
 
@@ -62,16 +62,14 @@ pub(crate) struct Resume {
 
 impl Resume {
     /// How many null packets restore the distance from a clock reference of the same PID, whose
-    /// packet was the last but `since` - 1. None if that is no distance of missing packets.
+    /// packet was the last but `since` - 1; 0 if that is no distance of missing packets.
     pub(crate) fn nulls(&self, clock: u64, since: u64) -> u64 {
         let ticks = u128::from((self.clock + CLOCK_WRAP - clock) % CLOCK_WRAP);
         let step = u128::from(self.step.max(1));
         let distance = ((ticks << STEP_SHIFT) + step / 2) / step;
         let nulls = distance.saturating_sub(u128::from(since + self.before));
-        u64::try_from(nulls)
-            .ok()
-            .filter(|&nulls| nulls <= MAX_NULLS)
-            .unwrap_or(0)
+        let nulls = u64::try_from(nulls).unwrap_or(u64::MAX);
+        if nulls <= MAX_NULLS { nulls } else { 0 }
     }
 }
 
@@ -170,7 +168,7 @@ enum Place {
 /// What becomes of a packet.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
-    /// The packet, or what is there of it; with a PES header or without.
+    /// The packet, or the part of it whose sections arrived.
     Here {
         bytes: [u8; PACKET],
         has_header: bool,
@@ -583,8 +581,7 @@ impl Restorer {
         }
         let held = |run: &Run| {
             let at = runs.iter().position(|other| other == run)?;
-            let stream = self.streams.get(&run.section.stream)?;
-            stream.held.get((*places.get(at)?).as_ref()?)
+            self.held_at(run, *places.get(at)?)
         };
         let content = |run: &Run| held(run)?.content(run);
         let written = match packet {
@@ -611,6 +608,11 @@ impl Restorer {
         }
     }
 
+    /// The section of a run, in its place.
+    fn held_at(&self, run: &Run, place: Option<u64>) -> Option<&Held> {
+        self.streams.get(&run.section.stream)?.held.get(&place?)
+    }
+
     /// Whether one of these sections was written without a layout.
     fn has_written(&mut self, runs: &[Run]) -> bool {
         runs.iter().any(|run| {
@@ -632,16 +634,14 @@ impl Restorer {
         let Some(packet) = head.layout.packets.get(head.at) else {
             return Some(None);
         };
-        let (pid, counter, has_payload, clock) = match packet {
+        let (pid, clock, has_payload) = (packet.pid(), packet.clock(), packet.counter().is_some());
+        let counter = match packet {
             Packet::Null(_) => return Some(None),
-            Packet::Whole { pid, counter, .. } => (*pid, *counter, true, None),
-            Packet::Made(made) => {
-                let clock = made.field.as_ref().and_then(|field| field.clock);
-                (made.pid, made.counter, made.has_payload, clock)
-            }
+            Packet::Whole { counter, .. } => *counter,
+            Packet::Made(made) => made.counter,
         };
         let behind = head.layout.packets.get(head.at + 1..).unwrap_or_default();
-        let next = { behind.iter() }.find(|next| next.pid() == pid && counts(next));
+        let next = { behind.iter() }.find(|next| next.pid() == pid && next.counter().is_some());
         let places = next.and_then(|next| self.places(next, is_forced));
         if let (Packet::Made(made), Some(Packet::Made(next))) = (packet, next)
             && made.has_payload
@@ -651,9 +651,8 @@ impl Restorer {
             let pes = self.pes.get(&pid).copied().unwrap_or_default();
             let first = places.iter().position(Option::is_some);
             let unit = first.and_then(|first| {
-                let run = next.runs.get(first)?;
-                let stream = self.streams.get(&run.section.stream)?;
-                stream.held.get(places.get(first)?.as_ref()?)?.unit.as_ref()
+                let held = self.held_at(next.runs.get(first)?, *places.get(first)?)?;
+                held.unit.as_ref()
             });
             if let Some(bytes) = unit.and_then(|unit| pes.before(made, next, first?, unit)) {
                 self.pes.entry(pid).or_default().mend();
@@ -745,21 +744,14 @@ fn cost(layout: &Layout) -> usize {
 /// Where the clock of a multiplex of constant rate goes on.
 fn resume(layout: &Layout) -> Option<Resume> {
     let step = layout.step?;
-    let clock = |packet: &Packet| match packet {
-        Packet::Made(made) => made.field.as_ref()?.clock,
-        _ => None,
-    };
     let mut clocks = (0..).zip(&layout.packets);
     let (before, pid, clock) =
-        clocks.find_map(|(before, packet)| Some((before, packet.pid(), clock(packet)?)))?;
+        clocks.find_map(|(before, packet)| Some((before, packet.pid(), packet.clock()?)))?;
     let mut counters = BTreeMap::new();
     for packet in &layout.packets {
-        let counter = match packet {
-            Packet::Whole { counter, .. } => *counter,
-            Packet::Made(made) if made.has_payload => made.counter,
-            _ => continue,
-        };
-        counters.entry(packet.pid()).or_insert(counter);
+        if let Some(counter) = packet.counter() {
+            counters.entry(packet.pid()).or_insert(counter);
+        }
     }
     Some(Resume {
         pid,

@@ -3,6 +3,8 @@
 mod damage;
 mod multiplex;
 mod others;
+#[path = "../tools/mod.rs"]
+mod tools;
 
 use comity_media::check::{Checker, Errors, Indicator, Report, Timing};
 use comity_units::{Span, Time};

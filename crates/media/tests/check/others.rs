@@ -5,22 +5,20 @@ use std::process::Command;
 use comity_media::check::Indicator;
 use proptest::prelude::*;
 
+use crate::tools::run;
+
 use super::{check, check_in, check_live, found, is_near};
 
 const H264: &[u8] = include_bytes!("../vectors/h264.ts");
 const H265: &[u8] = include_bytes!("../vectors/h265.ts");
 const MPEG2: &[u8] = include_bytes!("../vectors/mpeg2.ts");
 
-/// A stream that ffmpeg makes with these options of its muxer; `None` with a message if ffmpeg is
-/// absent. With `COMITY_NEED_FFMPEG` in the environment, as in CI, that fails.
-#[expect(
-    clippy::print_stderr,
-    reason = "that a test was skipped has to be seen"
-)]
+/// A stream that ffmpeg makes with these options of its muxer; `None` if ffmpeg is absent.
 fn ffmpeg(options: &[&str]) -> Option<Vec<u8>> {
     let folder = tempfile::tempdir().expect("a folder for the stream");
     let file = folder.path().join("stream.ts");
-    let output = Command::new("ffmpeg")
+    let mut command = Command::new("ffmpeg");
+    command
         .args(["-hide_banner", "-nostdin", "-loglevel", "error"])
         .args(["-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25"])
         .args(["-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000"])
@@ -39,21 +37,9 @@ fn ffmpeg(options: &[&str]) -> Option<Vec<u8>> {
         ])
         .args(options)
         .args(["-f", "mpegts"])
-        .arg(&file)
-        .output();
-    match output {
-        Ok(output) => {
-            let text = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(output.status.success(), "{text}");
-            Some(std::fs::read(&file).expect("ffmpeg's file"))
-        }
-        Err(error) => {
-            let is_strict = std::env::var_os("COMITY_NEED_FFMPEG").is_some();
-            assert!(!is_strict, "ffmpeg cannot be run here ({error})");
-            eprintln!("skipped: ffmpeg cannot be run here ({error})");
-            None
-        }
-    }
+        .arg(&file);
+    run(&mut command)?;
+    Some(std::fs::read(&file).expect("ffmpeg's file"))
 }
 
 #[test]

@@ -10,7 +10,7 @@ use comity_media::{
 use comity_units::Time;
 use proptest::prelude::*;
 
-use crate::{CLIP, H264, H265, MPEG2, events_of, write};
+use crate::{CLIP, H264, H265, MPEG2, events_of, tools, write};
 
 const VECTORS: [(&str, &[u8]); 4] = [
     ("h264", H264),
@@ -34,12 +34,12 @@ fn read(stream: &[u8]) -> (Vec<MediaSection>, Vec<Notice>) {
     crate::part(events_of(WITH_LAYOUTS(), [stream]))
 }
 
-fn sections(stream: &[u8]) -> Vec<MediaSection> {
+pub(crate) fn sections(stream: &[u8]) -> Vec<MediaSection> {
     read(stream).0
 }
 
 /// Writes these sections; `None` stands for one that is missing.
-fn restore_all(
+pub(crate) fn restore_all(
     items: impl IntoIterator<Item = (u16, u64, Option<bytes::Bytes>)>,
 ) -> (Vec<u8>, WriterStatistics) {
     let mut writer = TsWriter::new(WriterConfig::default());
@@ -58,7 +58,7 @@ fn restore_all(
 }
 
 /// Writes the sections that arrive; the others are reported as missing.
-fn restore(
+pub(crate) fn restore(
     sections: &[MediaSection],
     arrives: impl Fn(&MediaSection) -> bool,
 ) -> (Vec<u8>, WriterStatistics) {
@@ -68,12 +68,12 @@ fn restore(
     }))
 }
 
-fn packets(stream: &[u8]) -> Vec<&[u8]> {
+pub(crate) fn packets(stream: &[u8]) -> Vec<&[u8]> {
     assert_eq!(stream.len() % PACKET, 0);
     stream.chunks(PACKET).collect()
 }
 
-fn pid(packet: &[u8]) -> u16 {
+pub(crate) fn pid(packet: &[u8]) -> u16 {
     u16::from_be_bytes([packet[1] & 0x1f, packet[2]])
 }
 
@@ -81,7 +81,7 @@ fn has_payload(packet: &[u8]) -> bool {
     packet[3] & 0x10 != 0
 }
 
-fn payload(packet: &[u8]) -> &[u8] {
+pub(crate) fn payload(packet: &[u8]) -> &[u8] {
     match packet[3] & 0x30 {
         0x10 => &packet[4..],
         0x30 => &packet[5 + usize::from(packet[4])..],
@@ -135,7 +135,7 @@ fn owners(stream: &[u8], sections: &[MediaSection]) -> BTreeMap<(u16, u64), BTre
 }
 
 /// Checks that the counter of each PID advances with its payloads, except where that is announced.
-fn check_counters(stream: &[u8], name: &str) {
+pub(crate) fn check_counters(stream: &[u8], name: &str) {
     let mut counters: BTreeMap<u16, u8> = BTreeMap::new();
     for (index, packet) in packets(stream).into_iter().enumerate() {
         let (pid, counter) = (pid(packet), packet[3] & 0x0f);
@@ -182,7 +182,7 @@ fn bytes_of(sections: &[MediaSection], is_it: impl Fn(&MediaSection) -> bool) ->
         .sum()
 }
 
-fn is_layout(section: &MediaSection) -> bool {
+pub(crate) fn is_layout(section: &MediaSection) -> bool {
     Header::decode(&section.payload).is_ok_and(|(header, _)| header == Header::Layout)
 }
 
@@ -285,34 +285,13 @@ fn null_packets_cost_less_than_a_bit() {
     }
 }
 
-/// A multiplex of 1.5 Mb/s that ffmpeg made; `None` with a message if ffmpeg is absent.
-#[expect(
-    clippy::print_stderr,
-    reason = "that a test was skipped has to be seen"
-)]
+/// A multiplex of 1.5 Mb/s that ffmpeg made; `None` if ffmpeg is absent.
 fn multiplex_of_ffmpeg() -> Option<Vec<u8>> {
     let arguments = "-hide_banner -nostdin -loglevel error -f lavfi -i testsrc2=size=320x180:rate=25:duration=8 \
         -f lavfi -i sine=frequency=440:sample_rate=48000:duration=8 -c:v mpeg2video -b:v 400k -g 25 -bf 2 \
         -c:a mp2 -b:a 96k -muxrate 1500k -f mpegts -";
-    match Command::new("ffmpeg")
-        .args(arguments.split_whitespace())
-        .output()
-    {
-        Ok(output) => {
-            assert!(
-                output.status.success(),
-                "{}",
-                String::from_utf8_lossy(&output.stderr)
-            );
-            Some(output.stdout)
-        }
-        Err(error) => {
-            let is_strict = std::env::var_os("COMITY_NEED_FFMPEG").is_some();
-            assert!(!is_strict, "ffmpeg cannot be run here ({error})");
-            eprintln!("skipped: ffmpeg cannot be run here ({error})");
-            None
-        }
-    }
+    let output = tools::run(Command::new("ffmpeg").args(arguments.split_whitespace()))?;
+    Some(output.stdout)
 }
 
 #[test]
@@ -428,85 +407,6 @@ fn a_missing_section_costs_its_bytes_alone() {
         }
     }
     assert!(all_shared > 20, "{all_shared}");
-}
-
-/// The frames of AAC at 48 kHz that a decoder finds, each with the time that the last PES header
-/// gives it.
-fn heard(stream: &[u8], sound: u16) -> BTreeSet<(u64, Vec<u8>)> {
-    let mut pes: Vec<(u64, Vec<u8>)> = Vec::new();
-    for packet in packets(stream) {
-        let data = payload(packet);
-        if pid(packet) != sound || data.is_empty() {
-            continue;
-        }
-        if packet[1] & 0x40 != 0 {
-            let stamp: Vec<u64> = data[9..14].iter().map(|&byte| u64::from(byte)).collect();
-            let time = (stamp[0] >> 1 & 7) << 30
-                | stamp[1] << 22
-                | (stamp[2] >> 1) << 15
-                | stamp[3] << 7
-                | stamp[4] >> 1;
-            pes.push((time, data[9 + usize::from(data[8])..].to_vec()));
-        } else if let Some((_, bytes)) = pes.last_mut() {
-            bytes.extend(data);
-        }
-    }
-    let mut frames = BTreeSet::new();
-    for (mut time, bytes) in pes {
-        let mut rest = &bytes[..];
-        while let [0xff, 0xf1, _, high, middle, low, ..] = *rest {
-            let length =
-                usize::from(high & 3) << 11 | usize::from(middle) << 3 | usize::from(low >> 5);
-            let (frame, behind) = rest.split_at(length.min(rest.len()));
-            frames.insert((time, frame.to_vec()));
-            (time, rest) = (time + 1_920, behind);
-        }
-        assert!(rest.len() < 6, "no frame: {:02x?}", &rest[..6]);
-    }
-    frames
-}
-
-fn frames(of: &BTreeSet<(u64, Vec<u8>)>) -> BTreeSet<Vec<u8>> {
-    of.iter().map(|(_, frame)| frame.clone()).collect()
-}
-
-/// Several frames of sound share a PES packet. Those that arrive are heard, and nearly all at their
-/// times.
-#[test]
-fn sound_that_arrives_is_heard_whatever_is_missing_beside_it() {
-    let sections = sections(CLIP);
-    let units: Vec<_> = { sections.iter() }
-        .filter_map(|section| match Header::decode(&section.payload) {
-            Ok((Header::Unit(unit), content)) if unit.stream_type == 0x0f => {
-                let time = unit.times.presentation().expect("a time stamp");
-                Some((section, unit.pid, (time, content.to_vec())))
-            }
-            _ => None,
-        })
-        .collect();
-    let pid = units[0].1;
-    assert_eq!(
-        heard(CLIP, pid),
-        units.iter().map(|(.., frame)| frame.clone()).collect()
-    );
-    for pattern in [2, 3, 5, 7, 11, 13] {
-        for phase in 0..pattern {
-            let is_lost = |section: &MediaSection| {
-                section.stream == units[0].0.stream && section.number % pattern == phase
-            };
-            let (out, _) = restore(&sections, |section| !is_lost(section));
-            let expected: BTreeSet<_> = { units.iter() }
-                .filter(|(section, ..)| !is_lost(section))
-                .map(|(.., frame)| frame.clone())
-                .collect();
-            let found = heard(&out, pid);
-            assert!(frames(&expected) == frames(&found), "{pattern}, {phase}");
-            // Where less is missing before a frame than a PES header takes, it has none of its own.
-            let wrong = found.difference(&expected).count();
-            assert!(wrong * 4 < expected.len(), "{wrong} of {}", expected.len());
-            check_counters(&out, "clip");
-        }
-    }
 }
 
 /// Without a constant rate, the packets of a missing section are left out, except clock references
@@ -713,36 +613,6 @@ fn a_connection_that_begins_anew_goes_on() {
     check_counters(&out, "clip");
 }
 
-/// A receiver that comes in the middle of a PES packet, or to which a layout is missing, writes no
-/// bytes that a decoder takes for what they are not.
-#[test]
-fn sound_begins_with_a_frame_whatever_was_before() {
-    let clip = sections(CLIP);
-    let sound = 0x101;
-    let all = heard(CLIP, sound);
-    let known = frames(&all);
-    for split in (20..clip.len() - 300).step_by(7) {
-        let mut numbers: BTreeMap<u16, u64> = BTreeMap::new();
-        let joined = clip[split..].iter().map(|section| {
-            let next = numbers.entry(section.stream).or_default();
-            *next += 1;
-            (section.stream, *next - 1, Some(section.payload.clone()))
-        });
-        let (out, _) = restore_all(joined.collect::<Vec<_>>());
-        let found = heard(&out, sound);
-        assert!(found.is_subset(&all), "from {split}");
-        assert!(found.len() > 50);
-        check_counters(&out, "clip");
-        let (out, _) = restore(&clip, |section| {
-            !is_layout(section) || section.number % 5 != split as u64 % 5
-        });
-        let found = frames(&heard(&out, sound));
-        // A frame that has begun in the layout before may be cut.
-        let is_known = |frame: &Vec<u8>| known.iter().any(|whole| whole.starts_with(frame));
-        assert!(found.iter().all(is_known), "a layout is missing at {split}");
-    }
-}
-
 #[test]
 fn a_malformed_layout_is_refused() {
     let mut writer = TsWriter::new(WriterConfig::default());
@@ -844,7 +714,7 @@ proptest! {
         let known: BTreeSet<&[u8]> = packets(&stream).into_iter().collect();
         for packet in packets(&out) {
             let is_replacement = pid(packet) == NULL || !has_payload(packet);
-            // Of a packet that two sections share, what is there is filled up.
+            // A packet that two sections share keeps the bytes of the one that arrives.
             let is_part = packet[3] & 0x30 == 0x30;
             prop_assert!(known.contains(packet) || is_replacement || is_part);
         }

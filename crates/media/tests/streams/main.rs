@@ -10,7 +10,10 @@ mod outside;
 mod page;
 mod remux;
 mod roundtrip;
+mod sound;
 mod times;
+#[path = "../tools/mod.rs"]
+mod tools;
 mod ts;
 mod units;
 mod vectors;

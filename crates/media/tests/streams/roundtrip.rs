@@ -10,7 +10,7 @@ use comity_media::{
 };
 use comity_units::{Rate, Time};
 
-use crate::{CLIP, H264, H265, MPEG1, MPEG2, events_of, part, read, ts, write};
+use crate::{CLIP, H264, H265, MPEG1, MPEG2, events_of, part, read, tools, ts, write};
 
 const VECTORS: [(&str, &[u8]); 4] = [
     ("h264", H264),
@@ -383,9 +383,7 @@ fn the_clip_is_shed_to_the_target() {
     }
 }
 
-/// Runs ffmpeg on a stream; returns `None` with a message if ffmpeg is absent. With
-/// `COMITY_NEED_FFMPEG` in the environment, as in CI, that fails, because a skipped test proves
-/// nothing.
+/// What ffmpeg prints of a stream; `None` if it is absent.
 fn ffmpeg(stream: &[u8], before: &[&str], behind: &[&str]) -> Option<(String, String)> {
     let folder = tempfile::tempdir().expect("a folder for the stream");
     let file = folder.path().join("stream.ts");
@@ -393,31 +391,17 @@ fn ffmpeg(stream: &[u8], before: &[&str], behind: &[&str]) -> Option<(String, St
     run("ffmpeg", &file, before, behind)
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "that a test was skipped has to be seen"
-)]
 fn run(tool: &str, file: &Path, before: &[&str], behind: &[&str]) -> Option<(String, String)> {
-    let output = Command::new(tool)
+    let mut command = Command::new(tool);
+    command
         .args(["-hide_banner", "-nostdin"])
         .args(before)
         .arg("-i")
         .arg(file)
-        .args(behind)
-        .output();
-    match output {
-        Ok(output) => {
-            let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-            assert!(output.status.success(), "{}", text(output.stderr));
-            Some((text(output.stdout), text(output.stderr)))
-        }
-        Err(error) => {
-            let is_strict = std::env::var_os("COMITY_NEED_FFMPEG").is_some();
-            assert!(!is_strict, "{tool} cannot be run here ({error})");
-            eprintln!("skipped: {tool} cannot be run here ({error})");
-            None
-        }
-    }
+        .args(behind);
+    let output = tools::run(&mut command)?;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Some((text(output.stdout), text(output.stderr)))
 }
 
 /// Stream, times, length and digest of each packet that ffmpeg finds, and its messages.
