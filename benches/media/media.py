@@ -108,7 +108,7 @@ def elementary_units(data):
     """The access units of a transport stream: a list for each stream of its program map, in that order.
 
     A unit of video is a PES packet without the fixed part of its header, of which only the length can differ. One of AAC is
-    a frame with its time, however many a PES packet has.
+    a frame with its time, however many a PES packet has. Continuity counters may only jump where a packet announces it.
     """
     units, order, counters, sound = {}, [], {}, set()
     program_map = None
@@ -120,6 +120,8 @@ def elementary_units(data):
             raise MediaError(f"no sync byte at {at}")
         pid = (packet[1] & 0x1F) << 8 | packet[2]
         begins, has_field, has_payload = packet[1] & 0x40, packet[3] & 0x20, packet[3] & 0x10
+        if has_field and packet[4] and packet[5] & 0x80:
+            counters.pop(pid, None)
         if not has_payload:
             continue
         counter = packet[3] & 0x0F

@@ -1,5 +1,7 @@
 //! RTP packets from the network.
 
+use std::collections::BTreeSet;
+
 use comity_media::rtp::{Packetiser, Reorder};
 use comity_units::{Span, Time};
 
@@ -9,11 +11,11 @@ const PATIENCE: Span = Span::from_millis(50);
 /// RTP packets, each after a byte of time and one of length.
 ///
 /// The output is not longer than the input, a refused packet returns nothing, and nothing is held
-/// beyond its waiting time. An ordered stream from another source afterwards is returned
-/// unchanged.
+/// beyond its waiting time. An ordered stream from a source not seen before is returned unchanged
+/// afterwards.
 pub fn check(bytes: &[u8]) {
     let (mut reorder, mut out, mut now) = (Reorder::default(), Vec::new(), Time::ZERO);
-    let (mut rest, mut given, mut source) = (bytes, 0, 0);
+    let (mut rest, mut given, mut sources) = (bytes, 0, BTreeSet::new());
     while let Some((&[wait, length], behind)) = rest.split_first_chunk::<2>() {
         now += Span::from_millis(u64::from(wait & 0x3f));
         let (packet, behind) = behind.split_at(usize::from(length).min(behind.len()));
@@ -24,7 +26,7 @@ pub fn check(bytes: &[u8]) {
             Ok(()) => {
                 // RTCP may be shorter.
                 if let Some((_, name)) = { packet.get(..12) }.and_then(<[u8]>::split_last_chunk) {
-                    source = u32::from_be_bytes(*name);
+                    sources.insert(u32::from_be_bytes(*name));
                 }
             }
             Err(error) => {
@@ -45,7 +47,10 @@ pub fn check(bytes: &[u8]) {
     assert!(out.len() <= given);
     now += PATIENCE;
     let mut media = Vec::new();
-    let mut sender = Packetiser::new(given as u16, !source);
+    let source = (0..)
+        .find(|source| !sources.contains(source))
+        .unwrap_or_default();
+    let mut sender = Packetiser::new(given as u16, source);
     for piece in bytes.chunks(7) {
         let packet = sender.packet(now.saturating_since(Time::ZERO), piece);
         assert_eq!(reorder.push(now, &packet, &mut media), Ok(()));

@@ -9,6 +9,7 @@
 //! packets + sections -> Arranger -> layouts ..> Restorer + sections -> packets
 //! ```
 
+mod action;
 mod arrange;
 mod coder;
 mod format;
@@ -18,12 +19,14 @@ mod models;
 mod packet;
 mod part;
 mod restore;
+mod waiting;
 
+pub(crate) use action::{Action, Resume};
 pub(crate) use arrange::{Arranger, DroppedUnit, Usage};
 pub(crate) use format::decode;
 pub(crate) use model::{CARRIED, DAMAGED, LAYOUTS, Layout, Null, SCRAMBLED, TABLES};
 pub(crate) use packet::{null_packet, read_clock_of, without_payload};
-pub(crate) use restore::{Action, Arrived, Restorer, Resume};
+pub(crate) use restore::{Arrived, Restorer};
 
 use crate::header::Header;
 use model::{Packet, Run, SectionRef};

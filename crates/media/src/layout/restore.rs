@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 
-use super::model::{Layout, MAX_PACKETS, Null, Packet, Run, STEP_SHIFT, SectionRef, TABLES, hash};
-use super::packet::{CLOCK_WRAP, null_packet, put_together, without_payload};
+use super::action::{Action, Resume};
+use super::model::{Layout, Null, Packet, Run, TABLES, hash};
+use super::packet::{null_packet, put_together, without_payload};
 use super::part::PesPacket;
+use super::waiting::{EACH, Held, Place, State, Stream};
 use crate::header::{PACKET, Unit};
 
 /// How much may wait for sections and layouts. Then the oldest layout does without what it lacks.
@@ -15,8 +17,6 @@ const MAX_HELD: usize = 64 << 20;
 /// without one.
 const MAX_BYTES_WITHOUT: usize = 32 << 20;
 const MAX_SECTIONS_WITHOUT: usize = 4_096;
-/// What a packet of a layout, and a section, take beside their bytes.
-const EACH: usize = 128;
 /// How many layouts may wait behind one that names sections of a stream without any so far.
 const PATIENCE: usize = 8;
 /// The number of tables kept for packets that repeat them.
@@ -25,53 +25,6 @@ const MAX_TABLES: usize = 256;
 const MAX_REMEMBERED: usize = 64;
 /// The number of gaps remembered in a stream.
 const MAX_GAPS: usize = 1_024;
-
-/// The maximum number of null packets in the place of missing layouts.
-const MAX_NULLS: u64 = 4 * MAX_PACKETS as u64;
-
-/// What to write next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
-    /// A packet of the source.
-    Packet([u8; PACKET]),
-    /// Bytes of the source outside of packets.
-    Outside(Vec<u8>),
-    /// A packet in the place of one whose section is missing. If it has no payload and announces
-    /// nothing, its counter is that of the packet before.
-    Replacement([u8; PACKET]),
-    /// A section of this stream whose layout is missing.
-    Remultiplex(u16, Bytes),
-    /// Packets of the source are left out here, and the counters jump.
-    Break,
-    /// A layout is missing before this clock reference, in a multiplex of constant rate.
-    Resume(Resume),
-}
-
-/// The first clock reference behind a missing layout.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Resume {
-    pub(crate) pid: u16,
-    /// In ticks of 27 MHz.
-    pub(crate) clock: u64,
-    /// How many packets come before it.
-    before: u64,
-    step: u32,
-    /// The counter of the first packet with payload of each PID.
-    pub(crate) counters: BTreeMap<u16, u8>,
-}
-
-impl Resume {
-    /// How many null packets restore the distance from a clock reference of the same PID, whose
-    /// packet was the last but `since` - 1; 0 if that is no distance of missing packets.
-    pub(crate) fn nulls(&self, clock: u64, since: u64) -> u64 {
-        let ticks = u128::from((self.clock + CLOCK_WRAP - clock) % CLOCK_WRAP);
-        let step = u128::from(self.step.max(1));
-        let distance = ((ticks << STEP_SHIFT) + step / 2) / step;
-        let nulls = distance.saturating_sub(u128::from(since + self.before));
-        let nulls = u64::try_from(nulls).unwrap_or(u64::MAX);
-        if nulls <= MAX_NULLS { nulls } else { 0 }
-    }
-}
 
 /// A section that arrived.
 #[derive(Clone, Debug)]
@@ -126,45 +79,6 @@ struct Head {
     furthest: BTreeMap<u16, u64>,
 }
 
-#[derive(Debug, Default)]
-struct Stream {
-    held: BTreeMap<u64, Held>,
-    /// First and count of the missing ones.
-    gaps: BTreeMap<u64, u64>,
-    highest: Option<u64>,
-    /// All up to here are done with.
-    done: Option<u64>,
-    /// The distance from the numbers here to those of the source.
-    distance: Option<u16>,
-}
-
-#[derive(Debug)]
-struct Held {
-    payload: Bytes,
-    header: usize,
-    length: u32,
-    hash: u16,
-    unit: Option<Unit>,
-    arrival: u64,
-    state: State,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Fresh,
-    Used,
-    /// Written without a layout.
-    Remultiplexed,
-}
-
-/// Where a section is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Here(u64),
-    Missing,
-    Unknown,
-}
-
 /// What becomes of a packet.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
@@ -176,92 +90,6 @@ enum Fate {
     Missing,
     /// Its section was written before its layout came.
     Written,
-}
-
-impl Held {
-    fn is(&self, section: &SectionRef) -> bool {
-        (self.length, self.hash) == (section.length, section.hash)
-    }
-
-    fn content(&self, run: &Run) -> Option<&[u8]> {
-        let content = self.payload.get(self.header..)?;
-        content.get(run.from as usize..run.to as usize)
-    }
-
-    fn cost(&self) -> usize {
-        self.payload.len() + EACH
-    }
-}
-
-impl Stream {
-    fn is_gone(&self, number: u64) -> bool {
-        let is_done = self.done.is_some_and(|done| number <= done);
-        let gap = self.gaps.range(..=number).next_back();
-        is_done || gap.is_some_and(|(&first, &count)| number - first < count)
-    }
-
-    /// Whether the number was seen before: the connection is another.
-    fn has_seen(&self, number: u64) -> bool {
-        self.held.contains_key(&number) || self.is_gone(number)
-    }
-
-    fn see(&mut self, number: u64) {
-        self.highest = self.highest.max(Some(number));
-    }
-
-    /// The number here of a section, if the distance is known.
-    fn number_of(&self, section: &SectionRef) -> Option<i128> {
-        let highest = self.highest?;
-        let number = section.number.wrapping_sub(self.distance?);
-        let step = number.wrapping_sub((highest & 0xffff) as u16) as i16;
-        Some(i128::from(highest) + i128::from(step))
-    }
-
-    /// Finds a section, and learns the distance of the numbers.
-    fn find(&mut self, section: &SectionRef) -> Place {
-        let number = self.number_of(section);
-        let here = number.and_then(|number| u64::try_from(number).ok());
-        if let Some(here) = here
-            && self.held.get(&here).is_some_and(|held| held.is(section))
-        {
-            return Place::Here(here);
-        }
-        let is_other = here.is_some_and(|here| self.held.contains_key(&here));
-        // The source repeats its tables: an equal one will do.
-        if number.is_none() || is_other || section.stream == TABLES {
-            let mut held = self.held.iter();
-            if let Some((&here, _)) = held.find(|(_, held)| held.is(section)) {
-                self.distance = Some(section.number.wrapping_sub((here & 0xffff) as u16));
-                return Place::Here(here);
-            }
-        }
-        match (number, here) {
-            (Some(_), None) => Place::Missing,
-            (Some(_), Some(here)) if is_other || self.is_gone(here) => Place::Missing,
-            _ => Place::Unknown,
-        }
-    }
-
-    /// Whether this section was written without a layout.
-    fn is_written(&self, number: u64) -> bool {
-        let held = self.held.get(&number);
-        held.is_some_and(|held| held.state == State::Remultiplexed)
-    }
-
-    /// Whether it can be known of each section whether it will come.
-    const fn is_oriented(&self) -> bool {
-        self.distance.is_some()
-    }
-
-    /// Lets go of all sections below this number.
-    fn pass(&mut self, number: u64) -> usize {
-        let kept = self.held.split_off(&number);
-        let passed = core::mem::replace(&mut self.held, kept);
-        self.gaps
-            .retain(|&first, count| first.saturating_add(*count) > number);
-        self.done = self.done.max(number.checked_sub(1));
-        passed.values().map(Held::cost).sum()
-    }
 }
 
 impl Restorer {
@@ -343,6 +171,8 @@ impl Restorer {
             unit: arrived.unit,
             arrival: self.arrivals,
             state,
+            written: 0,
+            continued: 0,
         };
         self.arrivals += 1;
         self.held += held.cost();
@@ -423,8 +253,9 @@ impl Restorer {
 
     /// Writes what can be written; everything, if `is_end`.
     fn advance(&mut self, is_end: bool, out: &mut Vec<Action>) {
-        while let Some(mut head) = self.head.take().or_else(|| self.next(out)) {
-            let is_forced = is_end || self.held > MAX_HELD;
+        let is_forced = |of: &Self| is_end || of.held > MAX_HELD;
+        while let Some(mut head) = self.head.take().or_else(|| self.next(is_forced(self), out)) {
+            let is_forced = is_forced(self);
             if !self.write(&mut head, is_forced, out) {
                 self.head = Some(head);
                 return;
@@ -440,44 +271,30 @@ impl Restorer {
         }
     }
 
-    /// Begins the next layout. Where one is missing before it, the sections that it would have
-    /// ordered come first.
-    fn next(&mut self, out: &mut Vec<Action>) -> Option<Head> {
+    /// Begins the next layout. What a missing one ordered comes first, as soon as it is known what
+    /// of this one is here.
+    fn next(&mut self, is_forced: bool, out: &mut Vec<Action>) -> Option<Head> {
+        let queued = self.queue.pop_front()?;
+        if queued.follows_gap && !self.is_settled(&queued.layout, is_forced) {
+            self.queue.push_front(queued);
+            return None;
+        }
         let Queued {
             layout,
             cost,
             follows_gap,
-        } = self.queue.pop_front()?;
-        let mut first: BTreeMap<u16, u64> = BTreeMap::new();
-        if follows_gap {
-            for run in layout.packets.iter().flat_map(Packet::runs) {
-                let stream = run.section.stream;
-                if stream != TABLES
-                    && !first.contains_key(&stream)
-                    && let Some(Place::Here(number)) =
-                        { self.streams.get_mut(&stream) }.map(|stream| stream.find(&run.section))
-                {
-                    // One that begins in a missing layout comes whole, too.
-                    first.insert(stream, number + u64::from(run.from > 0));
-                }
-            }
+        } = queued;
+        for stream in self.streams.values_mut() {
+            stream.has_gap |= follows_gap;
         }
-        let mut stale = Vec::new();
-        for (id, number) in first {
-            let Some(stream) = self.streams.get_mut(&id) else {
-                continue;
-            };
-            for held in stream.held.range_mut(..number).map(|(_, held)| held) {
-                if held.state == State::Fresh {
-                    held.state = State::Remultiplexed;
-                    stale.push((held.arrival, id, held.payload.clone()));
-                }
-            }
-        }
+        let stale = self.stale(&layout, follows_gap);
+        let has_stale = !stale.is_empty();
         write_stale(stale, out);
+        if follows_gap || has_stale {
+            out.push(Action::Break);
+        }
         if follows_gap {
             self.pes.clear();
-            out.push(Action::Break);
         }
         self.has_gap |= follows_gap;
         if self.has_gap
@@ -493,6 +310,53 @@ impl Restorer {
             at: 0,
             furthest: BTreeMap::new(),
         })
+    }
+
+    /// Whether it is known of the first section of each stream that a layout names whether it is
+    /// here.
+    fn is_settled(&mut self, layout: &Layout, is_forced: bool) -> bool {
+        let mut seen = BTreeSet::new();
+        layout.packets.iter().all(|packet| {
+            let mut runs = packet.runs().iter();
+            !runs.any(|run| seen.insert(run.section.stream))
+                || self.places(packet, is_forced).is_some()
+        })
+    }
+
+    /// What was ordered by a missing layout before this one: in each stream, what precedes the
+    /// first section that is named. If none is named, what arrived before all that are.
+    fn stale(&mut self, layout: &Layout, follows_gap: bool) -> Vec<(u64, Action)> {
+        let mut stale = Vec::new();
+        let mut earliest = u64::MAX;
+        for run in layout.packets.iter().flat_map(Packet::runs) {
+            let id = run.section.stream;
+            if id != TABLES
+                && let Some(stream) = self.streams.get_mut(&id)
+                && stream.has_gap
+                && let Some(number) = stream.place_of(&run.section)
+            {
+                stream.has_gap = false;
+                for (&at, held) in stream.held.range_mut(..=number) {
+                    if at == number {
+                        earliest = earliest.min(held.arrival);
+                    }
+                    // One that begins in a missing layout comes whole, too.
+                    let end = if at < number { u32::MAX } else { run.from };
+                    let action = (end > 0).then(|| held.remultiplex(id, end as usize));
+                    stale.extend(action.flatten().map(|action| (held.arrival, action)));
+                }
+            }
+        }
+        let unnamed = { self.streams.iter_mut() }
+            .filter(|&(&id, ref stream)| follows_gap && stream.has_gap && id != TABLES);
+        for (&id, stream) in unnamed {
+            let held = stream.held.values_mut();
+            for held in held.filter(|held| held.arrival < earliest) {
+                let action = held.remultiplex(id, usize::MAX);
+                stale.extend(action.map(|action| (held.arrival, action)));
+            }
+        }
+        stale
     }
 
     /// Writes the packets of a layout up to the first that has to wait; returns whether none has.
@@ -546,7 +410,7 @@ impl Restorer {
             let found = found.map(|(place, stream)| match place {
                 // A table may be there once more.
                 Place::Here(number)
-                    if run.section.stream != TABLES && stream.is_written(number) =>
+                    if run.section.stream != TABLES && stream.is_written(number, run) =>
                 {
                     (Place::Missing, true)
                 }
@@ -601,10 +465,25 @@ impl Restorer {
             }
         };
         match written {
-            Some((bytes, has_header)) => Fate::Here { bytes, has_header },
+            Some((bytes, has_header)) => {
+                self.on_written(runs, places);
+                Fate::Here { bytes, has_header }
+            }
             None if self.has_written(runs) => Fate::Written,
             // A hostile layout may describe what is no packet.
             None => Fate::Missing,
+        }
+    }
+
+    fn on_written(&mut self, runs: &[Run], places: &[Option<u64>]) {
+        for (run, number) in runs.iter().zip(places) {
+            let stream = self.streams.get_mut(&run.section.stream);
+            if let Some(held) = stream
+                .zip(*number)
+                .and_then(|(stream, number)| stream.held.get_mut(&number))
+            {
+                held.written = held.written.max(run.to as usize);
+            }
         }
     }
 
@@ -618,7 +497,7 @@ impl Restorer {
         runs.iter().any(|run| {
             let stream = self.streams.get_mut(&run.section.stream);
             stream.is_some_and(|stream| match stream.find(&run.section) {
-                Place::Here(number) => stream.is_written(number),
+                Place::Here(number) => stream.is_written(number, run),
                 Place::Missing | Place::Unknown => false,
             })
         })
@@ -700,9 +579,8 @@ impl Restorer {
         let mut stale = Vec::new();
         for (&id, stream) in &mut self.streams {
             for held in stream.held.values_mut() {
-                if held.state == State::Fresh {
-                    stale.push((held.arrival, id, held.payload.clone()));
-                }
+                let action = held.remultiplex(id, usize::MAX);
+                stale.extend(action.map(|action| (held.arrival, action)));
                 let before = held.cost();
                 held.state = State::Remultiplexed;
                 if id != TABLES {
@@ -763,8 +641,7 @@ fn resume(layout: &Layout) -> Option<Resume> {
 }
 
 /// In the order of arrival.
-fn write_stale(mut stale: Vec<(u64, u16, Bytes)>, out: &mut Vec<Action>) {
-    stale.sort_by_key(|&(arrival, ..)| arrival);
-    let written = stale.into_iter();
-    out.extend(written.map(|(_, stream, payload)| Action::Remultiplex(stream, payload)));
+fn write_stale(mut stale: Vec<(u64, Action)>, out: &mut Vec<Action>) {
+    stale.sort_by_key(|&(arrival, _)| arrival);
+    out.extend(stale.into_iter().map(|(_, action)| action));
 }

@@ -311,13 +311,24 @@ impl TsWriter {
                         }
                         _ => {}
                     }
-                    self.written += ((out.len() - from) / PACKET) as u64;
-                    self.lengthen(from, out);
+                    self.insert(from, out);
+                }
+                Action::Continue(pid, bytes) => {
+                    self.packetiser.go_on(pid, &bytes, out);
+                    self.insert(from, out);
                 }
                 Action::Resume(resume) => self.resume(&resume, out),
                 Action::Break => self.interrupted = self.packetiser.pids(),
             }
         }
+    }
+
+    /// Counts packets of the writer's own, from this position on, among the restored ones.
+    fn insert(&mut self, from: usize, out: &mut Vec<u8>) {
+        let packets = ((out.len() - from) / PACKET) as u64;
+        self.written += packets;
+        self.excess += if self.is_constant { packets } else { 0 };
+        self.lengthen(from, out);
     }
 
     /// Goes on behind a missing layout in a multiplex of constant rate: with announcements that

@@ -107,10 +107,15 @@ impl Packetiser {
             let (start, rest) = bytes.split_at(first.min(bytes.len()));
             header.extend(start);
             self.packet(unit.pid, true, &field, &header, out);
-            for part in rest.chunks(ROOM) {
-                self.packet(unit.pid, false, &[], part, out);
-            }
+            self.go_on(unit.pid, rest, out);
             field.clear();
+        }
+    }
+
+    /// Goes on with the PES packet of this PID.
+    pub(super) fn go_on(&mut self, pid: u16, bytes: &[u8], out: &mut Vec<u8>) {
+        for part in bytes.chunks(ROOM) {
+            self.packet(pid, false, &[], part, out);
         }
     }
 

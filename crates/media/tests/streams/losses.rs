@@ -1,10 +1,13 @@
 //! A multiplex of constant rate over a lossy path, judged by the checker of transport streams.
 
 use comity_media::check::{Checker, Indicator, Report, Timing};
-use comity_media::{Event, ReaderConfig, TsWriter, WriterConfig};
+use comity_media::{Event, Header, ReaderConfig, TsWriter, WriterConfig};
 use proptest::prelude::*;
 
-use crate::layouts::at_constant_rate;
+use crate::layouts::{
+    at_constant_rate, check_counters, packets, payload, pid, restore_all, sections,
+};
+use crate::sound::{frames, heard};
 use crate::{CLIP, H264, MPEG2, events_of};
 
 const LAYOUTS: u16 = 0x3fff;
@@ -63,5 +66,71 @@ proptest! {
         prop_assert_eq!(after.errors.of(Indicator::ContinuityCountError).count, 0);
         let more = if loses_layouts { 3 * PACKET_NS } else { 0 };
         prop_assert!(inexact(&after) <= inexact(&before) + 500 + more, "{} ns", inexact(&after));
+    }
+}
+
+/// The pictures of a stream that has one in each PES packet.
+fn seen(stream: &[u8], video: u16) -> Vec<Vec<u8>> {
+    let mut pictures: Vec<Vec<u8>> = Vec::new();
+    for packet in packets(stream) {
+        let data = payload(packet);
+        if pid(packet) != video || data.is_empty() {
+            continue;
+        }
+        if packet[1] & 0x40 != 0 {
+            pictures.push(data[9 + usize::from(data[8])..].to_vec());
+        } else if let Some(picture) = pictures.last_mut() {
+            picture.extend(data);
+        }
+    }
+    pictures
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    /// Beside missing layouts and in an outage, whatever arrives whole is written whole, once, and
+    /// in its order; also if layouts arrive before the sections that they name.
+    #[test]
+    fn what_arrives_is_written_whatever_layouts_are_missing(
+        layouts in prop::collection::vec(0_u32..4, 1_000),
+        outage in 0_u64..400,
+        length in 0_u64..100,
+        early in 0_usize..4,
+    ) {
+        let (video, sound) = (0x100, 0x101);
+        let sections = sections(CLIP);
+        let mut items = Vec::new();
+        for (at, section) in (1..).zip(&sections) {
+            let is_layout = section.stream == LAYOUTS;
+            // The first sections say what the stream is.
+            let is_lost = at > 40
+                && ((is_layout && layouts[section.number as usize % layouts.len()] == 0)
+                    || (outage..outage + length).contains(&at));
+            let place = match is_layout && at > 40 {
+                true => items.len() - early,
+                false => items.len(),
+            };
+            items.insert(place, (section, !is_lost));
+        }
+        let (out, _) = restore_all(items.iter().map(|&(section, arrives)| {
+            let payload = arrives.then(|| section.payload.clone());
+            (section.stream, section.number, payload)
+        }));
+        let arrived = |pid: u16| -> Vec<Vec<u8>> {
+            let units = items.iter().filter(|(_, arrives)| *arrives);
+            let units = units.filter_map(|(section, _)| match Header::decode(&section.payload) {
+                Ok((Header::Unit(unit), content)) if unit.pid == pid => Some(content.to_vec()),
+                _ => None,
+            });
+            units.collect()
+        };
+        let found = seen(&out, video);
+        let expected = arrived(video);
+        prop_assert!(found == expected, "{} pictures, {} arrived", found.len(), expected.len());
+        let found = frames(&heard(&out, sound));
+        let expected = arrived(sound).into_iter().collect();
+        prop_assert!(found == expected, "{:?}", found.symmetric_difference(&expected).count());
+        check_counters(&out, "clip");
     }
 }

@@ -1,0 +1,172 @@
+//! The sections that wait for layouts, stream by stream.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::action::Action;
+use super::model::{Run, SectionRef, TABLES};
+use crate::header::Unit;
+
+/// What a packet of a layout, and a section, take beside their bytes.
+pub(super) const EACH: usize = 128;
+
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    pub(super) held: BTreeMap<u64, Held>,
+    /// First and count of the missing ones.
+    pub(super) gaps: BTreeMap<u64, u64>,
+    pub(super) highest: Option<u64>,
+    /// All up to here are done with.
+    pub(super) done: Option<u64>,
+    /// The distance from the numbers here to those of the source.
+    pub(super) distance: Option<u16>,
+    /// Whether a layout is missing before the next one that names a section of it.
+    pub(super) has_gap: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) payload: Bytes,
+    pub(super) header: usize,
+    pub(super) length: u32,
+    pub(super) hash: u16,
+    pub(super) unit: Option<Unit>,
+    pub(super) arrival: u64,
+    pub(super) state: State,
+    /// How much of it is written.
+    pub(super) written: usize,
+    /// How much of that ends with bytes that were written without a layout.
+    pub(super) continued: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Fresh,
+    Used,
+    /// Written without a layout.
+    Remultiplexed,
+}
+
+/// Where a section is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Here(u64),
+    Missing,
+    Unknown,
+}
+
+impl Held {
+    pub(super) fn is(&self, section: &SectionRef) -> bool {
+        (self.length, self.hash) == (section.length, section.hash)
+    }
+
+    pub(super) fn content(&self, run: &Run) -> Option<&[u8]> {
+        let content = self.payload.get(self.header..)?;
+        content.get(run.from as usize..run.to as usize)
+    }
+
+    pub(super) fn cost(&self) -> usize {
+        self.payload.len() + EACH
+    }
+
+    /// What to write of it because no layout orders its first `end` bytes.
+    pub(super) fn remultiplex(&mut self, stream: u16, end: usize) -> Option<Action> {
+        match self.state {
+            State::Fresh => {
+                self.state = State::Remultiplexed;
+                Some(Action::Remultiplex(stream, self.payload.clone()))
+            }
+            State::Used if self.written > 0 => {
+                let from = self.header + self.written;
+                let to = self.header.saturating_add(end).min(self.payload.len());
+                let unit = self.unit.filter(|_| from < to)?;
+                self.written = to - self.header;
+                self.continued = self.written;
+                Some(Action::Continue(unit.pid, self.payload.slice(from..to)))
+            }
+            State::Used | State::Remultiplexed => None,
+        }
+    }
+}
+
+impl Stream {
+    pub(super) fn is_gone(&self, number: u64) -> bool {
+        let is_done = self.done.is_some_and(|done| number <= done);
+        let gap = self.gaps.range(..=number).next_back();
+        is_done || gap.is_some_and(|(&first, &count)| number - first < count)
+    }
+
+    /// Whether the number was seen before: the connection is another.
+    pub(super) fn has_seen(&self, number: u64) -> bool {
+        self.held.contains_key(&number) || self.is_gone(number)
+    }
+
+    pub(super) fn see(&mut self, number: u64) {
+        self.highest = self.highest.max(Some(number));
+    }
+
+    /// The number here of a section, if the distance is known.
+    pub(super) fn number_of(&self, section: &SectionRef) -> Option<i128> {
+        let highest = self.highest?;
+        let number = section.number.wrapping_sub(self.distance?);
+        let step = number.wrapping_sub((highest & 0xffff) as u16) as i16;
+        Some(i128::from(highest) + i128::from(step))
+    }
+
+    /// Finds a section, and learns the distance of the numbers.
+    pub(super) fn find(&mut self, section: &SectionRef) -> Place {
+        let number = self.number_of(section);
+        let here = number.and_then(|number| u64::try_from(number).ok());
+        if let Some(here) = here
+            && self.held.get(&here).is_some_and(|held| held.is(section))
+        {
+            return Place::Here(here);
+        }
+        let is_other = here.is_some_and(|here| self.held.contains_key(&here));
+        // The source repeats its tables: an equal one will do.
+        if number.is_none() || is_other || section.stream == TABLES {
+            let mut held = self.held.iter();
+            if let Some((&here, _)) = held.find(|(_, held)| held.is(section)) {
+                self.distance = Some(section.number.wrapping_sub((here & 0xffff) as u16));
+                return Place::Here(here);
+            }
+        }
+        match (number, here) {
+            (Some(_), None) => Place::Missing,
+            (Some(_), Some(here)) if is_other || self.is_gone(here) => Place::Missing,
+            _ => Place::Unknown,
+        }
+    }
+
+    /// The number here of a section that is here or missing.
+    pub(super) fn place_of(&mut self, section: &SectionRef) -> Option<u64> {
+        match self.find(section) {
+            Place::Here(number) => Some(number),
+            Place::Missing => u64::try_from(self.number_of(section)?).ok(),
+            Place::Unknown => None,
+        }
+    }
+
+    /// Whether this part of a section was written without a layout.
+    pub(super) fn is_written(&self, number: u64, run: &Run) -> bool {
+        self.held.get(&number).is_some_and(|held| {
+            held.state == State::Remultiplexed || (run.from as usize) < held.continued
+        })
+    }
+
+    /// Whether it can be known of each section whether it will come.
+    pub(super) const fn is_oriented(&self) -> bool {
+        self.distance.is_some()
+    }
+
+    /// Lets go of all sections below this number.
+    pub(super) fn pass(&mut self, number: u64) -> usize {
+        let kept = self.held.split_off(&number);
+        let passed = core::mem::replace(&mut self.held, kept);
+        self.gaps
+            .retain(|&first, count| first.saturating_add(*count) > number);
+        self.done = self.done.max(number.checked_sub(1));
+        passed.values().map(Held::cost).sum()
+    }
+}
