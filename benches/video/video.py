@@ -170,8 +170,8 @@ def page(found, cases, drawn, options):
         "begins. A packet that comes 50 ms later than the median one is too late for the player. A cell has the share of the pictures",
         "that ffmpeg then shows bit for bit as in the clip, the longest time without one, and the median delay of a packet from",
         f"input to output: the mean of {options.runs} runs, and the longest time of all." if options.runs > 1 else "input to output, in one run.", "",
-        "Comity sends a picture when all of it has come in, with its layout: that is why its delay exceeds the latency by about a",
-        "picture, and why SRT repairs more where the latency is only two round trips.", "",
+        "Comity sends a picture when all of it has come in, with its layout. The network has the rest of the latency, and two and a",
+        "half round trips where that is less: then the delay exceeds the latency by a picture.", "",
         about, "",
         table(found, cases, options.transport), "",
     ]

@@ -15,6 +15,10 @@ const MAX_LAG: Span = Span::from_millis(250);
 /// The time over which a burst of bytes without a constant rate is spread. It is shorter by the
 /// share of the largest backlog that earlier bursts still take.
 const SPREAD: Span = Span::from_millis(20);
+/// A burst that its source sent in a shorter time is spread over this one, or so much for each
+/// packet: readers have little room.
+const SHORT_SPREAD: Span = Span::from_millis(12);
+const EACH: Span = Span::from_micros(30);
 const MAX_BACKLOG: Span = Span::from_millis(60);
 /// The time over which their mean rate is taken, and the time before it is known.
 const MEAN: Span = Span::from_secs(1);
@@ -40,9 +44,10 @@ pub struct Datagram {
 /// came latest for their time in the last 10 s, so that a source whose bursts differ leaves evenly.
 /// Datagrams that came too late leave 5 % faster than the multiplex.
 ///
-/// Of *any other stream* each burst is spread over 20 ms, or leaves at 1.2 times the mean rate of
-/// the last second if that is faster. A burst that comes while others still leave follows them,
-/// faster the more time these take.
+/// Of *any other stream* each burst is spread over the time in which its source sent it, and over
+/// 20 ms if that is unknown, or leaves at 1.2 times the mean rate of the last second if that is
+/// faster. A burst that comes while others still leave follows them, faster the more time these
+/// take.
 ///
 /// No datagram leaves before its bytes came, or before one whose bytes came first. Each leaves at
 /// most 500 ms after its bytes came, and at most 60 ms in a stream that never has a constant rate.
@@ -52,7 +57,7 @@ pub struct Datagram {
 /// use comity_units::Time;
 ///
 /// let mut pacer = Pacer::new(1_316);
-/// pacer.push(Time::from_secs(1), &[0; 4_000]);
+/// pacer.push(Time::from_secs(1), &[0; 4_000], None);
 /// let lengths: Vec<usize> = pacer.datagrams().map(|datagram| datagram.bytes.len()).collect();
 /// assert_eq!(lengths, [1_316, 1_316, 1_316, 52]);
 /// ```
@@ -85,14 +90,22 @@ impl Pacer {
         }
     }
 
-    /// Adds bytes that came at `now`. Datagrams do not continue over them.
-    pub fn push(&mut self, now: Time, bytes: &[u8]) {
+    /// Adds bytes that came at `now`, and whose packets were so far apart at their source, if that
+    /// is known. Datagrams do not continue over them.
+    pub fn push(&mut self, now: Time, bytes: &[u8], spacing: Option<Span>) {
         self.arrive(now, bytes.len() as u64);
-        let mean = self.mean_rate(now);
+        let mean = self.mean_rate(now).filter(|_| spacing.is_none());
         let bursts = bytes.chunks(self.largest);
         let backlog = self.free.saturating_since(now).min(MAX_BACKLOG);
         let room = MAX_BACKLOG.saturating_sub(backlog).as_secs_f64() / MAX_BACKLOG.as_secs_f64();
-        let even = SPREAD.mul_f64(room) / (bursts.len() as u64).max(1);
+        let spread = match spacing {
+            Some(spacing) => {
+                let packets = (bytes.len() / PACKET) as u64;
+                (spacing * packets).max(SHORT_SPREAD.min(EACH * packets))
+            }
+            None => SPREAD,
+        };
+        let even = spread.mul_f64(room) / (bursts.len() as u64).max(1);
         for media in bursts {
             let (departure, gap) = match self.multiplex.read(media) {
                 Some((due, taken)) => self.due(now, due, taken),
@@ -340,7 +353,7 @@ mod tests {
         for burst in 0..bursts {
             // None overtakes another one.
             now = now.max(Time::from_nanos((burst + 1) * 532 * 75_200) + delay(burst));
-            pacer.push(now, &packets(burst * 532, 532, 266));
+            pacer.push(now, &packets(burst * 532, 532, 266), None);
             times.extend(pacer.datagrams().map(|datagram| (now, datagram.departure)));
         }
         times
@@ -437,7 +450,7 @@ mod tests {
         for burst in 0..100_u64 {
             let now = Time::from_millis(40 * burst);
             let length = if burst % 25 == 0 { 400_000 } else { 40_000 };
-            pacer.push(now, &vec![0; length]);
+            pacer.push(now, &vec![0; length], None);
             let datagrams: Vec<_> = pacer.datagrams().collect();
             let (first, last) = (
                 datagrams[0].departure,
@@ -460,11 +473,39 @@ mod tests {
     }
 
     #[test]
+    fn packets_leave_as_far_apart_as_they_came() {
+        let leaves = |spacing: Span, packets: usize| {
+            let mut pacer = Pacer::new(7 * PACKET);
+            let mut longest = Vec::new();
+            for burst in 0..100_u64 {
+                let now = Time::from_millis(40 * burst);
+                pacer.push(now, &vec![0; packets * PACKET], Some(spacing));
+                let sent: Vec<Time> = pacer.datagrams().map(|sent| sent.departure).collect();
+                assert_eq!(sent[0], now);
+                longest.push(sent[sent.len() - 1].saturating_since(now));
+            }
+            assert!(longest.iter().all(|taken| *taken == longest[0]));
+            longest[0]
+        };
+        // All but the last of ten datagrams.
+        assert_eq!(
+            leaves(Span::from_micros(500), 70),
+            Span::from_micros(31_500)
+        );
+        // At once at their source.
+        assert_eq!(leaves(Span::ZERO, 70), Span::from_micros(30 * 63));
+        assert_eq!(
+            leaves(Span::ZERO, 700),
+            Span::from_micros(12_000 * 99 / 100)
+        );
+    }
+
+    #[test]
     fn bursts_that_come_at_once_follow_each_other() {
         let mut pacer = Pacer::new(7 * PACKET);
         let mut last = Time::ZERO;
         for burst in 0..12 {
-            pacer.push(Time::ZERO, &vec![0; 40_000]);
+            pacer.push(Time::ZERO, &vec![0; 40_000], None);
             let departures: Vec<Time> = pacer.datagrams().map(|sent| sent.departure).collect();
             let even = Span::from_millis(20) / 31;
             for pair in departures.windows(2) {
@@ -488,7 +529,7 @@ mod tests {
             let now = Time::from_nanos((burst + 1) * 532 * 75_200);
             // An hour ahead, whole references apart.
             let jump = if burst < 100 { 0 } else { 266 * 180_000 };
-            pacer.push(now, &packets(burst * 532 + jump, 532, 266));
+            pacer.push(now, &packets(burst * 532 + jump, 532, 266), None);
             for datagram in pacer.datagrams() {
                 let gap = last.map(|last| datagram.departure.saturating_since(last));
                 last = Some(datagram.departure);
@@ -517,7 +558,7 @@ mod tests {
                     false => vec![count as u8; count as usize * 3],
                 };
                 number += count;
-                pacer.push(now, &bytes);
+                pacer.push(now, &bytes, None);
                 let mut sent = Vec::new();
                 for datagram in pacer.datagrams() {
                     prop_assert!(datagram.departure >= last.max(now));

@@ -17,6 +17,9 @@ pub(crate) trait Outlet {
     /// The time from the source time of sections to their deadline, unless they have their own.
     fn latency(&self) -> Duration;
 
+    /// The least round-trip time; zero while it is unknown.
+    fn round_trip(&self) -> Duration;
+
     /// The rate up to which frames are not shed.
     fn offer(&self) -> Option<Rate>;
 
@@ -63,6 +66,11 @@ impl Peer {
 impl Outlet for Peer {
     fn latency(&self) -> Duration {
         self.connection.latency()
+    }
+
+    fn round_trip(&self) -> Duration {
+        let least = self.connection.stats().path.min_rtt_ms.unwrap_or(0.0);
+        Duration::from_secs_f64(least / 1e3)
     }
 
     fn offer(&self) -> Option<Rate> {

@@ -323,7 +323,8 @@ impl<O: Outlet> Subscriber<O> {
                 return Err(Refusal::Shed(reason));
             }
         }
-        let section = unit.section(needs, self.outlet.latency());
+        let (latency, round_trip) = (self.outlet.latency(), self.outlet.round_trip());
+        let section = unit.section(needs, latency, round_trip);
         let due = section.deadline.unwrap_or(Duration::MAX);
         let id = match self.outlet.try_send(section) {
             Ok(id) => id,

@@ -48,14 +48,19 @@ impl MediaUnit {
         }
     }
 
-    /// The section for a connection with this latency. `needs` is the number of its dependency
-    /// there.
-    pub fn section(&self, needs: Option<SectionId>, latency: Duration) -> Section {
+    /// The section for a connection with this latency and this least round-trip time. `needs` is the
+    /// number of its dependency there.
+    pub fn section(
+        &self,
+        needs: Option<SectionId>,
+        latency: Duration,
+        round_trip: Duration,
+    ) -> Section {
         Section {
             stream: self.stream,
             importance: self.importance,
             source_time: Some(self.source_time),
-            deadline: Some(self.due.after(self.source_time, latency)),
+            deadline: Some(self.due.after(self.source_time, latency, round_trip)),
             needs,
             payload: self.payload.clone(),
         }
@@ -77,11 +82,24 @@ impl MediaUnit {
     }
 }
 
+/// How much later what is live may come out because it took time to arrive.
+const GRACE: Duration = Duration::from_millis(15);
+
 /// A deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// The source time plus this time and the connection's latency.
     AfterLatency(Duration),
+    /// The same of what is live, whose source time is that at which it began to arrive. The time that
+    /// this took makes the deadline up to 15 ms later. The rest of it is taken from the connection,
+    /// which has at least three quarters of the latency, and as much of it as sending twice may
+    /// take: two and a half round trips.
+    Live {
+        /// This time more.
+        more: Duration,
+        /// How long it took to arrive.
+        arriving: Duration,
+    },
     /// This moment, over any connection.
     At(Instant),
     /// No deadline.
@@ -89,11 +107,17 @@ pub enum Due {
 }
 
 impl Due {
-    /// The time from `source_time` to the deadline over a connection with this latency;
-    /// [`Duration::MAX`] for never.
-    pub fn after(self, source_time: Instant, latency: Duration) -> Duration {
+    /// The time from `source_time` to the deadline over a connection with this latency and this
+    /// least round-trip time; [`Duration::MAX`] for never.
+    pub fn after(self, source_time: Instant, latency: Duration, round_trip: Duration) -> Duration {
         match self {
             Self::AfterLatency(more) => latency.saturating_add(more),
+            Self::Live { more, arriving } => {
+                let network = (latency / 4 * 3).max(latency.min(round_trip * 5 / 2));
+                { latency + arriving.min(GRACE) }
+                    .max(arriving + network)
+                    .saturating_add(more)
+            }
             // A section whose time is over still has a deadline: `MAX` would mean none.
             Self::At(moment) => moment.saturating_duration_since(source_time),
             Self::Never => Duration::MAX,
@@ -171,16 +195,31 @@ mod tests {
     fn deadlines_are_counted_from_the_source_time() {
         let source_time = crate::clock::now();
         let latency = Duration::from_millis(400);
-        let after = |due: Due| due.after(source_time, latency);
+        let round_trip = Duration::from_millis(100);
+        let after = |due: Due| due.after(source_time, latency, round_trip);
         assert_eq!(
             after(Due::AfterLatency(Duration::from_millis(40))),
             Duration::from_millis(440)
         );
+        let live = |arriving| Due::Live {
+            more: Duration::from_millis(7),
+            arriving: Duration::from_millis(arriving),
+        };
+        for (arriving, total) in [(0, 400), (10, 410), (40, 415), (115, 415), (200, 500)] {
+            assert_eq!(after(live(arriving)), Duration::from_millis(total + 7));
+        }
+        for (round_trip, total) in [(150, 415), (156, 430), (160, 440), (500, 440)] {
+            let after = live(40).after(source_time, latency, Duration::from_millis(round_trip));
+            assert_eq!(after, Duration::from_millis(total + 7), "{round_trip}");
+        }
         let moment = source_time + Duration::from_millis(150);
         assert_eq!(after(Due::At(moment)), Duration::from_millis(150));
         assert_eq!(after(Due::Never), Duration::MAX);
         let later = moment + Duration::from_secs(1);
-        assert_eq!(Due::At(moment).after(later, latency), Duration::ZERO);
+        assert_eq!(
+            Due::At(moment).after(later, latency, round_trip),
+            Duration::ZERO
+        );
     }
 
     #[test]

@@ -218,7 +218,7 @@ async fn feed(
                     .needs
                     .and_then(|needs| ids.get(&(planned.stream, needs)));
                 let unit = planned.unit(due);
-                let section = unit.section(needs.copied(), sender.latency());
+                let section = unit.section(needs.copied(), sender.latency(), Duration::ZERO);
                 sender.send(section).await
             }
             Some(reason) => sender

@@ -20,8 +20,6 @@ use crate::section::{Event, MediaSection, MissingUnit};
 const SHORT: Span = Span::from_millis(20);
 const FEW: usize = 32;
 const LONG: Span = Span::from_millis(80);
-/// The same of a live source, whose packets wait for their layout.
-const LONG_LIVE: Span = Span::from_millis(40);
 
 /// How long packets wait for the sections of their bytes, and how many. Then they are carried
 /// whole.
@@ -92,6 +90,8 @@ pub(crate) struct Arranger {
     lanes: BTreeMap<u16, Lane>,
     /// Sections of the packet at hand.
     found: Vec<(u16, Found)>,
+    /// When the sections that were found last began to come: their stream, number and time.
+    begun: Vec<(u16, u16, Time)>,
     /// Bytes outside of packets before the next one.
     outside: Vec<u8>,
     ready: Vec<Ready>,
@@ -105,7 +105,7 @@ pub(crate) struct Arranger {
     ended: Time,
     /// The earliest source time of the sections that begin in them.
     due: Option<Time>,
-    /// The source time of the latest layout of a stored source.
+    /// The source time of the latest layout.
     latest: Time,
     /// The arrival of the latest bytes of a live source.
     arrival: Option<Time>,
@@ -230,7 +230,7 @@ impl Arranger {
             if !own.is_empty() {
                 let lane = self.lanes.entry(parts.pid).or_default();
                 pending.from = lane.end();
-                lane.push(own);
+                lane.push(own, now);
                 pending.to = lane.end();
             }
         }
@@ -247,8 +247,36 @@ impl Arranger {
     /// Finds the added sections in the bytes of their PIDs.
     fn find(&mut self) {
         for (pid, found) in core::mem::take(&mut self.found) {
-            if let Some(lane) = self.lanes.get_mut(&pid) {
-                lane.find(found);
+            let section = found.section;
+            let lane = self.lanes.get_mut(&pid);
+            if let Some(begun) = lane.and_then(|lane| lane.find(found)) {
+                self.begun.push((section.stream, section.number, begun));
+            }
+        }
+    }
+
+    /// Sections of a live source count from the arrival of their first packet. Those among these
+    /// events that were found since the last call get it.
+    pub(crate) fn date<'a>(&mut self, events: impl Iterator<Item = &'a mut Event>) {
+        let begun = core::mem::take(&mut self.begun);
+        if self.arrival.is_none() || begun.is_empty() {
+            return;
+        }
+        for event in events {
+            let (stream, number, source_time) = match event {
+                Event::Section(section) => {
+                    (section.stream, section.number, &mut section.source_time)
+                }
+                Event::Missing(missing) => {
+                    (missing.stream, missing.number, &mut missing.source_time)
+                }
+                Event::Notice(_) => continue,
+            };
+            let is_it = |&&(own, low, _): &&(u16, u16, Time)| {
+                (own, low) == (stream, (number & 0xffff) as u16)
+            };
+            if let Some(&(.., when)) = begun.iter().find(is_it) {
+                *source_time = when;
             }
         }
     }
@@ -272,20 +300,14 @@ impl Arranger {
             let lasted = self.ended.saturating_since(began);
             let is_enough = lasted >= SHORT && self.filled >= FEW;
             let is_full = self.ready.len() >= MAX_PACKETS || self.outside_bytes >= MUCH_OUTSIDE;
-            if is_enough || lasted >= self.longest() || is_full {
+            if is_enough || lasted >= LONG || is_full {
                 self.cut(false, events);
             }
         }
+        // Packets of a live source wait for no more.
         let waits = self.began.map(|began| now.saturating_since(began));
-        if self.arrival.is_some() && waits.is_some_and(|waits| waits >= self.longest()) {
+        if self.arrival.is_some() && waits.is_some_and(|waits| waits >= SHORT) {
             self.cut(false, events);
-        }
-    }
-
-    const fn longest(&self) -> Span {
-        match self.arrival {
-            Some(_) => LONG_LIVE,
-            None => LONG,
         }
     }
 
@@ -376,8 +398,13 @@ impl Arranger {
     /// Returns a layout, after the sections of the packets that it carries whole.
     fn cut(&mut self, is_last: bool, events: &mut VecDeque<Event>) {
         let due = self.due.take().unwrap_or(self.ended);
-        self.latest = self.latest.max(due);
-        self.began = None;
+        let began = self.began.take().filter(|_| self.arrival.is_some());
+        self.latest = self.latest.max(began.unwrap_or(due));
+        let step = self.rate.step();
+        let lasted = began.filter(|_| step.is_none()).map(|began| {
+            let lasted = self.ended.saturating_since(began).as_millis();
+            u8::try_from(lasted).unwrap_or(u8::MAX)
+        });
         self.filled = 0;
         let ready = core::mem::take(&mut self.ready);
         let mut carried = self.carry(&ready, events);
@@ -393,7 +420,8 @@ impl Arranger {
                 }),
             });
         let layout = Layout {
-            step: self.rate.step(),
+            step,
+            lasted,
             is_last,
             packets: packets.flatten().collect(),
             outside: core::mem::take(&mut self.ready_outside),

@@ -194,6 +194,11 @@ impl<C: Coder> Codec<C> {
             let step = self.coder.bits(32, layout.step.unwrap_or(0).into());
             self.step = Some(step as u32);
         }
+        let has_lasted = self
+            .coder
+            .bit(&mut self.models.has_lasted, layout.lasted.is_some());
+        let lasted = layout.lasted.unwrap_or(0);
+        let lasted = has_lasted.then(|| Self::byte(&mut self.coder, lasted));
         let is_last = self.coder.bit(&mut self.models.is_last, layout.is_last);
         let count = layout.packets.len() as u64;
         let count = self.coder.number(&mut self.models.count, 13, count) as usize;
@@ -221,6 +226,7 @@ impl<C: Coder> Codec<C> {
         }
         Some(Layout {
             step: self.step,
+            lasted,
             is_last,
             packets,
             outside,
@@ -654,12 +660,13 @@ mod tests {
     use super::*;
 
     /// The bytes of the example in `docs/protocol/media.md`.
-    const THREE_NULL_PACKETS: &[u8] = &[0xdb, 0xdb];
+    const THREE_NULL_PACKETS: &[u8] = &[0xdc, 0x6b];
 
     #[test]
     fn the_example_on_the_page_is_three_null_packets() {
         let layout = Layout {
             step: None,
+            lasted: None,
             is_last: false,
             packets: vec![Packet::Null(Null::PLAIN); 3],
             outside: BTreeMap::new(),
@@ -672,6 +679,7 @@ mod tests {
     fn a_layout_of_more_packets_than_allowed_is_refused() {
         let layout = |count: usize| Layout {
             step: Some(7),
+            lasted: Some(u8::MAX),
             is_last: true,
             packets: vec![UNKNOWN; count],
             outside: BTreeMap::new(),

@@ -42,6 +42,8 @@ pub(super) struct Lane {
     /// Up to here, it is known which bytes are in sections.
     known: u64,
     pieces: VecDeque<Piece>,
+    /// From which position on bytes came when.
+    arrivals: VecDeque<(u64, Time)>,
 }
 
 /// So many bytes that no longer matter are kept until they are moved away.
@@ -56,8 +58,18 @@ impl Lane {
         self.known
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8], now: Time) {
+        if self.arrivals.back().is_none_or(|&(_, last)| last != now) {
+            self.arrivals.push_back((self.end(), now));
+        }
         self.bytes.extend(bytes);
+    }
+
+    /// When the byte at this position came.
+    fn arrival(&self, position: u64) -> Option<Time> {
+        let behind = self.arrivals.partition_point(|&(from, _)| from <= position);
+        let (_, when) = self.arrivals.get(behind.checked_sub(1)?)?;
+        Some(*when)
     }
 
     /// Declares that no section will have bytes before this position, beside those found.
@@ -65,20 +77,21 @@ impl Lane {
         self.known = self.known.max(to.min(self.end()));
     }
 
-    /// Finds the next section in the bytes. What it has before it is in no section.
-    pub(super) fn find(&mut self, found: Found) {
+    /// Finds the next section in the bytes; returns when its first one came. What it has before it
+    /// is in no section.
+    pub(super) fn find(&mut self, found: Found) -> Option<Time> {
         let at = usize::try_from(self.known - self.begin).unwrap_or(usize::MAX);
         let unknown = self.bytes.get(at..).unwrap_or_default();
         let offset = match unknown.starts_with(&found.content) {
             true => Some(0),
             false => memchr::memmem::find(unknown, &found.content),
         };
-        if let Some(offset) = offset.filter(|_| !found.content.is_empty()) {
-            let from = self.known + offset as u64;
-            let piece = Piece { from, found };
-            self.known = piece.end();
-            self.pieces.push_back(piece);
-        }
+        let offset = offset.filter(|_| !found.content.is_empty())?;
+        let from = self.known + offset as u64;
+        let piece = Piece { from, found };
+        self.known = piece.end();
+        self.pieces.push_back(piece);
+        self.arrival(from)
     }
 
     /// The parts of sections that follow each other from this position on, up to another.
@@ -121,6 +134,9 @@ impl Lane {
         while self.pieces.front().is_some_and(|piece| piece.end() <= to) {
             self.pieces.pop_front();
         }
+        while self.arrivals.get(1).is_some_and(|&(from, _)| from <= to) {
+            self.arrivals.pop_front();
+        }
         let passed = usize::try_from(to.saturating_sub(self.begin)).unwrap_or(usize::MAX);
         if passed >= SLACK && passed * 2 >= self.bytes.len() {
             self.bytes.drain(..passed.min(self.bytes.len()));
@@ -152,13 +168,16 @@ mod tests {
     #[test]
     fn sections_are_found_in_order_and_behind_what_is_in_none() {
         let mut lane = Lane::default();
-        lane.push(b"abcdefghij");
-        lane.find(found(0, b"abc"));
+        lane.push(b"abcde", Time::from_millis(1));
+        lane.push(b"fghij", Time::from_millis(2));
+        let first = lane.find(found(0, b"abc"));
+        assert_eq!(first, Some(Time::from_millis(1)));
         assert_eq!(lane.known(), 3);
         // Nothing has "de".
-        lane.find(found(1, b"fgh"));
+        let second = lane.find(found(1, b"fgh"));
+        assert_eq!(second, Some(Time::from_millis(2)));
         // Nor is this in what follows.
-        lane.find(found(2, b"abc"));
+        assert_eq!(lane.find(found(2, b"abc")), None);
         assert_eq!(lane.known(), 8);
         assert_eq!(parts(&lane, 0, 10), [(0, 0, 3)]);
         assert_eq!(parts(&lane, 3, 10), []);
@@ -175,16 +194,18 @@ mod tests {
         let mut lane = Lane::default();
         for round in 0..10 {
             let end = lane.end();
-            lane.push(&vec![7; SLACK]);
-            lane.push(b"end");
+            lane.push(&vec![7; SLACK], Time::from_millis(round));
+            lane.push(b"end", Time::from_millis(round));
             lane.know(lane.end() - 3);
-            lane.find(found(round, b"end"));
+            let when = lane.find(found(round, b"end"));
+            assert_eq!(when, Some(Time::from_millis(round)));
             assert_eq!(
                 parts(&lane, end + SLACK as u64, lane.end()),
                 [(round as u16, 0, 3)]
             );
             lane.pass(lane.end());
             assert!(lane.bytes.len() <= 2 * SLACK + 6);
+            assert!(lane.arrivals.len() <= 1);
         }
         assert_eq!(lane.end(), 10 * (SLACK as u64 + 3));
     }

@@ -27,6 +27,8 @@ pub(crate) struct Layout {
     /// In a multiplex of constant rate: how far the clock advances with each packet, in units of
     /// 2^-12 ticks of 27 MHz.
     pub(crate) step: Option<u32>,
+    /// Of what is live and has no constant rate: over which time the packets came, in milliseconds.
+    pub(crate) lasted: Option<u8>,
     /// Whether it is the last one of its source.
     pub(crate) is_last: bool,
     pub(crate) packets: Vec<Packet>,

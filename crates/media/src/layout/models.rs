@@ -6,6 +6,7 @@ use super::coder::{Model, Number};
 #[derive(Debug)]
 pub(super) struct Models {
     pub(super) has_step: Model,
+    pub(super) has_lasted: Model,
     pub(super) is_last: Model,
     pub(super) count: Number,
     pub(super) has_outside: Model,
@@ -53,6 +54,7 @@ impl Models {
     pub(super) const fn new() -> Self {
         Self {
             has_step: Model::new(128),
+            has_lasted: Model::new(4),
             is_last: Model::new(4),
             count: Number::new(220),
             has_outside: Model::new(4),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
+use comity_units::Span;
 
 use super::action::{Action, Resume};
 use super::model::{Layout, Null, Packet, Run, TABLES, hash};
@@ -58,6 +59,8 @@ pub(crate) struct Restorer {
     has_ended: bool,
     held: usize,
     arrivals: u64,
+    /// How far apart the packets of the latest layout came, if it says so.
+    spacing: Option<Span>,
 }
 
 #[derive(Debug)]
@@ -133,6 +136,11 @@ impl Restorer {
     /// Writes what was kept, without layouts.
     pub(crate) fn release(&mut self, out: &mut Vec<Action>) {
         self.remultiplex_all(out);
+    }
+
+    /// How far apart the packets of the latest layout came, if it says so.
+    pub(crate) const fn spacing(&self) -> Option<Span> {
+        self.spacing
     }
 
     /// How many bytes wait.
@@ -304,6 +312,10 @@ impl Restorer {
             self.has_gap = false;
         }
         self.has_ended |= layout.is_last;
+        let packets = (layout.packets.len() as u64).max(1);
+        self.spacing = layout
+            .lasted
+            .map(|millis| Span::from_millis(millis.into()) / packets);
         Some(Head {
             layout,
             cost,

@@ -158,6 +158,7 @@ impl Demux {
                 self.arrange(from, events);
                 if let Some(arranger) = &mut self.arranger {
                     arranger.packet(packet, usage, now);
+                    arranger.date(events.range_mut(from..));
                     arranger.settle(now, events);
                 }
             }
@@ -380,6 +381,7 @@ impl Demux {
         self.arrange(from, events);
         if let Some(mut arranger) = self.arranger.take() {
             arranger.finish(events);
+            arranger.date(events.range_mut(from..));
         }
         let bytes = self.still;
         if self.now() == Time::ZERO && bytes >= UNTIMED && self.arrival.is_none() {

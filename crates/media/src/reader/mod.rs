@@ -45,7 +45,8 @@ use transport::Transport;
 /// The time of a section of a stored source is its decoding time. A section without one has the
 /// latest time of its program. If the program had none for 250 ms, its clock references apply. The
 /// times continue over stamps that jump or wrap. The time of a section of a live source is its
-/// [arrival](Self::push_arrived): the source's own times order its sections and nothing else.
+/// [arrival](Self::push_arrived), with layouts that of its first packet: the source's own times
+/// order its sections and nothing else.
 ///
 /// Missing parts of a stream are reported: a dropped unit has a number in an [`Event::Missing`],
 /// and a [`Notice`] counts bytes between packets. A source of an unknown format is cut into slices
@@ -159,14 +160,19 @@ impl Reader {
         read
     }
 
-    /// The sections of a live source from this event on arrived with its latest bytes.
+    /// The sections of a live source from this event on arrived with its latest bytes, unless they
+    /// have the arrival of their first packet.
     fn time_by_arrival(&mut self, from: usize) {
         let Some(arrival) = self.arrival else { return };
+        let is_dated = matches!(self.source, Source::Transport(_));
         for event in self.events.range_mut(from..) {
-            match event {
-                Event::Section(section) => section.source_time = arrival,
-                Event::Missing(missing) => missing.source_time = arrival,
-                Event::Notice(_) => {}
+            let source_time = match event {
+                Event::Section(section) => &mut section.source_time,
+                Event::Missing(missing) => &mut missing.source_time,
+                Event::Notice(_) => continue,
+            };
+            if !is_dated || *source_time == Time::ZERO {
+                *source_time = arrival;
             }
         }
     }
@@ -229,8 +235,8 @@ impl Reader {
         if let Source::Slices(slicer) = &mut self.source {
             slicer.finish(&mut self.events);
         }
-        self.source = Source::Unknown(Vec::new());
         self.time_by_arrival(from);
+        self.source = Source::Unknown(Vec::new());
         began.and(result)
     }
 

@@ -8,6 +8,7 @@ mod tables;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use comity_units::Span;
 
 use crate::check::packet::Facts;
 use crate::header::{Header, HeaderError, PACKET, Times, Unit};
@@ -253,6 +254,12 @@ impl TsWriter {
         }
         self.act(actions, out);
         Ok(())
+    }
+
+    /// How far apart the packets that were written last came at a live source, if that is known of
+    /// them.
+    pub fn spacing(&self) -> Option<Span> {
+        self.restorer.spacing()
     }
 
     /// Learns that sections will not come: `count` of them, from `first` on. Appends to `out` what

@@ -157,6 +157,10 @@ impl Outlet for Second {
         transport.map_or(Duration::ZERO, |transport| transport.latency().into())
     }
 
+    fn round_trip(&self) -> Duration {
+        Duration::ZERO
+    }
+
     fn takes_layouts(&self) -> bool {
         true
     }

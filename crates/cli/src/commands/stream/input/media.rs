@@ -484,9 +484,12 @@ impl Pace {
     fn lay(&mut self, section: MediaSection) -> MediaUnit {
         let deadline = Duration::from(section.deadline);
         let source_time = self.place(section.source_time);
-        let deadline = match self {
-            Self::Stored { speed, .. } => deadline.div_f64(*speed),
-            Self::Live { .. } => deadline,
+        let due = match self {
+            Self::Stored { speed, .. } => Due::AfterLatency(deadline.div_f64(*speed)),
+            Self::Live { .. } => Due::Live {
+                more: deadline,
+                arriving: now().saturating_duration_since(source_time),
+            },
         };
         let frame = section.to_frame();
         MediaUnit {
@@ -494,7 +497,7 @@ impl Pace {
             id: SectionId(section.number),
             importance: Importance(section.importance.0),
             source_time,
-            due: Due::AfterLatency(deadline),
+            due,
             needs: frame.bound_to().map(SectionId),
             frame: Some(frame),
             is_damaged: section.is_damaged,

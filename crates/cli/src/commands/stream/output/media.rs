@@ -16,7 +16,7 @@ use comity::session::Randomness;
 use comity_media::rtp::Packetiser;
 use comity_media::{Entry, Header, PACKET, TsWriter, WriterConfig};
 use comity_stream::{Counters, MediaUnit, Missing, MissingReason, Sink, TransportMonitor, Written};
-use comity_units::Bytes;
+use comity_units::{Bytes, Span};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::super::error::Error;
@@ -58,8 +58,9 @@ pub(crate) struct MediaOutput {
     unfit: Option<Error>,
     name: String,
     pieces: Option<mpsc::Sender<Piece>>,
-    /// The bytes that the thread does not have yet, and when they came.
-    waiting: VecDeque<(Vec<u8>, Instant)>,
+    /// The bytes that the thread does not have yet, when they came, and how far apart their packets
+    /// were at their source, if that is known.
+    waiting: VecDeque<(Vec<u8>, Instant, Option<Span>)>,
     room: Room,
     /// The bytes of it that are free.
     free: Arc<Semaphore>,
@@ -198,7 +199,8 @@ impl MediaOutput {
         }
         self.transport.push(&piece);
         self.ledger.give();
-        self.waiting.push_back((piece, now()));
+        self.waiting
+            .push_back((piece, now(), self.writer.spacing()));
     }
 
     /// Gives on what was taken; waits while the disk or the reader is behind. A call that is
@@ -208,7 +210,7 @@ impl MediaOutput {
             self.ledger.has_failed = true;
             return Err(error);
         }
-        while let Some((piece, _)) = self.waiting.front() {
+        while let Some((piece, ..)) = self.waiting.front() {
             // What it takes of the memory is more than what it holds, where it grew.
             let taken =
                 u32::try_from(piece.capacity()).map_or(self.room.0, |taken| taken.min(self.room.0));
@@ -221,10 +223,11 @@ impl MediaOutput {
             let (Some(place), Ok(room)) = (place, free) else {
                 return self.ended().await;
             };
-            if let Some((bytes, came)) = self.waiting.pop_front() {
+            if let Some((bytes, came, spacing)) = self.waiting.pop_front() {
                 place.send(Piece {
                     bytes,
                     came,
+                    spacing,
                     _room: room,
                 });
             }
@@ -408,7 +411,7 @@ mod tests {
     }
 
     impl Target for Slow {
-        fn take(&mut self, piece: &[u8], _: Instant) -> io::Result<()> {
+        fn take(&mut self, piece: &[u8], _: Instant, _: Option<Span>) -> io::Result<()> {
             self.may.recv().map_err(io::Error::other)?;
             self.took.send(piece.len()).map_err(io::Error::other)
         }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use comity_media::rtp::Packetiser;
 use comity_media::{Pacer, Spacing};
-use comity_units::Time;
+use comity_units::{Span, Time};
 use rustix::thread::{Timespec, nanosleep};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -20,13 +20,16 @@ pub(super) struct Piece {
     pub(super) bytes: Vec<u8>,
     /// When it came.
     pub(super) came: Instant,
+    /// How far apart its packets were at their source, if that is known.
+    pub(super) spacing: Option<Span>,
     pub(super) _room: OwnedSemaphorePermit,
 }
 
 /// Something that takes bytes.
 pub(crate) trait Target {
-    /// Takes the next ones, which came at this moment: all or, as far as that can be had, none.
-    fn take(&mut self, piece: &[u8], came: Instant) -> io::Result<()>;
+    /// Takes the next ones, which came at this moment, and whose packets were so far apart at their
+    /// source, if that is known: all or, as far as that can be had, none.
+    fn take(&mut self, piece: &[u8], came: Instant, spacing: Option<Span>) -> io::Result<()>;
 
     /// Nothing more comes.
     fn end(&mut self) -> io::Result<()> {
@@ -41,7 +44,7 @@ pub(super) fn write_all(
     taken: &Taken,
 ) -> io::Result<()> {
     while let Some(piece) = waiting.blocking_recv() {
-        if let Err(error) = target.take(&piece.bytes, piece.came) {
+        if let Err(error) = target.take(&piece.bytes, piece.came, piece.spacing) {
             // Before the piece gives its room back: nothing more is to come for that.
             waiting.close();
             return Err(error);
@@ -53,7 +56,7 @@ pub(super) fn write_all(
 }
 
 impl Target for io::Stdout {
-    fn take(&mut self, piece: &[u8], _: Instant) -> io::Result<()> {
+    fn take(&mut self, piece: &[u8], _: Instant, _: Option<Span>) -> io::Result<()> {
         self.write_all(piece)?;
         // What stays in the buffer is not written, and may never be.
         self.flush()
@@ -85,7 +88,7 @@ impl Recording {
 }
 
 impl Target for Recording {
-    fn take(&mut self, piece: &[u8], _: Instant) -> io::Result<()> {
+    fn take(&mut self, piece: &[u8], _: Instant, _: Option<Span>) -> io::Result<()> {
         if self.is_old {
             self.file.set_len(0)?;
             self.is_old = false;
@@ -137,9 +140,9 @@ impl Datagrams {
 impl Target for Datagrams {
     /// Returns when the last datagram has left. What comes meanwhile waits, with the time at which
     /// it came.
-    fn take(&mut self, piece: &[u8], came: Instant) -> io::Result<()> {
+    fn take(&mut self, piece: &[u8], came: Instant, spacing: Option<Span>) -> io::Result<()> {
         let came = came.saturating_duration_since(self.began);
-        self.pacer.push(Time::ZERO + came.into(), piece);
+        self.pacer.push(Time::ZERO + came.into(), piece, spacing);
         for datagram in self.pacer.datagrams() {
             let moment = self.spacing.moment(datagram.departure);
             wait_until(self.began + moment.saturating_since(Time::ZERO).into());
