@@ -48,8 +48,8 @@ impl MediaUnit {
         }
     }
 
-    /// The section for a connection with this latency and this least round-trip time. `needs` is the
-    /// number of its dependency there.
+    /// The section for a connection with this latency and this least round-trip time. `needs` is
+    /// the number of its dependency there.
     pub fn section(
         &self,
         needs: Option<SectionId>,
@@ -90,10 +90,10 @@ const GRACE: Duration = Duration::from_millis(15);
 pub enum Due {
     /// The source time plus this time and the connection's latency.
     AfterLatency(Duration),
-    /// The same of what is live, whose source time is that at which it began to arrive. The time that
-    /// this took makes the deadline up to 15 ms later. The rest of it is taken from the connection,
-    /// which has at least three quarters of the latency, and as much of it as sending twice may
-    /// take: two and a half round trips.
+    /// The same of what is live, whose source time is that at which it began to arrive. The time
+    /// that this took makes the deadline up to 15 ms later. The rest of it is taken from the
+    /// connection, which has at least three quarters of the latency, and as much of it as sending
+    /// twice may take: two and a half round trips.
     Live {
         /// This time more.
         more: Duration,

@@ -272,10 +272,9 @@ impl Arranger {
                 }
                 Event::Notice(_) => continue,
             };
-            let is_it = |&&(own, low, _): &&(u16, u16, Time)| {
-                (own, low) == (stream, (number & 0xffff) as u16)
-            };
-            if let Some(&(.., when)) = begun.iter().find(is_it) {
+            let name = (stream, (number & 0xffff) as u16);
+            let found = begun.iter().find(|&&(own, low, _)| (own, low) == name);
+            if let Some(&(.., when)) = found {
                 *source_time = when;
             }
         }

@@ -15,6 +15,8 @@ pub(super) struct PesPacket {
     rest: Option<usize>,
     /// Whether its header is written, and nothing is missing since.
     is_whole: bool,
+    /// Whether that header stands in the place of the missing packet before.
+    is_mended: bool,
 }
 
 impl PesPacket {
@@ -26,6 +28,7 @@ impl PesPacket {
             self.is_whole = false;
         }
         self.is_whole |= has_header;
+        let has_header = has_header || core::mem::take(&mut self.is_mended);
         let first = is_here.iter().position(|&is_here| is_here).unwrap_or(0);
         let after = if has_header { first } else { 0 };
         let mut runs = made.runs.iter().zip(is_here).skip(after);
@@ -35,9 +38,9 @@ impl PesPacket {
             .and_then(|rest| rest.checked_sub(length(&made.runs)));
     }
 
-    /// A header stands in the place of a missing packet.
+    /// A header stands in the place of the missing packet that was done with last.
     pub(super) const fn mend(&mut self) {
-        self.is_whole = true;
+        (self.is_whole, self.is_mended) = (true, true);
     }
 
     /// The next packet without its missing sections, and whether it has a PES header. `None` if a
@@ -70,10 +73,10 @@ impl PesPacket {
         let begun = made.runs.iter().find(|run| run.from == 0);
         // What the first section continues is not whole.
         let mut before = made.runs.iter().take_while(|run| !is_here(run));
-        let is_broken = made.begins || !self.is_whole || before.any(|run| run.from == 0);
+        let is_broken = !self.is_mended && (!self.is_whole || before.any(|run| run.from == 0));
         let header = match begun.filter(is_here) {
             Some(begun) if made.begins => Some((shortened(&made.prefix, rest), unit(begun)?)),
-            _ if first.from == 0 && is_broken => {
+            _ if first.from == 0 && (made.begins || is_broken) => {
                 unit(first).and_then(|unit| Some((header(unit, rest)?, unit)))
             }
             _ => None,

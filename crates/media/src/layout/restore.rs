@@ -377,6 +377,7 @@ impl Restorer {
             let Some(places) = self.places(packet, is_forced) else {
                 return false;
             };
+            let mut is_mended = false;
             let has_header = match self.fate(packet, &places, &mut head.furthest) {
                 Fate::Here { bytes, has_header } => {
                     let outside = head.layout.outside.remove(&head.at);
@@ -388,9 +389,10 @@ impl Restorer {
                     if fate == Fate::Written && out.last() != Some(&Action::Break) {
                         out.push(Action::Break);
                     }
-                    let Some(replacement) = self.replacement(head, is_forced) else {
+                    let Some((replacement, mends)) = self.replacement(head, is_forced) else {
                         return false;
                     };
+                    is_mended = mends;
                     // Where nothing replaces the packet, nothing belongs to it either.
                     let outside = head.layout.outside.remove(&head.at);
                     if let Some(packet) = replacement {
@@ -404,6 +406,9 @@ impl Restorer {
                 let is_here: Vec<bool> = places.iter().map(Option::is_some).collect();
                 let pes = self.pes.entry(made.pid).or_default();
                 pes.pass(made, &is_here, has_header);
+                if is_mended {
+                    pes.mend();
+                }
             }
             head.at += 1;
         }
@@ -515,19 +520,23 @@ impl Restorer {
         })
     }
 
-    /// What stands in the place of the missing packet at hand.
+    /// What stands in the place of the missing packet at hand, and whether it has a PES header.
     ///
     /// The last one before another packet of its PID announces the gap in the counters, and has
     /// the PES header that this other one needs. One before it has its clock reference, or is
     /// nothing: a null packet in a multiplex of constant rate. `None` while the sections of the
     /// other one may still come.
-    fn replacement(&mut self, head: &Head, is_forced: bool) -> Option<Option<[u8; PACKET]>> {
+    fn replacement(
+        &mut self,
+        head: &Head,
+        is_forced: bool,
+    ) -> Option<(Option<[u8; PACKET]>, bool)> {
         let Some(packet) = head.layout.packets.get(head.at) else {
-            return Some(None);
+            return Some((None, false));
         };
         let (pid, clock, has_payload) = (packet.pid(), packet.clock(), packet.counter().is_some());
         let counter = match packet {
-            Packet::Null(_) => return Some(None),
+            Packet::Null(_) => return Some((None, false)),
             Packet::Whole { counter, .. } => *counter,
             Packet::Made(made) => made.counter,
         };
@@ -546,8 +555,7 @@ impl Restorer {
                 held.unit.as_ref()
             });
             if let Some(bytes) = unit.and_then(|unit| pes.before(made, next, first?, unit)) {
-                self.pes.entry(pid).or_default().mend();
-                return Some(Some(bytes));
+                return Some((Some(bytes), true));
             }
         }
         // One without payload has the counter of the missing one, too.
@@ -562,9 +570,11 @@ impl Restorer {
                 true => counter,
                 false => counter.wrapping_sub(1) & 0x0f,
             };
-            return Some(Some(without_payload(pid, counter, announces, clock)));
+            let packet = without_payload(pid, counter, announces, clock);
+            return Some((Some(packet), false));
         }
-        Some(head.layout.step.map(|_| null_packet(Null::PLAIN)))
+        let null = head.layout.step.map(|_| null_packet(Null::PLAIN));
+        Some((null, false))
     }
 
     /// Lets go of the sections before those that a written layout used last. Tables stay for

@@ -32,6 +32,7 @@ pub(crate) fn heard(stream: &[u8], sound: u16) -> BTreeSet<(u64, Vec<u8>)> {
     }
     let mut frames = BTreeSet::new();
     for (mut time, bytes) in pes {
+        assert!(!bytes.is_empty(), "a header of nothing");
         let mut rest = &bytes[..];
         while let [0xff, 0xf1, _, high, middle, low, ..] = *rest {
             let length =
