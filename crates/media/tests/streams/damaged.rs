@@ -133,9 +133,21 @@ proptest! {
         }
         // Damage is known, and nothing else is called damaged.
         let (whole, _) = read(VECTORS[which]);
+        let content = |section: &MediaSection| {
+            let (_, content) = Header::decode(&section.payload).unwrap();
+            content.to_vec()
+        };
         let known = |section: &MediaSection| {
-            let same = |other: &&MediaSection| other.payload == section.payload;
-            whole.iter().any(|other| same(&other))
+            let same = whole.iter().any(|other| other.payload == section.payload);
+            // What is missing before a picture, such as parameter sets, is a damaged section.
+            let before = sections.iter().find(|before| {
+                (before.stream, before.number + 1) == (section.stream, section.number)
+            });
+            let is_rest = before.is_some_and(|before| before.is_damaged) && {
+                let own = content(section);
+                whole.iter().any(|other| content(other).ends_with(&own))
+            };
+            same || is_rest
         };
         // Behind the last unit of a stream, nothing shows that its end is missing.
         let last: BTreeMap<u16, u64> = { sections.iter() }
