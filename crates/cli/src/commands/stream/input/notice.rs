@@ -1,5 +1,7 @@
 //! What is said of an input's media.
 
+use std::time::Duration;
+
 use comity_media::{self as media, Jump, JumpedTimes, PACKET};
 use comity_stream::Notice;
 use comity_units::Rate;
@@ -19,14 +21,15 @@ pub(crate) const NOTICES: [&str; 11] = [
     "unreferenced in all",
 ];
 
-/// That no more is read ahead than this many bytes.
-pub(super) fn full(bytes: usize) -> Notice {
+/// That no more is read ahead than this many bytes, which hold so much time of the source.
+pub(super) fn full(bytes: usize, held: Duration) -> Notice {
     Notice {
         kind: "full",
         text: format!(
-            "{} MiB of the input are read ahead, which is the maximum: its rate is very high, or its times stand \
-             still, jump or are far apart. Its streams may leave at different times",
-            bytes >> 20
+            "at most {} MiB of the input are read ahead, which hold {:.2} s of it here: its rate is very high, or \
+             its times stand still. Streams that lie further apart in it leave at different times",
+            bytes >> 20,
+            held.as_secs_f64(),
         ),
     }
 }
