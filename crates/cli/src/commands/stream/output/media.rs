@@ -24,6 +24,7 @@ use super::super::status::Reporter;
 use super::super::uri::MediaUri;
 use super::beginning::{Beginning, is_packets, pid_of};
 use super::ledger::Ledger;
+use super::slow::SlowOutput;
 use super::target::{Datagrams, Piece, Recording, Target, write_all};
 use crate::clock::now;
 
@@ -70,6 +71,8 @@ pub(crate) struct MediaOutput {
     transport: TransportMonitor,
     reporter: Option<Reporter>,
     beginning: Beginning,
+    /// `None` for datagrams, which nobody has to take.
+    slow: Option<SlowOutput>,
 }
 
 /// What sections hold: what the first one looks like decides.
@@ -123,6 +126,7 @@ impl MediaOutput {
         let target = Datagrams::new(socket, length, packetiser);
         Ok(Self {
             packets_only: as_rtp,
+            slow: None,
             writer: TsWriter::new(WriterConfig {
                 outside: !as_rtp,
                 ..WriterConfig::default()
@@ -156,10 +160,11 @@ impl MediaOutput {
             transport: TransportMonitor::default(),
             reporter: None,
             beginning: Beginning::default(),
+            slow: Some(SlowOutput::new(now())),
         })
     }
 
-    /// Says what is wrong with the beginning of the output.
+    /// Says what is wrong with the output.
     pub(crate) fn with_warnings(mut self, reporter: &Reporter) -> Self {
         self.reporter = Some(reporter.clone());
         self
@@ -190,6 +195,7 @@ impl MediaOutput {
             self.ledger.has_failed = true;
             return Err(error);
         }
+        let mut wants_room = now();
         while let Some((piece, _)) = self.waiting.front() {
             // What it takes of the memory is more than what it holds, where it grew.
             let taken =
@@ -203,12 +209,18 @@ impl MediaOutput {
             let (Some(place), Ok(room)) = (place, free) else {
                 return self.ended().await;
             };
+            let has_room = now();
             if let Some((bytes, came)) = self.waiting.pop_front() {
+                let length = bytes.len() as u64;
+                let slow = self.slow.as_mut();
+                let rate = slow.and_then(|slow| slow.on_room(wants_room, has_room, length));
+                wants_room = has_room;
                 place.send(Piece {
                     bytes,
                     came,
                     _room: room,
                 });
+                self.warn(rate.map(|rate| too_slow(&self.name, rate)));
             }
         }
         Ok(Written::Yes)
@@ -272,6 +284,9 @@ impl Sink for MediaOutput {
     fn write(&mut self, unit: &MediaUnit) -> Written {
         let text = self.beginning.picture(unit);
         self.warn(text);
+        if let Some(slow) = &mut self.slow {
+            slow.on_section(now().saturating_duration_since(unit.source_time));
+        }
         let mut piece = Vec::new();
         if self.form == Form::Plain {
             piece.extend(&unit.payload);
@@ -347,6 +362,13 @@ impl Sink for MediaOutput {
     fn counters(&self) -> Counters {
         Counters::of_media(self.ledger.written.bytes(), self.transport.clone())
     }
+}
+
+fn too_slow(name: &str, rate: f64) -> String {
+    format!(
+        "{name}: takes {rate:.2} Mb/s, less than arrives. What it does not take waits in the connection (rcvbuf), \
+         comes out late, and then is lost: it needs a faster disk or reader"
+    )
 }
 
 fn not_packets(name: &str) -> Error {

@@ -3,6 +3,7 @@
 mod beginning;
 mod ledger;
 mod media;
+mod slow;
 mod target;
 
 use comity::Reliability;
