@@ -23,7 +23,7 @@ pub struct Statistics {
     pub callers_seen: u64,
     /// Packets of callers without room or socket.
     pub turned_away: u64,
-    /// How often the target's host reported that nobody listens.
+    /// How often the target's host, or a router before it, reported that packets were not accepted.
     pub refused: u64,
     /// Packets that the system dropped before the emulator fetched them; `None` if the system does
     /// not report them.
@@ -61,12 +61,27 @@ pub struct Report {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Overload {
-    /// More than one in a hundred packets were released later than the bound.
+    /// More than one in a hundred packets of a direction were released later than the bound, all
+    /// within a second: the host stalled once.
+    Stall {
+        /// How many.
+        late: u64,
+        /// Of how many.
+        of: u64,
+        /// The largest timing error.
+        max: Span,
+    },
+    /// More than one in a hundred packets of a direction were released later than the bound, over
+    /// more than a second.
     Late {
         /// How many.
         late: u64,
         /// Of how many.
         of: u64,
+        /// The largest timing error.
+        max: Span,
+        /// In how many stretches of a second at most.
+        stretches: u64,
     },
     /// The memory was full.
     Memory {
@@ -93,7 +108,21 @@ pub enum Overload {
 impl fmt::Display for Overload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Late { late, of } => write!(f, "{late} of {of} packets were forwarded too late"),
+            Self::Stall { late, of, max } => write!(
+                f,
+                "{late} of {of} packets were forwarded late, by up to {max}, all within a second: this host stalled once; \
+                 repeat the measurement"
+            ),
+            Self::Late {
+                late,
+                of,
+                max,
+                stretches,
+            } => write!(
+                f,
+                "{late} of {of} packets were forwarded late, by up to {max}, in {stretches} different seconds: this host is \
+                 too busy for this rate; stop other programs, or lower the rate"
+            ),
             Self::Memory { packets } => {
                 write!(
                     f,
@@ -104,15 +133,14 @@ impl fmt::Display for Overload {
                 f,
                 "{packets} packets were dropped by the system because they were not fetched in time"
             ),
-            Self::TurnedAway { packets } => {
-                write!(
-                    f,
-                    "{packets} packets came from more callers than there is room for"
-                )
-            }
-            Self::Unsent { packets } => {
-                write!(f, "{packets} packets were due and could not be sent")
-            }
+            Self::TurnedAway { packets } => write!(
+                f,
+                "{packets} packets came from more callers than there are room and sockets for"
+            ),
+            Self::Unsent { packets } => write!(
+                f,
+                "{packets} packets were due and the system did not send them: its buffers are full, or it has no route"
+            ),
         }
     }
 }
@@ -126,9 +154,18 @@ impl Statistics {
         let late = [&self.forward, &self.backward]
             .into_iter()
             .filter(|way| is_late(way))
-            .map(|way| Overload::Late {
-                late: way.timing.late,
-                of: way.timing.count,
+            .map(|way| {
+                let timing = &way.timing;
+                let (late, of, max) = (timing.late, timing.count, timing.max);
+                match timing.late_stretches {
+                    ..2 => Overload::Stall { late, of, max },
+                    stretches => Overload::Late {
+                        late,
+                        of,
+                        max,
+                        stretches,
+                    },
+                }
             });
         let memory = both(|way| way.counts.dropped_memory.packets);
         let unsent = both(|way| way.counts.unsent.packets);
@@ -176,20 +213,41 @@ mod tests {
     use crate::counts::Tally;
 
     #[test]
-    fn one_late_packet_in_a_hundred_is_no_overload_and_two_are() {
-        let with = |late| Statistics {
-            forward: Way {
-                timing: TimingSummary {
-                    count: 100,
-                    late,
-                    ..TimingSummary::default()
+    fn one_late_packet_in_a_hundred_is_no_sign_and_two_are() {
+        let with = |late, late_stretches| {
+            let statistics = Statistics {
+                forward: Way {
+                    timing: TimingSummary {
+                        count: 100,
+                        late,
+                        late_stretches,
+                        max: Span::from_millis(3),
+                        ..TimingSummary::default()
+                    },
+                    ..Way::default()
                 },
-                ..Way::default()
-            },
-            ..Statistics::default()
+                ..Statistics::default()
+            };
+            let signs = statistics.overload();
+            signs.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(with(1).overload(), []);
-        assert_eq!(with(2).overload(), [Overload::Late { late: 2, of: 100 }]);
+        let none: [&str; 0] = [];
+        assert_eq!(with(1, 1), none);
+        assert_eq!(
+            with(2, 2),
+            [
+                "2 of 100 packets were forwarded late, by up to 3ms, in 2 different seconds: this host is too busy for \
+                 this rate; stop other programs, or lower the rate"
+            ]
+        );
+        // One stall is not called too much load.
+        assert_eq!(
+            with(90, 1),
+            [
+                "90 of 100 packets were forwarded late, by up to 3ms, all within a second: this host stalled once; \
+                 repeat the measurement"
+            ]
+        );
     }
 
     #[test]

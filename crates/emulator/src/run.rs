@@ -343,6 +343,12 @@ fn is_passing(error: &std::io::Error) -> bool {
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionRefused)
 }
 
+/// Whether an error says that the target's host, or a router before it, did not accept a packet.
+const fn is_of_the_target(error: std::io::ErrorKind) -> bool {
+    use std::io::ErrorKind::{ConnectionRefused, HostUnreachable};
+    matches!(error, ConnectionRefused | HostUnreachable)
+}
+
 /// Whether a socket bound to `address` would receive packets for `target`.
 fn is_same(address: SocketAddr, target: SocketAddr) -> bool {
     let is_here = address.ip() == target.ip()
@@ -460,7 +466,7 @@ impl Core {
                 send(&caller.socket, &release, caller.target, None)
             });
             let error = self.clock.now().saturating_since(release.due);
-            self.forward_timing.record(error);
+            self.forward_timing.record(release.due, error);
             self.refused += sent.as_ref().map_or(0, |sent| sent.refused);
             if !sent.is_some_and(|sent| sent.is_sent) {
                 self.forward_unsent.add(release.wire_bytes);
@@ -475,7 +481,7 @@ impl Core {
                 send(listener, &release, caller.address, caller.called)
             });
             let error = self.clock.now().saturating_since(release.due);
-            self.backward_timing.record(error);
+            self.backward_timing.record(release.due, error);
             if !sent.is_some_and(|sent| sent.is_sent) {
                 self.backward_unsent.add(release.wire_bytes);
             }
@@ -575,7 +581,7 @@ fn send(
             refused: 0,
         },
         // The error belongs to an earlier packet; this one has not been tried.
-        Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => Sending {
+        Err(error) if is_of_the_target(error.kind()) => Sending {
             is_sent: socket.send(&transmit).is_ok(),
             refused: 1,
         },

@@ -1,6 +1,6 @@
 //! How late packets are released.
 
-use comity_units::Span;
+use comity_units::{Span, Time};
 use hdrhistogram::Histogram;
 
 /// How long after the planned time packets were released, over a run.
@@ -12,6 +12,9 @@ pub struct Timing {
     errors: Histogram<u64>,
     late: u64,
     bound: Span,
+    /// When the last stretch with late releases began, and the number of stretches.
+    stretch: Option<Time>,
+    stretches: u64,
 }
 
 /// The errors in a few numbers.
@@ -31,11 +34,15 @@ pub struct TimingSummary {
     pub max: Span,
     /// How many errors were above the bound.
     pub late: u64,
+    /// In how many stretches of a second at most those were: one if this host stalled once.
+    pub late_stretches: u64,
 }
 
 impl Timing {
     /// Errors beyond this are counted as this.
     const MOST: Span = Span::from_secs(60);
+    /// How long a stretch with late releases is at most.
+    const STRETCH: Span = Span::from_secs(1);
 
     /// No releases yet; those later than `bound` will count as late.
     pub fn new(bound: Span) -> Self {
@@ -45,13 +52,23 @@ impl Timing {
             errors,
             late: 0,
             bound,
+            stretch: None,
+            stretches: 0,
         }
     }
 
-    /// A packet was released so long after its time.
-    pub fn record(&mut self, error: Span) {
+    /// A packet was released so long after its time, `due`.
+    pub fn record(&mut self, due: Time, error: Span) {
         self.errors.saturating_record(error.as_nanos());
-        self.late += u64::from(error > self.bound);
+        if error <= self.bound {
+            return;
+        }
+        self.late += 1;
+        let is_in = |begin: Time| due.saturating_since(begin) < Self::STRETCH;
+        if !self.stretch.is_some_and(is_in) {
+            self.stretch = Some(due);
+            self.stretches += 1;
+        }
     }
 
     /// The errors in a few numbers, percentiles within 1 %.
@@ -65,6 +82,7 @@ impl Timing {
             p999: at(0.999),
             max: Span::from_nanos(self.errors.max()),
             late: self.late,
+            late_stretches: self.stretches,
         }
     }
 
@@ -101,7 +119,7 @@ mod tests {
     fn errors_are_counted_by_size_and_against_the_bound() {
         let mut timing = Timing::new(Span::from_millis(1));
         for micros in [1, 1, 3, 10, 400, 1_000, 1_001, 7_000] {
-            timing.record(Span::from_micros(micros));
+            timing.record(Time::ZERO, Span::from_micros(micros));
         }
         let summary = timing.summary();
         assert_eq!((summary.count, summary.late), (8, 2));
@@ -116,5 +134,22 @@ mod tests {
         assert_eq!(bars.first(), Some(&(Span::from_micros(1), 2)));
         assert_eq!(bars.last(), Some(&(Span::from_millis(10), 1)));
         assert!(Timing::new(Span::ZERO).histogram().is_empty());
+    }
+
+    #[test]
+    fn late_packets_are_counted_by_the_seconds_that_have_them() {
+        let stretches = |late: &dyn Fn(u64) -> bool| {
+            let mut timing = Timing::new(Span::from_millis(1));
+            for millis in 0..10_000 {
+                let error = Span::from_millis(if late(millis) { 3 } else { 0 });
+                timing.record(Time::from_millis(millis), error);
+            }
+            timing.summary().late_stretches
+        };
+        assert_eq!(stretches(&|_| false), 0);
+        // One stall of 300 ms, across the border of a second.
+        assert_eq!(stretches(&|millis| (2_900..3_200).contains(&millis)), 1);
+        assert_eq!(stretches(&|millis| millis % 4_000 < 50), 3);
+        assert_eq!(stretches(&|_| true), 10);
     }
 }

@@ -408,7 +408,8 @@ impl Router {
         {
             self.unwritten += 1;
         }
-        self.timing.record(self.clock.now().saturating_since(due));
+        self.timing
+            .record(due, self.clock.now().saturating_since(due));
         let Interval { warmup, end, bin } = self.interval;
         let Some(traffic) = self.traffic.get_mut(from) else {
             return;

@@ -19,6 +19,8 @@ const MAX_HELD: usize = 64;
 const PATIENCE: Span = Span::from_millis(50);
 /// A larger jump in the sequence numbers means another sender, not a loss (RFC 3550, appendix A.1).
 const MAX_DROPOUT: u16 = 3_000;
+/// After so long without progress, earlier numbers are a source that began anew, not late packets.
+const PAUSE: Span = Span::from_secs(1);
 
 /// Why a packet was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +119,7 @@ impl<'a> Packet<'a> {
 ///
 /// Packets from another source start a new stream: the waiting packets are returned at once. So do
 /// two packets whose numbers are near each other and 3000 or more away from the others (RFC 3550,
-/// appendix A.1).
+/// appendix A.1), or earlier than those and a second behind them.
 ///
 /// ```
 /// use comity_media::rtp::{Packetiser, Reorder};
@@ -145,7 +147,9 @@ pub struct Reorder {
     /// When the first packet of the stream came, as long as one before it may follow.
     began: Option<Time>,
     held: BTreeMap<u64, (Time, Vec<u8>)>,
-    /// A packet whose number is far away from the others.
+    /// When the last packet came that was neither late nor a duplicate.
+    advanced: Time,
+    /// A packet whose number does not continue the others.
     stray: Option<(u16, Vec<u8>)>,
     /// Packets whose turn was passed over.
     pub lost: u64,
@@ -175,6 +179,7 @@ impl Reorder {
             next: 0,
             began: None,
             held: BTreeMap::new(),
+            advanced: Time::ZERO,
             stray: None,
             lost: 0,
             late: 0,
@@ -199,7 +204,7 @@ impl Reorder {
             }
             self.replaced = self.source.map(|source| (source, now));
             self.begin(now, packet.source, packet.sequence, out);
-        } else if !is_near(packet.sequence, self.next as u16) {
+        } else if self.is_stray(now, packet.sequence) {
             match self.stray.take() {
                 Some((first, media)) if is_near(packet.sequence, first) => {
                     self.begin(now, packet.source, first, out);
@@ -221,6 +226,13 @@ impl Reorder {
         Ok(())
     }
 
+    fn is_stray(&self, now: Time, sequence: u16) -> bool {
+        let next = self.next as u16;
+        let is_earlier = self.began.is_none() && sequence.wrapping_sub(next).cast_signed() < 0;
+        let has_paused = now.saturating_since(self.advanced) >= PAUSE;
+        !is_near(sequence, next) || is_earlier && has_paused
+    }
+
     fn begin(&mut self, now: Time, source: u32, sequence: u16, out: &mut Vec<u8>) {
         self.flush(out);
         self.source = Some(source);
@@ -240,6 +252,7 @@ impl Reorder {
             self.late += 1;
             return;
         }
+        self.advanced = now;
         self.held.insert(number, (now, media));
     }
 
@@ -487,6 +500,22 @@ mod tests {
             [30_000, 30_001, 30_002, 30_003]
         );
         assert_eq!((reorder.lost, reorder.late), (0, 1));
+    }
+
+    #[test]
+    fn a_source_that_begins_anew_with_its_own_numbers_is_no_late_packet() {
+        let mut reorder = begun(0);
+        let first: Vec<u16> = (1..=1_000).collect();
+        assert_eq!(push(&mut reorder, 60, 7, &first), first);
+        // Copies that come half a second late, the last of them when the source has paused.
+        assert_eq!(push(&mut reorder, 1_560, 7, &[400, 401, 402]), []);
+        assert_eq!((reorder.lost, reorder.late), (0, 3));
+        assert_eq!(push(&mut reorder, 3_000, 7, &[0, 1, 2]), []);
+        assert_eq!(push(&mut reorder, 3_060, 7, &[3]), [0, 1, 2, 3]);
+        assert_eq!((reorder.lost, reorder.late), (0, 3));
+        // One alone changes nothing.
+        assert_eq!(push(&mut reorder, 6_000, 7, &[1, 4, 5]), [4, 5]);
+        assert_eq!(reorder.lost, 0);
     }
 
     #[test]

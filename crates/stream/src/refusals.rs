@@ -172,8 +172,11 @@ mod tests {
         assert_eq!(refuse(9, 3, "busy"), None);
         assert_eq!(refuse(10, 4, "busy"), Some(2));
         assert_eq!(refuse(19, 5, "busy"), None);
+        // It calls again from the same port: nothing new, and no other call either.
+        assert_eq!(refuse(19, 5, "busy"), None);
+        assert_eq!(refuse(20, 6, "busy"), Some(1));
         counted.count("untold", 7);
-        let expected = [("busy", 5), ("unproven", 1), ("untold", 7)];
+        let expected = [("busy", 6), ("unproven", 1), ("untold", 7)];
         assert_eq!(counted.counts, Counts::from(expected));
     }
 

@@ -1,5 +1,7 @@
 //! `comity emulate`
 
+mod target;
+
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -7,7 +9,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use comity::uri::parts::without_secrets;
-use comity_emulator::{Config, Emulator, Error, Limits, Report, Statistics, Timing, Way, resolve};
+use comity_emulator::{
+    Config, Emulator, Error, Limits, Overload, Report, Statistics, Timing, Way, resolve,
+};
 use comity_link::LinkConfig;
 use comity_sim::scenario::{Folder, Setting, read_duplex};
 use comity_units::{Seed, Span};
@@ -16,6 +20,7 @@ use serde_json::{Value, json};
 use super::{Failure, complain, has_colours, print, say};
 use crate::args;
 use crate::clock::now;
+use target::Target;
 
 /// The interval at which the command checks that the emulator still runs.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
@@ -82,10 +87,10 @@ pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
         if is_over || handle.is_finished() {
             break;
         }
-        reporter.report_if_due(args, began, || handle.statistics())?;
+        reporter.report_if_due(args, began, &handle.statistics())?;
     }
     let report = handle.stop().map_err(|error| complain(&error))?;
-    finish(args, &report)
+    finish(args, &report, reporter.target)
 }
 
 /// The address that an option names. The settings of a URI may have a secret, which is not shown.
@@ -240,11 +245,11 @@ fn announce(args: &args::Emulate, address: SocketAddr, target: SocketAddr) -> Re
     Ok(())
 }
 
-/// Reports statistics at their interval, and a refusing target once.
+/// Reports statistics at their interval, and a target where nobody listens.
 #[derive(Debug, Default)]
 struct Reporter {
     reports: u32,
-    refused: bool,
+    target: Target,
 }
 
 impl Reporter {
@@ -252,26 +257,21 @@ impl Reporter {
         &mut self,
         args: &args::Emulate,
         began: Instant,
-        statistics: impl FnOnce() -> Statistics,
+        statistics: &Statistics,
     ) -> Result<(), Failure> {
+        if let Some(text) = self.target.judge(statistics.into(), &args.to) {
+            say(&format!("warning: {text}"));
+        }
         let is_due = args.statsfreq.is_some_and(|every| {
             let next = every.as_nanos().saturating_mul(u64::from(self.reports) + 1);
             began.elapsed() >= Duration::from_nanos(next)
         });
-        if !is_due && self.refused {
-            return Ok(());
-        }
-        let statistics = statistics();
-        if statistics.refused > 0 && !self.refused {
-            self.refused = true;
-            say(&format!("warning: nobody listens at {}", args.to));
-        }
         if !is_due {
             return Ok(());
         }
         self.reports += 1;
         if args.json {
-            return print(format!("{}\n", document("statistics", &statistics)));
+            return print(format!("{}\n", document("statistics", statistics)));
         }
         let line = |name: &str, way: &Way| {
             let counts = &way.counts;
@@ -307,7 +307,7 @@ fn dropped(way: &Way) -> u64 {
 }
 
 /// Prints the report; overload is a failure.
-fn finish(args: &args::Emulate, report: &Report) -> Result<(), Failure> {
+fn finish(args: &args::Emulate, report: &Report, target: Target) -> Result<(), Failure> {
     let statistics = &report.statistics;
     if args.json {
         let mut document = document("report", statistics);
@@ -323,15 +323,16 @@ fn finish(args: &args::Emulate, report: &Report) -> Result<(), Failure> {
     } else {
         print(text(statistics))?;
     }
-    if statistics.refused > 0 {
-        say(&format!(
-            "warning: nobody listened {} times at {}",
-            statistics.refused, args.to
-        ));
+    if let Some(text) = target.judge_end(statistics.into(), &args.to) {
+        say(&format!("warning: {text}"));
     }
     let overload = statistics.overload();
     for sign in &overload {
-        say(&format!("OVERLOAD: {sign}"));
+        let word = match sign {
+            Overload::Stall { .. } => "STALL",
+            _ => "OVERLOAD",
+        };
+        say(&format!("{word}: {sign}"));
     }
     if overload.is_empty() {
         Ok(())
@@ -414,6 +415,7 @@ fn document(event: &str, statistics: &Statistics) -> Value {
                 "p999_ns": timing.p999.as_nanos(),
                 "max_ns": timing.max.as_nanos(),
                 "late": timing.late,
+                "late_stretches": timing.late_stretches,
             },
         })
     };

@@ -62,7 +62,7 @@ pub(crate) fn exposure(file: &Path) -> Option<String> {
     let found = fs::metadata(file).ok().filter(fs::Metadata::is_file)?;
     let mode = found.permissions().mode() & 0o777;
     let file = file.display();
-    (mode & 0o077 != 0).then(|| {
+    (mode & 0o066 != 0).then(|| {
         format!("others can read {file}, or write to it (mode {mode:03o}); chmod 600 {file}")
     })
 }
@@ -128,4 +128,36 @@ fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::rename(&beside, file).inspect_err(|_| {
         let _ = fs::remove_file(&beside);
     })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_secret_is_exposed_if_others_can_read_it_or_write_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("secret");
+        fs::write(&file, "secret").unwrap();
+        let told = |mode| {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            exposure(&file)
+        };
+        for mode in [0o640, 0o604, 0o620, 0o602, 0o644] {
+            let text = told(mode).unwrap();
+            assert!(
+                text.contains(&format!("(mode {mode:o}); chmod 600")),
+                "{text}"
+            );
+        }
+        // Nobody reads what he may only run.
+        for mode in [0o600, 0o400, 0o711] {
+            assert_eq!(told(mode), None, "{mode:o}");
+        }
+        // The shell's <(command) is no file.
+        assert_eq!(exposure(Path::new("/dev/null")), None);
+        assert_eq!(exposure(&folder.path().join("none")), None);
+    }
 }

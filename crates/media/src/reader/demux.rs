@@ -299,12 +299,14 @@ impl Demux {
                 }
                 stream.is_heard = true;
                 let is_scrambled = packet.transport_scrambling_control().is_scrambled();
-                if is_scrambled && self.arranger.is_some() {
-                    // Layouts have sections of such packets.
+                // The header of a packet that is marked as wrong may be wrong too.
+                if is_scrambled && !is_suspect {
                     stream.tell_scrambled(&mut output);
-                } else if is_scrambled {
+                }
+                // Layouts have sections of such packets.
+                if is_scrambled && self.arranger.is_none() {
                     stream.keep_scrambled(bytes, &mut output);
-                } else {
+                } else if !is_scrambled {
                     stream.flush_scrambled(&mut output);
                     let part = Part {
                         payload,

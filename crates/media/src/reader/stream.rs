@@ -296,7 +296,6 @@ impl Stream {
     }
 
     pub(super) fn keep_scrambled(&mut self, packet: &[u8; PACKET], output: &mut Output<'_>) {
-        self.tell_scrambled(output);
         // Scrambled packets have no readable time stamps.
         let now = output.now();
         let waited = now.saturating_since(self.scrambled_since);

@@ -339,6 +339,33 @@ fn changed(pid: u16, change: impl Fn(&mut [u8])) -> Vec<u8> {
 }
 
 #[test]
+fn a_packet_that_is_marked_as_wrong_does_not_make_a_stream_scrambled() {
+    let packets = CLIP.chunks(PACKET);
+    let is_audio = |packet: &[u8]| packet[1] & 0x1f == 1 && packet[2] == 1;
+    let audio: Vec<usize> = { packets.enumerate() }
+        .filter(|(_, packet)| is_audio(packet))
+        .map(|(at, _)| at * PACKET)
+        .collect();
+    let mut stream = CLIP.to_vec();
+    let at = audio[audio.len() / 2];
+    stream[at + 3] |= 0x80;
+    for layouts in [false, true] {
+        let config = ReaderConfig {
+            layouts,
+            ..ReaderConfig::default()
+        };
+        let is_scrambled = |stream: &[u8]| {
+            let (_, notices) = part(events_of(config, [stream]));
+            notices.contains(&Notice::Scrambled { pid: 0x101 })
+        };
+        assert!(is_scrambled(&stream));
+        let mut marked = stream.clone();
+        marked[at + 1] |= 0x80;
+        assert!(!is_scrambled(&marked));
+    }
+}
+
+#[test]
 fn a_scrambled_stream_is_copied() {
     let stream = changed(0x101, |packet| packet[3] |= 0x80);
     let (sections, notices) = read(&stream);

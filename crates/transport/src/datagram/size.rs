@@ -23,7 +23,8 @@ use crate::{SEARCH_INTERVAL, SizeSearch};
 ///
 /// The first size that is tried is the largest, which most paths carry; then the middle between
 /// what arrived and what did not. A try is a packet of padding: neither window nor pacer hold it,
-/// and its loss is no sign of congestion. At most one is on its way.
+/// and its loss is no sign of congestion. At most one is on its way. Its loss counts if a later
+/// packet arrives: in an outage none does.
 ///
 /// Differs from RFC 8899 in: 1. the largest size is tried first ([`SizeSearch`]); 2. a black hole
 /// is found by the losses of larger packets behind which smaller ones arrive, as QUIC
@@ -133,13 +134,16 @@ impl PathSize {
         self.settle(now);
     }
 
-    /// The packet that tried a size has not arrived in time.
-    pub(super) fn on_failure(&mut self, now: Time) {
-        let Some((_, size, _)) = self.tried.take() else {
+    /// The packet that tried a size has not arrived in time, and `newest` is the last one that has.
+    pub(super) fn on_failure(&mut self, now: Time, newest: Option<PacketNumber>) {
+        let Some((number, size, _)) = self.tried.take() else {
             return;
         };
-        self.sizes.on_failure(size);
-        self.settle(now);
+        // Where no later packet arrives either, the path is interrupted.
+        if newest > Some(number) {
+            self.sizes.on_failure(size);
+            self.settle(now);
+        }
     }
 
     /// The system refuses to send packets of this size to the peer.
@@ -222,7 +226,7 @@ mod tests {
             size.on_tried(now, PacketNumber::new(number), tried);
             match tried <= carried {
                 true => size.on_success(now),
-                false => size.on_failure(now),
+                false => size.on_failure(now, Some(PacketNumber::new(number + 1))),
             }
             number += 1;
             assert!(number - first < 40, "the search ends");
@@ -250,6 +254,23 @@ mod tests {
         assert_eq!(size.next_try(Time::from_nanos(later.as_nanos() - 1)), None);
         assert_eq!(search(&mut size, later, 9_000, 100), 1);
         assert_eq!((size.current(), size.news()), (1_423, Some(1_423)));
+    }
+
+    #[test]
+    fn an_outage_says_nothing_of_the_size() {
+        let mut size = PathSize::new(Some(1_171), 1_423);
+        for number in 1..100 {
+            assert_eq!(size.next_try(Time::ZERO), Some(1_423));
+            size.on_tried(Time::ZERO, PacketNumber::new(number), 1_423);
+            let newest = (number > 1).then_some(PacketNumber::new(0));
+            size.on_failure(Time::ZERO, newest);
+        }
+        assert_eq!(search(&mut size, Time::ZERO, 1_423, 100), 1);
+        assert_eq!((size.current(), size.news()), (1_423, None));
+        // Later packets arrive, and those of the size do not.
+        let mut size = PathSize::new(Some(1_171), 1_423);
+        search(&mut size, Time::ZERO, 1_171, 0);
+        assert_eq!(size.news(), Some(1_171));
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl<P: Payload> Connection<P> {
             self.on_probe_timeout(now);
         }
         if self.size.due_at(self.loss.base_timeout()) <= now {
-            self.size.on_failure(now);
+            self.size.on_failure(now, self.sent.largest_acknowledged());
             self.tell_size();
         }
         self.congestion.on_timer(now);

@@ -85,7 +85,7 @@ fn tell_notice(reporter: &Reporter, notice: &Notice, count: u64, began: Instant)
 /// Why a caller was refused, and what to do about it.
 fn refusal(why: Option<&RefusedCaller>) -> String {
     match why {
-        None => "too many callers are waiting".into(),
+        None => "too many callers wait to be served; it may call again".into(),
         Some(RefusedCaller::Unproven) => {
             "its passphrase or key is wrong; both ends need the same passphrase=.., or each other's public keys".into()
         }
@@ -96,7 +96,7 @@ fn refusal(why: Option<&RefusedCaller>) -> String {
             format!("{why}; both ends need the same kind: a passphrase, keys, or --insecure")
         }
         Some(RefusedCaller::Busy) => {
-            "this listener serves another caller; call again when that caller is done".into()
+            "this listener serves another caller; it may call again when that one is done".into()
         }
         Some(why @ RefusedCaller::Stream { .. }) => {
             format!("{why}; both ends need the same streamid, or the caller none")

@@ -424,3 +424,38 @@ fn check_sending(sending: &args::Sending, (to, output): (&str, &Uri)) -> Result<
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_do_nothing_are_named_and_no_others() {
+        let told = |input: &str, output: &str| {
+            let uri = |text: &str| text.parse().unwrap();
+            warnings_of_settings(&uri(input), &uri(output))
+        };
+        let sender =
+            "comity://:9?cc=fixed&maxbw=4Mbps&drop=expired&reliability=timeline&sndbuf=1MiB";
+        let receiver = "comity://:9?rcvbuf=1MiB&deliver=early";
+        // Each end by what it does.
+        let none: [&str; 0] = [];
+        assert_eq!(told("-", sender), none);
+        assert_eq!(told(receiver, "-"), none);
+        assert_eq!(told(receiver, sender), none);
+        // What both need, and what is so anyway.
+        let own = Settings::default();
+        let (controller, buffer) = (own.controller, own.receive_buffer);
+        let usual = format!("comity://:9?latency=1s&cc={controller}&rcvbuf={buffer}B");
+        assert_eq!(told(&usual, "-"), none);
+        assert_eq!(told("-", &usual), none);
+        let wrong = told(sender, receiver);
+        let [at_input, at_output] = &wrong[..] else {
+            panic!("{wrong:?}")
+        };
+        let expected = "which only receives: cc, maxbw, reliability, drop, sndbuf; only the sender";
+        assert!(at_input.contains(expected), "{at_input}");
+        let expected = "which only sends: deliver, rcvbuf; only the receiver";
+        assert!(at_output.contains(expected), "{at_output}");
+    }
+}

@@ -103,7 +103,8 @@ impl Reporter {
         }
     }
 
-    /// Reports a refused caller, and how many more since the last report had the same reason.
+    /// Reports a refused call, and how many more since the last report had the same reason: of
+    /// others, or of one that calls again from another port.
     pub(crate) fn refused(&self, address: SocketAddr, word: &str, text: &str, more: u64) {
         let mut telling = self.telling();
         telling.object(&json!({
@@ -116,7 +117,7 @@ impl Reporter {
         if telling.json != Some(Channel::Error) {
             let before = match more {
                 0 => String::new(),
-                more => format!(", and {more} more like it since"),
+                more => format!(" (and {more} other calls since the last such warning)"),
             };
             telling.line(&format!("warning: rejected {address}{before}: {text}"));
         }
@@ -381,7 +382,7 @@ fn summary(snapshot: &Snapshot) -> String {
             let reasons: Vec<String> = reasons
                 .map(|(word, count)| format!("{count} {word}"))
                 .collect();
-            let _ = writeln!(text, "rejected callers: {}", reasons.join(", "));
+            let _ = writeln!(text, "rejected calls: {}", reasons.join(", "));
         }
     }
     if let Some(unsent) = snapshot
@@ -575,7 +576,7 @@ mod tests {
         snapshot.input.refused.insert("unproven", 2);
         assert!(has_happened(&snapshot));
         let text = summary(&snapshot);
-        assert!(text.contains("rejected callers: 2 unproven"), "{text}");
+        assert!(text.contains("rejected calls: 2 unproven"), "{text}");
     }
 
     #[test]

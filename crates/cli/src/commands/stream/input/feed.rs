@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 
 use super::super::error::Error;
 use super::notice;
+use super::overrun::Overrun;
 use crate::clock::now;
 
 /// How much is read at once from a file or a pipe, in bytes.
@@ -225,6 +226,7 @@ fn receive(
     let cut = Arc::clone(&is_cut);
     thread(move || {
         let mut datagram = vec![0; LARGEST];
+        let mut overrun = Overrun::of(&socket);
         let mut ends_at = None;
         loop {
             if ends_at.is_none() && cut.load(Ordering::Relaxed) {
@@ -233,15 +235,21 @@ fn receive(
                 let _ = socket.set_nonblocking(true);
             }
             let is_over = ends_at.is_some_and(|end| now() >= end);
-            let goes_on = match socket.recv(&mut datagram) {
+            let received = overrun.receive(&socket, &mut datagram);
+            if let Some(drops) = overrun.report(now())
+                && !tell_overrun(drops, &pieces)
+            {
+                return;
+            }
+            let goes_on = match received {
                 Ok(length) if !is_over => {
                     let datagram = datagram.get(..length).unwrap_or_default();
                     take(Received::Datagram(datagram), &pieces)
                 }
-                Ok(_) => end(&mut take, &pieces),
+                Ok(_) => end(&mut take, &mut overrun, &pieces),
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut if ends_at.is_some() => {
-                        end(&mut take, &pieces)
+                        end(&mut take, &mut overrun, &pieces)
                     }
                     io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                         take(Received::Nothing, &pieces)
@@ -270,13 +278,21 @@ fn receive(
 /// Gives what is still held, and says that nothing follows; nothing goes on behind it.
 fn end(
     take: &mut impl FnMut(Received<'_>, &mpsc::Sender<Piece>) -> bool,
+    overrun: &mut Overrun,
     pieces: &mpsc::Sender<Piece>,
 ) -> bool {
-    if take(Received::End, pieces) {
+    let rest = overrun.rest();
+    if rest.is_none_or(|drops| tell_overrun(drops, pieces)) && take(Received::End, pieces) {
         // It fails when nobody wants it any more.
         let _ = pieces.blocking_send(Piece::End);
     }
     false
+}
+
+/// Says that this host dropped datagrams; whether anybody still wants to know.
+fn tell_overrun(drops: u64, pieces: &mpsc::Sender<Piece>) -> bool {
+    let notice = notice::overrun(drops);
+    pieces.blocking_send(Piece::Notice(notice)).is_ok()
 }
 
 fn thread(work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
@@ -285,4 +301,93 @@ fn thread(work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
         .spawn(work)
         .map(drop)
         .map_err(|error| Error::failed(format!("cannot start a thread: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use comity_media::rtp::Packetiser;
+    use comity_units::Span;
+    use socket2::SockRef;
+
+    use super::*;
+
+    /// A source, and the socket that it sends to.
+    fn sockets() -> (UdpSocket, UdpSocket) {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let source = UdpSocket::bind("127.0.0.1:0").unwrap();
+        source.connect(socket.local_addr().unwrap()).unwrap();
+        (source, socket)
+    }
+
+    /// The notices of a feed, and its bytes beyond so many.
+    fn notices(mut feed: Feed, length: usize) -> (Vec<Notice>, usize) {
+        let (mut came, mut notices) = (0, Vec::new());
+        loop {
+            if came >= length {
+                assert!(feed.cut());
+            }
+            match feed.pieces.blocking_recv() {
+                Some(Piece::Bytes(media)) => came += media.len(),
+                Some(Piece::Notice(notice)) => notices.push(notice),
+                Some(Piece::End) | None => break,
+                Some(Piece::Failed(error)) => panic!("{error}"),
+            }
+        }
+        (notices, came - length)
+    }
+
+    #[test]
+    fn datagrams_that_this_host_drops_are_told() {
+        let (source, socket) = sockets();
+        SockRef::from(&socket).set_recv_buffer_size(4_096).unwrap();
+        let send = || source.send(&[7; 1_000]).unwrap() / 1_000;
+        let mut sent: usize = (0..100).map(|_| send()).sum();
+        let mut feed = datagrams(socket).unwrap();
+        let mut came = 0;
+        // The system counts them beside the next one that it takes.
+        let told = loop {
+            sent += send();
+            match feed.pieces.blocking_recv() {
+                Some(Piece::Bytes(bytes)) => came += bytes.len() / 1_000,
+                Some(Piece::Notice(notice)) => break notice,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(told.kind, "overrun");
+        let mut words = told.text.split_whitespace();
+        let told: usize = words.nth(3).unwrap().parse().unwrap();
+        came += notices(feed, 0).1 / 1_000;
+        assert!(
+            (1..=sent - came).contains(&told),
+            "{told} of {sent}, {came}"
+        );
+    }
+
+    #[test]
+    fn rtp_packets_that_did_not_come_are_told_and_no_others() {
+        let kinds = |numbers: &[u16], came: usize| {
+            let (source, socket) = sockets();
+            for &number in numbers {
+                let packet = Packetiser::new(number, 7).packet(Span::ZERO, &[7; 188]);
+                source.send(&packet).unwrap();
+            }
+            let (notices, more) = notices(rtp(socket, 33).unwrap(), 188 * came);
+            assert_eq!(more, 0);
+            let kinds = notices.iter().map(|notice| notice.kind);
+            kinds.collect::<Vec<_>>()
+        };
+        assert_eq!(kinds(&[1, 2, 4, 5], 4), ["rtp loss"]);
+        // Twice, as over two paths.
+        assert_eq!(kinds(&[1, 1, 2, 3, 2, 3, 4], 4), [""; 0]);
+    }
+
+    #[test]
+    fn datagrams_that_are_read_are_no_loss_of_this_host() {
+        let (source, socket) = sockets();
+        for _ in 0..40 {
+            source.send(&[7; 1_000]).unwrap();
+        }
+        let read = notices(datagrams(socket).unwrap(), 40_000);
+        assert_eq!(read, (Vec::new(), 0));
+    }
 }

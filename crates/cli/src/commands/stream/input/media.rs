@@ -154,6 +154,14 @@ impl Waiting {
         self.items.first_key_value().map(|(&(due, _), _)| due)
     }
 
+    /// How much time lies between the first and the last of them.
+    fn span(&self) -> Duration {
+        let ends = self.due().zip(self.furthest);
+        ends.map_or(Duration::ZERO, |(first, last)| {
+            last.saturating_duration_since(first)
+        })
+    }
+
     fn take(&mut self) -> Option<SourceItem> {
         let (_, waits) = self.items.pop_first()?;
         self.bytes -= waits.bytes();
@@ -229,7 +237,8 @@ impl MediaInput {
                 && self.is_stored()
                 && !core::mem::replace(&mut self.waiting.has_told_full, true)
             {
-                return Ok(Some(SourceItem::Notice(notice::full(READ_AHEAD))));
+                let held = self.waiting.span().mul_f64(self.speed());
+                return Ok(Some(SourceItem::Notice(notice::full(READ_AHEAD, held))));
             }
             if !self.is_stored() && self.waiting.due().is_some() {
                 return Ok(self.take_next());
@@ -369,7 +378,9 @@ impl MediaInput {
     fn has_read_enough(&self) -> bool {
         match self.pace {
             Pace::Stored { speed, .. } => {
-                let after = |lookahead: Duration| now() + lookahead.div_f64(speed);
+                // A reader that is behind needs no more of the file than one that is not.
+                let from = self.waiting.due().map_or_else(now, |due| due.min(now()));
+                let after = |lookahead: Duration| from + lookahead.div_f64(speed);
                 let (near, far) = (after(LOOKAHEAD), after(GROUP_LOOKAHEAD));
                 let is_read = match self.config.deadlines {
                     DeadlineRule::Each => self.waiting.reaches(near),
@@ -380,6 +391,14 @@ impl MediaInput {
                 is_read || self.waiting.is_full()
             }
             Pace::Live { .. } => true,
+        }
+    }
+
+    /// How many times as fast as it runs the source is read.
+    const fn speed(&self) -> f64 {
+        match self.pace {
+            Pace::Stored { speed, .. } => speed,
+            Pace::Live { .. } => 1.0,
         }
     }
 
@@ -711,6 +730,43 @@ mod tests {
         assert_eq!(bytes.load(Ordering::Relaxed), file.len() as u64);
     }
 
+    /// A slow path with full reliability, or a slow reader behind a relay, holds the source back.
+    #[test]
+    fn a_file_that_is_read_late_is_not_read_further_ahead() {
+        // 100 Mb/s: a second is 12.5 MB, and the ten that it is behind are far more than 32 MiB.
+        let config = ReaderConfig {
+            assumed_rate: Rate::from_mbps(100),
+            ..ReaderConfig::default()
+        };
+        let (pieces, feed) = mpsc::channel(1);
+        let source = std::thread::spawn(move || {
+            let piece = || Piece::Bytes(vec![7; 64 << 10]);
+            while pieces.blocking_send(piece()).is_ok() {}
+        });
+        let mut input = MediaInput::stored(feed.into(), 1.0, config);
+        let start = now().checked_sub(Duration::from_secs(10));
+        input.pace = Pace::Stored { start, speed: 1.0 };
+        // Something came then.
+        input.waiting.furthest = start;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        runtime.unwrap().block_on(async {
+            let mut kinds = Vec::new();
+            for _ in 0..100 {
+                if let SourceItem::Notice(notice) = input.next().await.unwrap().unwrap() {
+                    kinds.push(notice.kind);
+                }
+                // A second, the piece that completes it, and what sections take beside their bytes.
+                assert!(input.waiting.bytes < 14_000_000, "{}", input.waiting.bytes);
+            }
+            assert_eq!(kinds, ["format"]);
+            assert!(input.waiting.bytes > 12_000_000, "{}", input.waiting.bytes);
+        });
+        drop(input);
+        source.join().unwrap();
+    }
+
     #[test]
     fn no_more_is_read_ahead_than_there_is_room_for() {
         // A second of it, which would be read ahead, has 1.25 GB.
@@ -734,15 +790,18 @@ mod tests {
             .enable_time()
             .build();
         runtime.unwrap().block_on(async {
-            let mut kinds = Vec::new();
+            let mut notices = Vec::new();
             for _ in 0..100 {
                 match input.next().await.unwrap().unwrap() {
-                    SourceItem::Notice(notice) => kinds.push(notice.kind),
+                    SourceItem::Notice(notice) => notices.push(notice),
                     SourceItem::Unit(_) => {}
                     SourceItem::Missing(missing) => panic!("{missing:?}"),
                 }
             }
+            let kinds: Vec<_> = notices.iter().map(|notice| notice.kind).collect();
             assert_eq!(kinds, ["format", "full"]);
+            let text = &notices[1].text;
+            assert!(text.contains("which hold 0.03 s of it"), "{text}");
         });
         assert!(input.waiting.bytes < READ_AHEAD + (512 << 10));
         drop(input);

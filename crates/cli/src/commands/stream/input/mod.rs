@@ -4,6 +4,7 @@ mod feed;
 mod lead;
 mod media;
 mod notice;
+mod overrun;
 mod silence;
 
 use std::net::UdpSocket;

@@ -1,32 +1,34 @@
 //! What is said of an input's media.
 
+use std::time::Duration;
+
 use comity_media::{self as media, Jump, JumpedTimes, PACKET};
 use comity_stream::Notice;
 use comity_units::Rate;
 
 /// The kinds of notices.
-pub(crate) const NOTICES: [&str; 11] = [
+pub(crate) const NOTICES: [&str; 10] = [
     "codec",
     "damage",
     "discontinuity",
     "format",
     "full",
     "other",
+    "overrun",
     "rtp",
     "rtp loss",
     "scrambled",
-    "unreferenced",
-    "unreferenced in all",
 ];
 
-/// That no more is read ahead than this many bytes.
-pub(super) fn full(bytes: usize) -> Notice {
+/// That no more is read ahead than this many bytes, which hold so much time of the source.
+pub(super) fn full(bytes: usize, held: Duration) -> Notice {
     Notice {
         kind: "full",
         text: format!(
-            "{} MiB of the input are read ahead, which is the maximum: its rate is very high, or its times stand \
-             still, jump or are far apart. Its streams may leave at different times",
-            bytes >> 20
+            "at most {} MiB of the input are read ahead, which hold {:.2} s of it here: its rate is very high, or \
+             its times stand still. Streams that lie further apart in it leave at different times",
+            bytes >> 20,
+            held.as_secs_f64(),
         ),
     }
 }
@@ -46,7 +48,22 @@ pub(super) fn grown(name: &str, more: u64) -> Notice {
 pub(super) fn rtp_loss(packets: u64) -> Notice {
     Notice {
         kind: "rtp loss",
-        text: format!("{packets} RTP packets are missing at the source"),
+        text: format!(
+            "{packets} RTP packets are missing from the input: they did not come, or came more than 50 ms behind later \
+             ones"
+        ),
+    }
+}
+
+/// That this host dropped datagrams of the input.
+pub(super) fn overrun(datagrams: u64) -> Notice {
+    Notice {
+        kind: "overrun",
+        text: format!(
+            "this host dropped {datagrams} datagrams of the input, since they came faster than it read them: the source \
+             and the network before it are not to blame. Raise sysctl net.core.rmem_max and rcvbuf in the URI, or \
+             relieve this host"
+        ),
     }
 }
 
@@ -64,9 +81,6 @@ const fn kind(notice: &media::Notice) -> &'static str {
         media::Notice::UnknownFormat | media::Notice::PacketsApart { .. } => "format",
         media::Notice::UnsupportedCodec { .. } => "codec",
         media::Notice::Scrambled { .. } => "scrambled",
-        media::Notice::Unreferenced { .. } => "unreferenced",
-        // Told however many there were of the other kind.
-        media::Notice::UnreferencedInAll { .. } => "unreferenced in all",
         media::Notice::Discontinuity { .. } => "discontinuity",
         media::Notice::LostSync { .. }
         | media::Notice::Damaged { .. }
@@ -95,16 +109,6 @@ fn text(notice: &media::Notice, stored_at: Option<Rate>) -> String {
         media::Notice::Scrambled { pid } => {
             format!("PID {pid} is scrambled: its packets are sent as they are, in slices")
         }
-        media::Notice::Unreferenced { pid } => {
-            format!("PID {pid} belongs to no program: its packets are skipped")
-        }
-        media::Notice::UnreferencedInAll { streams, bytes } => {
-            let of = match streams {
-                1 => "one stream that belongs".into(),
-                _ => format!("{streams} streams that belong"),
-            };
-            format!("{bytes} bytes were skipped, in packets of {of} to no program")
-        }
         media::Notice::Untimed { bytes } => format!(
             "no time stamps (PTS) and no clock references (PCR) in {bytes} bytes: all of it was sent at once. \
              ffmpeg can add them: ffmpeg -re -i INPUT -c copy -f mpegts - | comity send - .."
@@ -118,10 +122,12 @@ fn text(notice: &media::Notice, stored_at: Option<Rate>) -> String {
             format!("the transport stream lost sync: {skipped} bytes are in no packet")
         }
         media::Notice::Damaged { pid } => {
-            format!("PID {pid}: part of an access unit is missing or marked as wrong at the source")
+            format!(
+                "PID {pid}: part of an access unit or a table is missing from the input, or marked as wrong there"
+            )
         }
         media::Notice::Break { pid } => format!(
-            "PID {pid}: packets are missing at the source between access units, or it was spliced there; every unit is whole"
+            "PID {pid}: packets are missing from the input between access units, or it was spliced there; every unit is whole"
         ),
         media::Notice::WrongLength { pid } => format!(
             "PID {pid}: PES packets are shorter or longer than they say; each ends where the next one begins"

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use comity::session::Randomness;
 use comity_media::rtp::Packetiser;
-use comity_media::{Entry, Header, PACKET, TsWriter, WriterConfig};
+use comity_media::{PACKET, TsWriter, WriterConfig};
 use comity_stream::{Counters, MediaUnit, Missing, MissingReason, Sink, TransportMonitor, Written};
 use comity_units::{Bytes, Span};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -22,7 +22,9 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use super::super::error::Error;
 use super::super::status::Reporter;
 use super::super::uri::MediaUri;
+use super::beginning::{Beginning, is_packets, pid_of};
 use super::ledger::Ledger;
+use super::slow::SlowOutput;
 use super::target::{Datagrams, Piece, Recording, Target, write_all};
 use crate::clock::now;
 
@@ -69,8 +71,9 @@ pub(crate) struct MediaOutput {
     ledger: Ledger,
     transport: TransportMonitor,
     reporter: Option<Reporter>,
-    /// The streams that have had pictures.
-    pictures: BTreeSet<u16>,
+    beginning: Beginning,
+    /// `None` for datagrams, which nobody has to take.
+    slow: Option<SlowOutput>,
 }
 
 /// What sections hold: what the first one looks like decides.
@@ -93,7 +96,10 @@ impl MediaOutput {
             .truncate(false)
             .open(path)
             .map_err(|error| Error::open(path, &error))?;
-        Self::new(path.display().to_string(), Recording::new(file), room)
+        Ok(Self {
+            beginning: Beginning::of_file(path),
+            ..Self::new(path.display().to_string(), Recording::new(file), room)?
+        })
     }
 
     /// The standard output.
@@ -121,6 +127,7 @@ impl MediaOutput {
         let target = Datagrams::new(socket, length, packetiser);
         Ok(Self {
             packets_only: as_rtp,
+            slow: None,
             writer: TsWriter::new(WriterConfig {
                 outside: !as_rtp,
                 ..WriterConfig::default()
@@ -153,42 +160,20 @@ impl MediaOutput {
             ledger,
             transport: TransportMonitor::default(),
             reporter: None,
-            pictures: BTreeSet::new(),
+            beginning: Beginning::default(),
+            slow: Some(SlowOutput::new(now())),
         })
     }
 
-    /// Says where the output cannot be decoded from its beginning.
+    /// Says what is wrong with the output.
     pub(crate) fn with_warnings(mut self, reporter: &Reporter) -> Self {
         self.reporter = Some(reporter.clone());
         self
     }
 
-    /// Says so if a stream begins with a picture that cannot be decoded.
-    fn warn_of_beginning(&mut self, unit: &MediaUnit) {
-        let Some(reporter) = &self.reporter else {
-            return;
-        };
-        if self.pictures.contains(&unit.stream.0) {
-            return;
-        }
-        let Some(entry) = Entry::of(&unit.payload) else {
-            return;
-        };
-        self.pictures.insert(unit.stream.0);
-        let name = match pid_of(&unit.payload) {
-            Some(pid) => format!("PID {pid}"),
-            None => "the video".into(),
-        };
-        match entry {
-            Entry::Yes => {}
-            Entry::No => reporter.warn(&format!(
-                "{name} begins between two key pictures, as its source or its first connection does; a decoder shows \
-                 nothing, or damaged pictures, until the next one"
-            )),
-            Entry::WithoutParameters => reporter.warn(&format!(
-                "{name} begins with a key picture that comes without its parameter sets; a decoder can only begin where \
-                 the source repeats them: set the encoder to do so with each key picture"
-            )),
+    fn warn(&self, text: Option<String>) {
+        if let (Some(reporter), Some(text)) = (&self.reporter, text) {
+            reporter.warn(&text);
         }
     }
 
@@ -197,6 +182,8 @@ impl MediaOutput {
             self.ledger.keep();
             return;
         }
+        let text = self.beginning.bytes(&piece);
+        self.warn(text);
         self.transport.push(&piece);
         self.ledger.give();
         self.waiting
@@ -210,6 +197,7 @@ impl MediaOutput {
             self.ledger.has_failed = true;
             return Err(error);
         }
+        let mut wants_room = now();
         while let Some((piece, ..)) = self.waiting.front() {
             // What it takes of the memory is more than what it holds, where it grew.
             let taken =
@@ -223,13 +211,19 @@ impl MediaOutput {
             let (Some(place), Ok(room)) = (place, free) else {
                 return self.ended().await;
             };
+            let has_room = now();
             if let Some((bytes, came, spacing)) = self.waiting.pop_front() {
+                let length = bytes.len() as u64;
+                let slow = self.slow.as_mut();
+                let rate = slow.and_then(|slow| slow.on_room(wants_room, has_room, length));
+                wants_room = has_room;
                 place.send(Piece {
                     bytes,
                     came,
                     spacing,
                     _room: room,
                 });
+                self.warn(rate.map(|rate| too_slow(&self.name, rate)));
             }
         }
         Ok(Written::Yes)
@@ -291,7 +285,11 @@ impl Sink for MediaOutput {
     /// Takes a section to be written by [`flush`](Self::flush), and never fails: what is wrong with
     /// the disk or the reader is reported there.
     fn write(&mut self, unit: &MediaUnit) -> Written {
-        self.warn_of_beginning(unit);
+        let text = self.beginning.picture(unit);
+        self.warn(text);
+        if let Some(slow) = &mut self.slow {
+            slow.on_section(now().saturating_duration_since(unit.source_time));
+        }
         let mut piece = Vec::new();
         if self.form == Form::Plain {
             piece.extend(&unit.payload);
@@ -324,6 +322,7 @@ impl Sink for MediaOutput {
 
     /// Writes what waited for the missing section.
     fn skip(&mut self, missing: &Missing) {
+        self.beginning.miss(missing);
         if self.form != Form::Media {
             return;
         }
@@ -368,9 +367,11 @@ impl Sink for MediaOutput {
     }
 }
 
-fn is_packets(bytes: &[u8]) -> bool {
-    let (packets, rest) = bytes.as_chunks::<PACKET>();
-    rest.is_empty() && packets.iter().all(|packet| packet[0] == 0x47)
+fn too_slow(name: &str, rate: f64) -> String {
+    format!(
+        "{name}: takes {rate:.2} Mb/s, less than arrives. What it does not take waits in the connection (rcvbuf), \
+         comes out late, and then is lost: it needs a faster disk or reader"
+    )
 }
 
 fn not_packets(name: &str) -> Error {
@@ -378,14 +379,6 @@ fn not_packets(name: &str) -> Error {
         "{name}: the media is no transport stream, the only format that RTP carries here (payload type 33); expected one, as \
          from ffmpeg -i INPUT -c copy -f mpegts -, or another output: udp://, a file and - take any bytes"
     ))
-}
-
-/// The stream that a unit belongs to.
-fn pid_of(payload: &[u8]) -> Option<u16> {
-    match Header::decode(payload) {
-        Ok((Header::Unit(unit), _)) => Some(unit.pid),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

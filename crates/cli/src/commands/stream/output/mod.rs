@@ -1,10 +1,10 @@
 //! Where media goes.
 
+mod beginning;
 mod ledger;
 mod media;
+mod slow;
 mod target;
-
-use std::path::Path;
 
 use comity::Reliability;
 use comity::uri::Uri as ComityUri;
@@ -43,10 +43,7 @@ impl Output {
         };
         let media = match uri {
             Uri::Pipe => MediaOutput::pipe(room)?,
-            Uri::File(path) => {
-                warn_of_container(path, connecting.reporter);
-                MediaOutput::file(path, room)?
-            }
+            Uri::File(path) => MediaOutput::file(path, room)?,
             Uri::Udp(uri) => datagrams(uri, false)?,
             Uri::Rtp(uri) => datagrams(uri, true)?,
             Uri::Comity(uri) => {
@@ -126,24 +123,6 @@ impl Sink for Output {
 
     fn counters(&self) -> Counters {
         either!(self, output => output.counters())
-    }
-}
-
-/// Warns if the name of a file promises another container than a transport stream.
-fn warn_of_container(path: &Path, reporter: &Reporter) {
-    const OTHERS: [&str; 10] = [
-        "mp4", "m4v", "mov", "mkv", "webm", "avi", "flv", "m3u8", "mpd", "mxf",
-    ];
-    let extension = path.extension().unwrap_or_default();
-    if OTHERS
-        .iter()
-        .any(|other| extension.eq_ignore_ascii_case(other))
-    {
-        let path = path.display();
-        reporter.warn(&format!(
-            "{path}: gets an MPEG transport stream, whatever its name. For another container: \
-             comity recv URI - | ffmpeg -i - -c copy {path}"
-        ));
     }
 }
 

@@ -1,0 +1,185 @@
+//! Whether anybody listens at the target.
+
+use comity_emulator::Statistics;
+use comity_units::Span;
+
+/// For how long packets have to be refused: a target may start after its callers, and what they
+/// sent before they knew of its end comes behind that. A host that accepts packets refuses none for
+/// as long; a system may report one refusal in a second.
+const LASTS: Span = Span::from_secs(2);
+/// The same at the end, when no more will be seen.
+const RECENT: Span = Span::from_secs(1);
+
+/// The counts of an emulator at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    elapsed: Span,
+    /// Packets sent to the target, and those that came from it.
+    sent: u64,
+    answered: u64,
+    /// Reports that packets were not accepted.
+    refused: u64,
+}
+
+impl From<&Statistics> for Counts {
+    fn from(statistics: &Statistics) -> Self {
+        Self {
+            elapsed: statistics.elapsed,
+            sent: statistics.forward.timing.count,
+            answered: statistics.backward.counts.arrived.packets,
+            refused: statistics.refused,
+        }
+    }
+}
+
+/// Tells a target where nobody listens from one that starts late, or has ended in good order.
+#[derive(Debug, Default)]
+pub(super) struct Target {
+    last: Counts,
+    refusing: Option<Refusing>,
+    has_told_none: bool,
+    has_told_end: bool,
+}
+
+/// A target that refuses what is sent, and answers nothing.
+#[derive(Clone, Copy, Debug)]
+struct Refusing {
+    since: Span,
+    until: Span,
+    /// Packets sent when it last did.
+    sent: u64,
+}
+
+impl Target {
+    /// What to say of the target `to` now; each thing once.
+    pub(super) fn judge(&mut self, counts: Counts, to: &str) -> Option<String> {
+        self.update(counts);
+        let refusing = self.refusing?;
+        let lasted = refusing.until.saturating_sub(refusing.since);
+        let (has_told, text) = match counts.answered {
+            0 => (&mut self.has_told_none, "yet; it may start at any time"),
+            _ => (&mut self.has_told_end, "any more"),
+        };
+        if lasted < LASTS || core::mem::replace(has_told, true) {
+            return None;
+        }
+        Some(format!(
+            "nobody listens at {to} {text}: its host has refused packets for {:.0} s",
+            lasted.as_secs_f64()
+        ))
+    }
+
+    /// What to say at the end. A target that has answered may have ended before its callers.
+    pub(super) fn judge_end(mut self, counts: Counts, to: &str) -> Option<String> {
+        self.update(counts);
+        let refusing = self.refusing.filter(|_| counts.answered == 0)?;
+        let is_recent = counts.elapsed.saturating_sub(refusing.until) < RECENT;
+        (is_recent || counts.sent == refusing.sent).then(|| {
+            format!(
+                "nobody listened at {to}: its host refused packets, the last one {:.1} s after the start; start the \
+                 receiver first, or check the port",
+                refusing.until.as_secs_f64()
+            )
+        })
+    }
+
+    fn update(&mut self, counts: Counts) {
+        let last = core::mem::replace(&mut self.last, counts);
+        if counts.answered > last.answered {
+            self.refusing = None;
+        } else if counts.refused > last.refused {
+            let since = self.refusing.map_or(counts.elapsed, |before| before.since);
+            self.refusing = Some(Refusing {
+                since,
+                until: counts.elapsed,
+                sent: counts.sent,
+            });
+        } else if let Some(refusing) = self.refusing
+            && counts.sent > refusing.sent
+            && counts.elapsed.saturating_sub(refusing.until) >= LASTS
+        {
+            self.refusing = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of a target in so many seconds, with the second in which it was, and at the
+    /// end. It has a packet each 200 ms until the second `sends`, refuses those that it does not
+    /// accept, and answers the others if it `answers`.
+    fn said(
+        seconds: f64,
+        sends: f64,
+        answers: bool,
+        accepts: impl Fn(f64) -> bool,
+    ) -> (Vec<(f64, String)>, Option<String>) {
+        let (mut target, mut counts) = (Target::default(), Counts::default());
+        let mut told = Vec::new();
+        for turn in 0..(seconds * 5.0) as u64 {
+            let now = turn as f64 / 5.0;
+            counts.elapsed = Span::from_millis(200) * turn;
+            if now < sends {
+                counts.sent += 1;
+                counts.refused += u64::from(!accepts(now));
+                counts.answered += u64::from(answers && accepts(now));
+            }
+            let text = target.judge(counts, "192.0.2.1:9000");
+            told.extend(text.map(|text| (now, text)));
+        }
+        (told, target.judge_end(counts, "192.0.2.1:9000"))
+    }
+
+    #[test]
+    fn a_target_where_nobody_listens_is_told_after_two_seconds_and_at_the_end() {
+        let (told, end) = said(20.0, 20.0, true, |_| false);
+        let expected = "nobody listens at 192.0.2.1:9000 yet; it may start at any time: its host has refused packets for 2 s";
+        assert_eq!(told, [(2.0, expected.into())]);
+        let expected = "nobody listened at 192.0.2.1:9000: its host refused packets, the last one 19.8 s after the start; \
+                        start the receiver first, or check the port";
+        assert_eq!(end.as_deref(), Some(expected));
+        // A caller that gives up soon, and an emulator that runs on.
+        let (told, end) = said(20.0, 1.0, true, |_| false);
+        assert_eq!(told, []);
+        assert!(end.is_some());
+    }
+
+    #[test]
+    fn a_target_that_starts_late_is_no_target_where_nobody_listens() {
+        for answers in [true, false] {
+            let (told, end) = said(20.0, 20.0, answers, |now| now >= 1.9);
+            assert_eq!((told, end), (Vec::new(), None), "{answers}");
+            // So late that it was reported before.
+            let (told, end) = said(20.0, 20.0, answers, |now| now >= 7.0);
+            assert_eq!((told.len(), end), (1, None), "{answers}");
+        }
+        // Nothing is known of a silent target that refuses nothing.
+        assert_eq!(said(20.0, 20.0, false, |_| true), (Vec::new(), None));
+    }
+
+    #[test]
+    fn a_target_that_ends_before_its_callers_is_told_if_they_go_on() {
+        // The last packets of a caller that has to learn of it.
+        let (told, end) = said(20.0, 11.0, true, |now| now < 10.0);
+        assert_eq!((told, end), (Vec::new(), None));
+        let (told, end) = said(20.0, 20.0, true, |now| now < 10.0);
+        let [(at, text)] = &told[..] else {
+            panic!("{told:?}")
+        };
+        assert_eq!(*at, 12.0);
+        assert!(text.contains("any more"), "{text}");
+        assert_eq!(end, None);
+    }
+
+    #[test]
+    fn one_refusal_in_a_second_is_enough() {
+        // A router reports no more of them.
+        let (told, end) = said(20.0, 20.0, false, |now| {
+            !((now * 5.0) as u64).is_multiple_of(5)
+        });
+        assert_eq!(told.len(), 1);
+        assert!(end.is_some());
+    }
+}
