@@ -40,6 +40,7 @@ claims: rust python ## say which claims of the papers hold (CLAIMS='--full libra
 
 report: rust python ## the same with pictures, as one page: target/reproduction.html (CLAIMS='--full')
 	scripts/python.sh comity.reproduction --report target/reproduction.html $(CLAIMS)
+	@echo "the page: target/reproduction.html"
 
 picture: rust python ## run the demo and keep its timeline as docs/demo.svg and its numbers in docs/reference/demo.md
 	$(CARGO) build --package comity-cli

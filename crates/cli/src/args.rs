@@ -59,10 +59,10 @@ use crate::commands::list;
   comity kernel load libra
   comity list
   comity sim schema > scenario.md
-  comity plot results/demo --kind throughput --out throughput.png
+  comity plot demo --kind throughput --out throughput.png
   comity emulate --listen :9000 --to host:9001 --rate 8Mbps --delay 20ms
   comity tcp serve clip.ts --port 8000 --address 10.77.0.2 --kernel 10.77.0.1/24
-  comity keygen ~/.config/comity/key
+  comity keygen key
   comity doctor
   comity completions bash > /etc/bash_completion.d/comity"
 )]

@@ -46,9 +46,9 @@ Exit codes:
   2    the results lack what the kind needs, or the command line is wrong
 
 Examples:
-  comity sim run experiments/demo/dumbbell.toml --out results/demo --set scenario.bins=100ms
-  comity plot results/demo --kind throughput --out throughput.png
-  comity plot results/demo --kind delay --dark --out delay.svg"
+  comity sim run experiments/demo/dumbbell.toml --out demo --set scenario.bins=100ms
+  comity plot demo --kind throughput --out throughput.png
+  comity plot demo --kind delay --dark --out delay.svg"
 )]
 pub(crate) struct Plot {
     /// Results that `comity sim run --out` or `Results.write` stored

@@ -87,8 +87,8 @@ results of a shard are only stored there; `comity results merge` makes tables of
 Examples:
   comity sim run experiments/demo/dumbbell.toml
   comity sim run experiments/demo/dumbbell.toml --set flow.tcp.rwnd=20 --seeds 1-5
-  comity sim run experiments/demo/dumbbell.toml --out results/demo --jobs 4
-  comity sim run experiments/demo/dumbbell.toml --out results/demo --shard 3/16
+  comity sim run experiments/demo/dumbbell.toml --out demo --jobs 4
+  comity sim run experiments/demo/dumbbell.toml --out demo --shard 3/16
   comity sim run experiments/demo/dumbbell.toml --json | jq .totals")]
 pub(crate) struct Run {
     #[command(flatten)]

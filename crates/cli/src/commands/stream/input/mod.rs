@@ -6,6 +6,7 @@ mod media;
 mod notice;
 mod overrun;
 mod silence;
+mod waiting;
 
 use std::net::UdpSocket;
 use std::time::Duration;
