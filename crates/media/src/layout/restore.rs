@@ -10,7 +10,7 @@ use super::model::{Layout, Null, Packet, Run, TABLES, hash};
 use super::packet::{null_packet, put_together, without_payload};
 use super::part::PesPacket;
 use super::waiting::{EACH, Held, Place, State, Stream};
-use crate::header::{PACKET, Unit};
+use crate::header::{Header, PACKET, Unit};
 
 /// How much may wait for sections and layouts. Then the oldest layout does without what it lacks.
 const MAX_HELD: usize = 64 << 20;
@@ -55,6 +55,8 @@ pub(crate) struct Restorer {
     latest: Option<u64>,
     /// Whether a layout is missing behind the latest clock reference.
     has_gap: bool,
+    /// The PIDs whose latest unit was written without a layout, until another one begins.
+    remultiplexed: BTreeSet<u16>,
     /// Whether the source has ended.
     has_ended: bool,
     held: usize,
@@ -283,7 +285,7 @@ impl Restorer {
     /// of this one is here.
     fn next(&mut self, is_forced: bool, out: &mut Vec<Action>) -> Option<Head> {
         let queued = self.queue.pop_front()?;
-        if queued.follows_gap && !self.is_settled(&queued.layout, is_forced) {
+        if !self.is_settled(&queued, is_forced) {
             self.queue.push_front(queued);
             return None;
         }
@@ -296,6 +298,13 @@ impl Restorer {
             stream.has_gap |= follows_gap;
         }
         let stale = self.stale(&layout, follows_gap);
+        for (_, action) in &stale {
+            if let Action::Remultiplex(_, payload) = action
+                && let Ok((Header::Unit(unit), _)) = Header::decode(payload)
+            {
+                self.remultiplexed.insert(unit.pid);
+            }
+        }
         let has_stale = !stale.is_empty();
         write_stale(stale, out);
         if follows_gap || has_stale {
@@ -324,14 +333,18 @@ impl Restorer {
         })
     }
 
-    /// Whether it is known of the first section of each stream that a layout names whether it is
-    /// here.
-    fn is_settled(&mut self, layout: &Layout, is_forced: bool) -> bool {
-        let mut seen = BTreeSet::new();
-        layout.packets.iter().all(|packet| {
+    /// Whether it is known whether the first section of each stream that a layout names is here, if
+    /// a layout may be missing before it.
+    fn is_settled(&mut self, queued: &Queued, is_forced: bool) -> bool {
+        let mut seen = BTreeSet::from([TABLES]);
+        queued.layout.packets.iter().all(|packet| {
             let mut runs = packet.runs().iter();
-            !runs.any(|run| seen.insert(run.section.stream))
-                || self.places(packet, is_forced).is_some()
+            let is_first = runs.any(|run| {
+                let stream = self.streams.get(&run.section.stream);
+                let may_have_gap = stream.is_none_or(Stream::may_have_gap);
+                (queued.follows_gap || may_have_gap) && seen.insert(run.section.stream)
+            });
+            !is_first || self.places(packet, is_forced).is_some()
         })
     }
 
@@ -344,10 +357,14 @@ impl Restorer {
             let id = run.section.stream;
             if id != TABLES
                 && let Some(stream) = self.streams.get_mut(&id)
-                && stream.has_gap
+                && (stream.has_gap || !stream.has_begun)
                 && let Some(number) = stream.place_of(&run.section)
             {
-                stream.has_gap = false;
+                let may_have_gap = stream.may_have_gap();
+                (stream.has_gap, stream.has_begun) = (false, true);
+                if !may_have_gap {
+                    continue;
+                }
                 for (&at, held) in stream.held.range_mut(..=number) {
                     if at == number {
                         earliest = earliest.min(held.arrival);
@@ -378,7 +395,11 @@ impl Restorer {
                 return false;
             };
             let mut is_mended = false;
-            let has_header = match self.fate(packet, &places, &mut head.furthest) {
+            let fate = match self.fate(packet, &places, &mut head.furthest) {
+                Fate::Here { bytes, .. } if self.is_surplus(packet, &bytes) => Fate::Written,
+                fate => fate,
+            };
+            let has_header = match fate {
                 Fate::Here { bytes, has_header } => {
                     let outside = head.layout.outside.remove(&head.at);
                     out.extend(outside.map(Action::Outside));
@@ -490,6 +511,14 @@ impl Restorer {
             // A hostile layout may describe what is no packet.
             None => Fate::Missing,
         }
+    }
+
+    /// Whether a packet that is carried whole goes on with a unit that is written already.
+    fn is_surplus(&mut self, packet: &Packet, bytes: &[u8; PACKET]) -> bool {
+        if bytes[1] & 0x40 != 0 {
+            self.remultiplexed.remove(&packet.pid());
+        }
+        matches!(packet, Packet::Whole { pid, .. } if self.remultiplexed.contains(pid))
     }
 
     fn on_written(&mut self, runs: &[Run], places: &[Option<u64>]) {

@@ -23,6 +23,8 @@ pub(super) struct Stream {
     pub(super) distance: Option<u16>,
     /// Whether a layout is missing before the next one that names a section of it.
     pub(super) has_gap: bool,
+    /// Whether a layout has named a section of it.
+    pub(super) has_begun: bool,
 }
 
 #[derive(Debug)]
@@ -146,6 +148,12 @@ impl Stream {
             Place::Missing => u64::try_from(self.number_of(section)?).ok(),
             Place::Unknown => None,
         }
+    }
+
+    /// Whether a layout may be missing before the next one: a receiver that joins gets the first
+    /// section, and may get no layout of its beginning.
+    pub(super) fn may_have_gap(&self) -> bool {
+        self.has_gap || !self.has_begun && self.distance.is_none_or(|distance| distance != 0)
     }
 
     /// Whether this part of a section was written without a layout.

@@ -1,7 +1,10 @@
 //! A multiplex of constant rate over a lossy path, judged by the checker of transport streams.
 
+use std::collections::BTreeMap;
+
 use comity_media::check::{Checker, Indicator, Report, Timing};
-use comity_media::{Event, Header, ReaderConfig, TsWriter, WriterConfig};
+use comity_media::{Event, Header, Reader, ReaderConfig, TsWriter, WriterConfig};
+use comity_units::{Span, Time};
 use proptest::prelude::*;
 
 use crate::layouts::{
@@ -133,4 +136,72 @@ proptest! {
         prop_assert!(found == expected, "{:?}", found.symmetric_difference(&expected).count());
         check_counters(&out, "clip");
     }
+}
+
+/// A source was silent within a picture, and a receiver joins then: no layout that it gets orders
+/// the beginning of the picture.
+#[test]
+fn a_picture_is_whole_whose_beginning_only_an_earlier_layout_orders() {
+    let video = 0x100;
+    let config = ReaderConfig {
+        layouts: true,
+        ..ReaderConfig::default()
+    };
+    let mut reader = Reader::new(config);
+    let datagrams: Vec<&[u8]> = CLIP.chunks(7 * 188).collect();
+    let mut checked = 0;
+    for silent in (20..datagrams.len() as u64 / 2).step_by(9) {
+        let (mut tables, mut since) = (Vec::new(), Vec::new());
+        for (at, datagram) in (0..).zip(&datagrams) {
+            let now = Time::from_millis(5 * at + if at > silent { 500 } else { 0 });
+            reader
+                .push_arrived(datagram, now)
+                .expect("a transport stream");
+            if at == silent {
+                let later = now + Span::from_millis(100);
+                reader.on_silence(later).expect("a transport stream");
+            }
+            for event in std::iter::from_fn(|| reader.poll()) {
+                if let Event::Section(section) = event {
+                    match at > silent {
+                        true => since.push(section),
+                        false if section.stream == 0 => tables.push(section),
+                        false => {}
+                    }
+                }
+            }
+        }
+        reader.finish().expect("a transport stream");
+        since.extend(
+            std::iter::from_fn(|| reader.poll()).filter_map(|event| match event {
+                Event::Section(section) => Some(section),
+                Event::Notice(_) | Event::Missing(_) => None,
+            }),
+        );
+        let mut numbers: BTreeMap<u16, u64> = BTreeMap::new();
+        let arrived: Vec<_> = { tables.iter().chain(&since) }
+            .map(|section| {
+                let next = numbers.entry(section.stream).or_default();
+                *next += 1;
+                (section.stream, *next - 1, Some(section.payload.clone()))
+            })
+            .collect();
+        let (out, _) = restore_all(arrived);
+        let expected: Vec<Vec<u8>> = { since.iter() }
+            .filter_map(|section| match Header::decode(&section.payload) {
+                Ok((Header::Unit(unit), content)) if unit.pid == video => Some(content.to_vec()),
+                _ => None,
+            })
+            .collect();
+        let found = seen(&out, video);
+        assert!(
+            found == expected,
+            "{silent}: {} of {}",
+            found.len(),
+            expected.len()
+        );
+        check_counters(&out, "clip");
+        checked += 1;
+    }
+    assert!(checked > 10, "{checked}");
 }
