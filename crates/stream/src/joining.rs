@@ -59,6 +59,7 @@ impl Background {
         let all = tables.chain(self.announcement.take()).chain(layouts);
         all.map(|unit| MediaUnit {
             source_time,
+            due: first.due,
             ..unit
         })
         .collect()
@@ -178,7 +179,7 @@ mod tests {
             id: SectionId(0),
             importance: Importance(0),
             source_time: began + Duration::from_millis(millis),
-            due: Due::Never,
+            due: Due::AfterLatency(Duration::from_millis(stream.into())),
             needs: None,
             payload: Bytes::from(payload),
             is_damaged: false,
@@ -193,6 +194,7 @@ mod tests {
             Admission::Yes(before) => {
                 for earlier in &before {
                     assert_eq!(earlier.source_time + BEFORE, unit.source_time);
+                    assert_eq!(earlier.due, unit.due);
                 }
                 { before.iter() }
                     .chain([unit])
