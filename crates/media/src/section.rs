@@ -203,3 +203,14 @@ pub enum Event {
     /// A property of the source, or a loss in it.
     Notice(Notice),
 }
+
+impl Event {
+    /// Gives a section, or a missing one, this source time.
+    pub(crate) const fn set_source_time(&mut self, time: Time) {
+        match self {
+            Self::Section(section) => section.source_time = time,
+            Self::Missing(missing) => missing.source_time = time,
+            Self::Notice(_) => {}
+        }
+    }
+}

@@ -119,6 +119,7 @@ impl Arranger {
     /// Announces layouts, as the first section of the tables: a receiver waits for layouts from
     /// here on.
     pub(crate) fn announce(&mut self, events: &mut VecDeque<Event>) {
+        self.latest = self.arrival.unwrap_or(self.latest);
         self.layout(super::model::TABLES, &Layout::default(), events);
     }
 
@@ -263,19 +264,15 @@ impl Arranger {
             return;
         }
         for event in events {
-            let (stream, number, source_time) = match event {
-                Event::Section(section) => {
-                    (section.stream, section.number, &mut section.source_time)
-                }
-                Event::Missing(missing) => {
-                    (missing.stream, missing.number, &mut missing.source_time)
-                }
+            let (stream, number) = match event {
+                Event::Section(section) => (section.stream, section.number),
+                Event::Missing(missing) => (missing.stream, missing.number),
                 Event::Notice(_) => continue,
             };
             let name = (stream, (number & 0xffff) as u16);
             let found = begun.iter().find(|&&(own, low, _)| (own, low) == name);
             if let Some(&(.., when)) = found {
-                *source_time = when;
+                event.set_source_time(when);
             }
         }
     }

@@ -92,9 +92,15 @@ struct SentTable {
 }
 
 impl Demux {
-    pub(super) fn new(config: ReaderConfig, events: &mut VecDeque<Event>) -> Self {
+    /// Begins with bytes that arrived then, of a live source.
+    pub(super) fn new(
+        config: ReaderConfig,
+        arrival: Option<Time>,
+        events: &mut VecDeque<Event>,
+    ) -> Self {
         let mut arranger = config.layouts.then(Box::<Arranger>::default);
         if let Some(arranger) = &mut arranger {
+            arranger.arrive(arrival);
             arranger.announce(events);
         }
         Self {
@@ -113,7 +119,7 @@ impl Demux {
             still: 0,
             looked: Time::ZERO,
             is_cut: false,
-            arrival: None,
+            arrival,
             reference_steps: BTreeMap::new(),
             dropped: Vec::new(),
         }
@@ -183,8 +189,14 @@ impl Demux {
         Ok(())
     }
 
-    /// Tells the layouts of the units in the events from this one on.
-    fn arrange(&mut self, from: usize, events: &VecDeque<Event>) {
+    /// Tells the layouts of the units in the events from this one on. Those of a live source have
+    /// come with its latest bytes.
+    fn arrange(&mut self, from: usize, events: &mut VecDeque<Event>) {
+        if let Some(arrival) = self.arrival {
+            for event in events.range_mut(from..) {
+                event.set_source_time(arrival);
+            }
+        }
         if let Some(arranger) = &mut self.arranger {
             arranger.units(events.range(from..), &self.dropped);
         }

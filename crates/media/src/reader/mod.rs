@@ -160,20 +160,15 @@ impl Reader {
         read
     }
 
-    /// The sections of a live source from this event on arrived with its latest bytes, unless they
-    /// have the arrival of their first packet.
+    /// The sections of a live source from this event on arrived with its latest bytes. Those of a
+    /// transport stream have their times already.
     fn time_by_arrival(&mut self, from: usize) {
         let Some(arrival) = self.arrival else { return };
-        let is_dated = matches!(self.source, Source::Transport(_));
+        if matches!(self.source, Source::Transport(_)) {
+            return;
+        }
         for event in self.events.range_mut(from..) {
-            let source_time = match event {
-                Event::Section(section) => &mut section.source_time,
-                Event::Missing(missing) => &mut missing.source_time,
-                Event::Notice(_) => continue,
-            };
-            if !is_dated || *source_time == Time::ZERO {
-                *source_time = arrival;
-            }
+            event.set_source_time(arrival);
         }
     }
 

@@ -117,7 +117,7 @@ impl Transport {
             let bytes = self.stride as u64;
             events.push_back(Event::Notice(Notice::PacketsApart { bytes }));
         }
-        let mut demux = Demux::new(self.config, events);
+        let mut demux = Demux::new(self.config, self.arrival, events);
         for (&pid, map) in &search.maps {
             demux.learn_program(pid);
             if let Some(map) = map {

@@ -380,3 +380,34 @@ fn a_live_source_needs_no_times() {
     assert!(notices.iter().all(is_splice), "{notices:?}");
     assert!(sections > 20 * 250, "{sections}");
 }
+
+/// The source begins a minute after the sender, its clock at zero, and pauses within a picture.
+#[test]
+fn the_times_of_a_live_source_are_arrivals_whatever_its_clock_says() {
+    for layouts in [true, false] {
+        let mut reader = Reader::new(ReaderConfig {
+            layouts,
+            ..ReaderConfig::default()
+        });
+        let mut sections = 0;
+        for (at, datagram) in (0..).zip(CLIP.chunks(DATAGRAM)) {
+            let paused = if at > 251 { 500 } else { 0 };
+            let now = Time::from_millis(60_000 + 5 * at + paused);
+            reader.push_arrived(datagram, now).unwrap();
+            if at == 251 {
+                reader.on_silence(now + SILENCE).unwrap();
+            }
+            for event in std::iter::from_fn(|| reader.poll()) {
+                if let Event::Section(section) = event {
+                    let longest = Span::from_millis(if layouts { 800 } else { 0 });
+                    let known = section.source_time + longest;
+                    let earliest = Time::from_millis(60_000);
+                    assert!(section.source_time >= earliest, "{}", section.source_time);
+                    assert!(section.source_time <= now + SILENCE && known >= now);
+                    sections += 1;
+                }
+            }
+        }
+        assert!(sections > 700, "{sections}");
+    }
+}
