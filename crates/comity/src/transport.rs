@@ -575,6 +575,11 @@ impl Transport {
         self.latency
     }
 
+    /// The least round-trip time, once there is one.
+    pub(crate) fn min_rtt(&self) -> Option<Span> {
+        self.connection.min_rtt()
+    }
+
     /// Whether the application accepts no more sections at present. Then no timer runs for their
     /// sake, and the core stays until they are accepted, unless nobody ever will.
     pub(crate) fn set_stalled(&mut self, is_stalled: bool, is_abandoned: bool) {

@@ -69,8 +69,7 @@ impl Outlet for Peer {
     }
 
     fn round_trip(&self) -> Duration {
-        let least = self.connection.stats().path.min_rtt_ms.unwrap_or(0.0);
-        Duration::from_secs_f64(least / 1e3)
+        self.connection.min_rtt().unwrap_or_default()
     }
 
     fn offer(&self) -> Option<Rate> {

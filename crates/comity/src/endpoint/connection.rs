@@ -536,6 +536,11 @@ impl Connection {
         self.0.shared.facts.latency.into()
     }
 
+    /// The least round-trip time, once there is one.
+    pub fn min_rtt(&self) -> Option<Duration> {
+        lock(&self.0.shared.transport).min_rtt().map(Into::into)
+    }
+
     /// When the connection was opened.
     pub fn opened_at(&self) -> Instant {
         let opened_at = lock(&self.0.shared.transport).opened_at();

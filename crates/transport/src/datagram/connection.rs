@@ -392,6 +392,11 @@ impl<P: Payload> Connection<P> {
         self.statistics.received.packets
     }
 
+    /// The least round-trip time, once there is one.
+    pub fn min_rtt(&self) -> Option<Span> {
+        self.loss.min()
+    }
+
     /// A snapshot of all counters.
     pub fn statistics(&self) -> Statistics {
         let mut statistics = self.statistics.clone();
