@@ -11,8 +11,8 @@ use comity_sim::trace::{CapturePoints, TraceError, Tracer};
 use comity_sim::{RunOptions, run_observed};
 
 use super::super::progress::timed;
+use super::super::tables::plural;
 use super::super::{Failure, complain, say};
-use super::tables::plural;
 use super::{choose_runs, load};
 use crate::args;
 
