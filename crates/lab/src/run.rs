@@ -37,6 +37,11 @@ const MAX_FLOWS: usize = 500;
 const USUAL_MTU: u16 = 1_500;
 /// With more late packets than one in this many, a run is not to be trusted.
 const TRUSTED_LATE: u64 = 100;
+/// How often a run looks at itself.
+const LOOK: Span = Span::from_millis(10);
+/// The longest time for which a program that is ready may wait for a processor. The router runs
+/// before all others; the senders and receivers of the flows wait like any program.
+const TRUSTED_STALL: Span = Span::from_millis(20);
 
 /// The checked inputs of a run.
 struct Prepared {
@@ -206,9 +211,11 @@ pub fn run(
         }
     }
     let was_late = clock.now() > Time::ZERO;
+    let mut stall = Span::ZERO;
     while end.is_ok() && clock.now() < interval.end && !routing.is_finished() {
-        let next = clock.now() + Span::from_millis(50);
-        clock.wait_until(next.min(interval.end));
+        let next = (clock.now() + LOOK).min(interval.end);
+        clock.wait_until(next);
+        stall = stall.max(clock.clock().now().saturating_since(next));
         if is_stopped(settings) {
             end = Err(Error::Interrupted);
         }
@@ -239,6 +246,7 @@ pub fn run(
     if was_late {
         doubts.push("not to be trusted: the flows were not ready when the run started".to_owned());
     }
+    doubts.extend(of_stall(stall));
     let mut complaints = Vec::new();
     let mut flows = Vec::with_capacity(network.flows.len());
     let mut flow_series = Vec::with_capacity(network.flows.len());
@@ -354,6 +362,16 @@ fn host_settings(flow: &FlowSpec) -> Result<KernelSettings, Error> {
     })
 }
 
+/// The reason not to trust flows whose programs may have waited so long for a processor.
+fn of_stall(stall: Span) -> Option<String> {
+    (stall > TRUSTED_STALL).then(|| {
+        format!(
+            "not to be trusted: a program that was ready waited {:.0} ms for a processor; leave the machine alone",
+            stall.as_secs_f64() * 1e3
+        )
+    })
+}
+
 /// Reasons not to trust the router's results.
 fn of_router(outcome: &Outcome, counters: &Counters) -> Vec<String> {
     let mut doubts = Vec::new();
@@ -387,4 +405,16 @@ fn of_router(outcome: &Outcome, counters: &Counters) -> Vec<String> {
         }
     }
     doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_waits_long_for_a_processor_is_a_doubt() {
+        assert_eq!(of_stall(TRUSTED_STALL), None);
+        let doubt = of_stall(Span::from_millis(83)).unwrap();
+        assert!(doubt.contains("83 ms"), "{doubt}");
+    }
 }

@@ -135,7 +135,11 @@ pub(super) fn either_end_may_be_stopped_and_keeps_what_it_has() {
                 let never_given = sent["output"]["unsent"].as_object().unwrap().values();
                 let never_given: u64 = never_given.map(|count| count.as_u64().unwrap()).sum();
                 assert_eq!(acknowledged + unsent.len() as u64, given + never_given);
-                assert!(missing.is_subset(unsent), "{missing:?} of {unsent:?}");
+                assert!(
+                    missing.is_subset(unsent),
+                    "{:?} are not all among {unsent:?}",
+                    folder.gaps("received.gaps").into_values()
+                );
                 assert!(!unsent.is_empty(), "some came after the stop");
             } else {
                 assert_eq!(count("sectionsAcknowledged"), arrived);
