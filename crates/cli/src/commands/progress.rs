@@ -20,10 +20,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LINES: Duration = Duration::from_secs(10);
 
 /// Calls `tell` at the first request to end; what is returned becomes true then. At a later
-/// request, or if `tell` says that nobody listens, the program ends.
-pub(crate) fn interrupt_key(tell: impl Fn() -> bool + Send + 'static) -> &'static AtomicBool {
+/// request, after `linger`, or if `tell` says that nobody listens, the program ends.
+pub(crate) fn interrupt_key(
+    linger: Option<Duration>,
+    tell: impl Fn() -> bool + Send + 'static,
+) -> &'static AtomicBool {
     static CANCEL: AtomicBool = AtomicBool::new(false);
-    interrupt::on_request("at once", move |request| match request {
+    interrupt::on_request("at once", linger, move |request| match request {
         Request::First => {
             CANCEL.store(true, Ordering::Relaxed);
             // Once all is over nobody listens any more.
@@ -95,8 +98,12 @@ pub(crate) fn follow<N: Send + 'static, E: Send + 'static>(
     mut take: impl FnMut(N, &Progress),
 ) -> Result<E, Failure> {
     let (sender, messages) = mpsc::channel();
+    let linger = match on_interrupt {
+        OnInterrupt::Leave(_) => Some(interrupt::LINGER),
+        OnInterrupt::Wait => None,
+    };
     let interrupt = sender.clone();
-    let cancel = interrupt_key(move || interrupt.send(Message::Interrupt).is_ok());
+    let cancel = interrupt_key(linger, move || interrupt.send(Message::Interrupt).is_ok());
     let progress = Progress::new(runs, quiet);
     std::thread::spawn(move || {
         let teller = Teller(sender);
