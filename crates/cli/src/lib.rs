@@ -38,8 +38,8 @@ pub fn run(words: impl IntoIterator<Item = OsString>, plotter: Option<Plotter<'_
     commands::dispatch(parsed, plotter)
 }
 
-/// A write beyond the limit of file sizes fails instead of ending the program without accounts. All
-/// threads that begin later do as this one.
+/// A write beyond the limit of file sizes fails instead of ending the program without a summary.
+/// All threads that begin later do as this one.
 fn block_file_size_signal() {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGXFSZ);

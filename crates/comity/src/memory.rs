@@ -10,7 +10,7 @@
 //! ```
 //!
 //! If a connection within its share finds less than that, the connection that holds the most is
-//! closed, and what it held is given up. A connection within its share is never closed for it.
+//! closed, and what it held is abandoned. A connection within its share is never closed for it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -367,5 +367,14 @@ mod tests {
         assert_eq!(gaps, held[2]);
         drop(peers);
         assert_eq!(budget.held(), 0);
+    }
+
+    #[test]
+    fn an_end_that_only_sends_grants_no_room() {
+        let credit = |only_sends| {
+            let config = Config::builder().insecure().only_sends(only_sends);
+            config.build().unwrap().parameters().initial_credit
+        };
+        assert_eq!((credit(true), credit(false)), (0, 16 << 20));
     }
 }

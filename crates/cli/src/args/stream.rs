@@ -33,8 +33,10 @@ Exit codes:
   4    the other end refused: wrong passphrase, unknown key, a
        different kind of protection, or another stream
   5    an address to listen on is in use, or does not belong to this host
-  6    a file cannot be opened, the input is empty, or the output exists
-  130  interrupted again, a second or more later; the program stopped at once
+  6    a file cannot be opened, the input is empty, or the output, --gaps
+       or --qlog exists
+  130  interrupted again, a second or more later, and stopped at once; or
+       not done within linger of the interrupt
 
 ",
             $examples

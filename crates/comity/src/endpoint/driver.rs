@@ -91,9 +91,8 @@ impl Driver {
         shared: Arc<EndpointShared>,
         calls: Arc<CallRequests>,
         socket: Socket,
-        listener: Option<Listener<SharedTransport>>,
+        (listener, memory): (Option<Listener<SharedTransport>>, Arc<MemoryBudget>),
         accepting: Accepting,
-        memory: Arc<MemoryBudget>,
         handle: Weak<Handle>,
         randomness: Randomness,
     ) -> Self {

@@ -156,9 +156,8 @@ impl Endpoint {
             shared,
             calls.clone(),
             socket,
-            listener,
+            (listener, memory),
             accepting,
-            memory,
             Arc::downgrade(&handle),
             randomness,
         );

@@ -38,7 +38,7 @@ pub struct ReaderConfig {
     /// The longest access unit, and the memory limit of each stream (16 MiB).
     pub longest_unit: Bytes,
     /// The most bytes of units whose end has not come, over all streams (32 MiB). Beyond it, the
-    /// longest is given up.
+    /// longest is abandoned.
     pub open_units: Bytes,
 }
 

@@ -132,7 +132,7 @@ fn open_units_take_no_more_than_their_budget() {
 
 /// Times that jump ahead make tables due again and again.
 #[test]
-fn repeated_tables_are_bounded_by_what_came_in() {
+fn tables_that_come_again_are_bounded_by_what_came_in() {
     let mut writer = TsWriter::new(WriterConfig {
         output: Output::Remultiplexed,
         ..WriterConfig::default()
@@ -180,7 +180,7 @@ fn with_layouts(source: &[u8]) -> Vec<MediaSection> {
 
 /// A hostile sender repeats a layout that orders thousands of packets.
 #[test]
-fn repeated_layouts_are_bounded_by_what_came_in() {
+fn layouts_that_come_again_are_bounded_by_what_came_in() {
     const LAYOUTS: u16 = 0x3fff;
     let mut null = vec![0x47, 0x1f, 0xff, 0x10];
     null.resize(PACKET, 0xff);

@@ -43,7 +43,8 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// Paced, with deadlines of at most a minute; 16 MiB, 4,096 sections of each of 64 streams, 65,536 in all.
+    /// Paced, with deadlines of at most a minute; 16 MiB, 4,096 sections of each of 64 streams,
+    /// 65,536 in all.
     fn default() -> Self {
         Self {
             deliver: Deliver::Paced,

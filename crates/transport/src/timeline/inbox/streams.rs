@@ -453,8 +453,8 @@ impl<P: Payload> Inbox<P> {
         self.plays_out_until = (self.config.deliver == Deliver::Paced).then_some(until);
     }
 
-    /// As [`close`](Self::close), but every section that was not handed out becomes a gap of which
-    /// nothing arrived: its memory is free at once.
+    /// As [`close`](Self::close), but every section that was not handed out becomes a gap without
+    /// any bytes: its memory is free at once.
     pub fn discard(&mut self) {
         self.close();
         let closed = GapReason::Closed;

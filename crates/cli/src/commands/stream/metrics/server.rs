@@ -2,11 +2,11 @@
 //!
 //! Anybody who reaches the address may connect, so time, memory and sockets are bounded. A client
 //! that is slow on purpose delays nobody: each has a task, and a new client takes the place of one
-//! of them if [`MAX_CLIENTS`] are open. Which one is drawn at random: whoever
-//! fills all places again and again meets a scraper that is slow only now and then.
+//! of them, drawn at random, if [`MAX_CLIENTS`] are open: whoever fills all places again and again
+//! meets a slow scraper only now and then.
 //!
 //! A page in somebody's browser may be made to call this server under a name of its own (DNS
-//! rebinding). So a request has to name an address or `localhost` as its host, or to have the token.
+//! rebinding). So a request names an address or `localhost` as its host, or has the token.
 
 use std::convert::Infallible;
 use std::io;
