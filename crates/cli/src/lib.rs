@@ -13,6 +13,7 @@ use std::ffi::{OsStr, OsString};
 use clap::Parser;
 use comity::session::StaticKey;
 use comity::uri::parts::without_secrets;
+use nix::sys::signal::{SigSet, Signal};
 
 pub use picture::{Picture, Plotter};
 
@@ -27,6 +28,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, plotter: Option<Plotter<'_
             std::process::abort();
         }
     }));
+    block_file_size_signal();
     let words: Vec<OsString> = words.into_iter().collect();
     let parsed = args::Cli::try_parse_from(&words).unwrap_or_else(|error| {
         // The message repeats the words that are wrong, and one of them may be or have a secret.
@@ -35,6 +37,15 @@ pub fn run(words: impl IntoIterator<Item = OsString>, plotter: Option<Plotter<'_
         error.exit()
     });
     commands::dispatch(parsed, plotter)
+}
+
+/// A write beyond the limit of file sizes fails instead of ending the program without a summary.
+/// All threads that begin later do as this one.
+fn block_file_size_signal() {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGXFSZ);
+    // It fails only for signals that do not exist.
+    let _ = signals.thread_block();
 }
 
 /// A word of the command line as a message may show it.

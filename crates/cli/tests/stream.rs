@@ -27,6 +27,8 @@ mod refused;
 mod restart;
 #[path = "stream/running.rs"]
 mod running;
+#[path = "stream/stops.rs"]
+mod stops;
 #[path = "stream/times.rs"]
 mod times;
 
@@ -127,6 +129,11 @@ fn main() -> ExitCode {
         narrow::an_interface_too_narrow_for_any_connection_is_named,
         restart::a_receiver_that_was_killed_is_called_again_at_once,
         restart::a_sender_that_was_killed_is_served_again_at_once,
+        stops::a_reader_that_never_reads_does_not_hold_up_the_end,
+        stops::a_peer_that_never_answers_does_not_hold_up_the_end,
+        stops::deadlines_of_a_sender_that_is_gone_are_not_waited_for,
+        stops::garbage_does_not_hold_up_the_end,
+        stops::an_input_that_never_comes_does_not_hold_up_the_end,
         times::a_file_without_times_is_sent_at_once_and_told,
         times::a_file_that_grows_is_told,
     ];

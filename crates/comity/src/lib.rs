@@ -103,6 +103,7 @@ mod config;
 mod contain;
 mod endpoint;
 mod error;
+mod memory;
 mod printable;
 mod section;
 pub mod session;

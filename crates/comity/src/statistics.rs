@@ -282,6 +282,10 @@ pub struct EndpointStatistics {
     pub replies_dropped: u64,
     /// Connections closed because nobody accepted them.
     pub connections_unaccepted: u64,
+    /// The most memory that peers make the endpoint hold at present, in bytes.
+    pub memory: u64,
+    /// Connections closed because they held more memory than their share and others needed it.
+    pub connections_evicted: u64,
     /// Panics. Each ended one connection, or one attempt to open one.
     pub internal_errors: u64,
 }

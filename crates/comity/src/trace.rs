@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::mem;
 use std::ops::RangeInclusive;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -25,6 +26,7 @@ use comity_transport::timeline::outbox::Fate;
 use comity_transport::timeline::{Delivery, Meta, Outcome, Reason, SectionId, StreamId, inbox};
 use comity_transport::wire::frame::{self, Content, Frame};
 use comity_units::{Bytes, PacketNumber, Time};
+use nix::fcntl::OFlag;
 use serde::Serialize;
 
 use crate::session::{Role, lock};
@@ -32,6 +34,8 @@ use crate::statistics::Statistics;
 
 /// The length of the queue of records: a quarter of a second of a connection at 400 Mb/s.
 const MAX_WAITING: usize = 16_384;
+/// How many full files all files together may take.
+const FULL_FILES: u64 = 8;
 /// The most connections that get a file.
 const MAX_FILES: u32 = 1_000;
 
@@ -96,21 +100,36 @@ impl fmt::Display for QlogError {
 }
 
 impl Qlog {
-    /// Creates the first file. Each file holds at most `max_bytes`; further records are dropped,
-    /// and the file's last record says so.
+    /// Creates the first file. Each file holds at most `max_bytes`, and all together eight times as
+    /// much; further records are dropped, and the file's last record says so. No file is replaced,
+    /// and no symbolic link is followed.
     ///
     /// # Errors
     ///
-    /// If the file cannot be created or the thread cannot start.
+    /// If the file is there already, cannot be created, or the thread cannot start.
     pub fn create(path: impl Into<PathBuf>, max_bytes: u64) -> io::Result<Self> {
-        let path = path.into();
-        let first = File::create(&path)?;
+        Self::open(path.into(), max_bytes, Existing::Kept)
+    }
+
+    /// As [`create`](Self::create), but files that are there are replaced.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be created, is a symbolic link, or the thread cannot start.
+    pub fn create_over(path: impl Into<PathBuf>, max_bytes: u64) -> io::Result<Self> {
+        Self::open(path.into(), max_bytes, Existing::Replaced)
+    }
+
+    fn open(path: PathBuf, max_bytes: u64, existing: Existing) -> io::Result<Self> {
+        let first = existing.create(&path)?;
         let counts = Arc::new(Counts::default());
         let (records, waiting) = sync_channel(MAX_WAITING);
         let files = Files {
             path,
             first: Some(first),
+            existing,
             max_bytes,
+            left: Arc::new(AtomicU64::new(max_bytes.saturating_mul(FULL_FILES))),
             counts: counts.clone(),
             open: BTreeMap::new(),
         };
@@ -520,11 +539,37 @@ pub(crate) struct Ended {
     pub(crate) statistics: Statistics,
 }
 
+/// What becomes of a file that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Existing {
+    Kept,
+    Replaced,
+}
+
+impl Existing {
+    /// Creates a file, without following a link. A device or a pipe is opened as it is.
+    fn create(self, path: &Path) -> io::Result<File> {
+        let is_file = std::fs::symlink_metadata(path)
+            .map_or(true, |found| found.is_file() || found.is_symlink());
+        let mut options = File::options();
+        options.write(true).custom_flags(OFlag::O_NOFOLLOW.bits());
+        match (is_file, self) {
+            (true, Self::Kept) => options.create_new(true),
+            (true, Self::Replaced) => options.create(true).truncate(true),
+            (false, _) => &mut options,
+        };
+        options.open(path)
+    }
+}
+
 /// The files, owned by the thread that writes them.
 struct Files {
     path: PathBuf,
     first: Option<File>,
+    existing: Existing,
     max_bytes: u64,
+    /// How much is left for all files.
+    left: Arc<AtomicU64>,
     counts: Arc<Counts>,
     /// `None` once a file is complete or failed.
     open: BTreeMap<u32, Option<QlogWriter<Bounded>>>,
@@ -574,10 +619,10 @@ impl Files {
                 Some(file) if number == 0 => Ok(file),
                 first => {
                     self.first = first;
-                    File::create(numbered(&self.path, number))
+                    self.existing.create(&numbered(&self.path, number))
                 }
             };
-            let max_bytes = self.max_bytes;
+            let (left, left_in_all) = (self.max_bytes, self.left.clone());
             let begun = created.and_then(|file| {
                 let side = match role {
                     Role::Caller => Side::Client,
@@ -595,7 +640,8 @@ impl Files {
                 };
                 let out = Bounded {
                     out: BufWriter::with_capacity(1 << 16, file),
-                    left: max_bytes,
+                    left,
+                    left_in_all: Some(left_in_all),
                 };
                 QlogWriter::new(out, &description)
             });
@@ -617,7 +663,7 @@ impl Files {
         if let Some(Some(writer)) = self.open.insert(number, None)
             && let Ok(mut out) = writer.finish()
         {
-            out.left = u64::MAX;
+            (out.left, out.left_in_all) = (u64::MAX, None);
             let time = at.as_nanos() as f64 / 1e6;
             // The caller has recorded the reason.
             let _ = writeln!(
@@ -709,12 +755,17 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
 struct Bounded {
     out: BufWriter<File>,
     left: u64,
+    /// What is left for all files; `None` for no limit.
+    left_in_all: Option<Arc<AtomicU64>>,
 }
 
 impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let length = bytes.len() as u64;
-        if length > self.left {
+        // One thread writes all files.
+        let left_in_all = self.left_in_all.as_deref();
+        let rest = left_in_all.map_or(u64::MAX, |left| left.load(Ordering::Relaxed));
+        if length > self.left.min(rest) {
             return Err(io::Error::new(
                 io::ErrorKind::FileTooLarge,
                 "it has reached its limit",
@@ -722,6 +773,9 @@ impl Write for Bounded {
         }
         self.out.write_all(bytes)?;
         self.left -= length;
+        if let Some(left) = left_in_all {
+            left.store(rest - length, Ordering::Relaxed);
+        }
         Ok(bytes.len())
     }
 

@@ -83,6 +83,8 @@
 //! # }
 //! ```
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use comity_congestion::table::{self, Parameters as ControllerParameters, Row, Setup};
 use comity_congestion::{Controller, Meter};
@@ -102,6 +104,7 @@ use hdrhistogram::Histogram;
 use crate::config::Config;
 use crate::contain::contain;
 use crate::error::CloseReason;
+use crate::memory::{MemoryBudget, MemoryShare};
 use crate::session::{
     BadParameters, Ecn, Opener, PathFrame, Protocol, Role, SessionStatistics, Transmit,
 };
@@ -172,6 +175,8 @@ pub struct Transport {
     /// The bytes that sealing adds to a payload.
     sealing: u32,
     trace: Option<Box<Trace>>,
+    /// Its part of the endpoint's memory.
+    memory: Arc<MemoryShare>,
     /// The last counters of a connection that panicked.
     failed: Option<Box<datagram::Statistics>>,
 }
@@ -191,6 +196,19 @@ impl Transport {
         overhead: usize,
         peer: Parameters,
         seed: Seed,
+    ) -> Result<Self, BadParameters> {
+        let budget = MemoryBudget::new(config.settings().memory_budget());
+        Self::open_within(now, role, config, overhead, peer, seed, budget.share())
+    }
+
+    fn open_within(
+        now: Time,
+        role: Role,
+        config: &Config,
+        overhead: usize,
+        peer: Parameters,
+        seed: Seed,
+        memory: Arc<MemoryShare>,
     ) -> Result<Self, BadParameters> {
         let own = config.transport();
         let sealing = u32::try_from(overhead).map_err(|_| BadParameters::Unfit)?;
@@ -251,12 +269,23 @@ impl Transport {
             max_open: 0,
             sealing,
             trace,
+            memory,
             failed: None,
         })
     }
 
-    /// The opener for an endpoint with this configuration; `seed` names the random streams.
+    /// The opener for an endpoint with this configuration; `seed` names the random streams. Its
+    /// connections share one budget of memory.
     pub fn opener(config: Config, seed: Seed) -> Opener<Self> {
+        let budget = MemoryBudget::new(config.settings().memory_budget());
+        Self::opener_within(config, seed, budget)
+    }
+
+    pub(crate) fn opener_within(
+        config: Config,
+        seed: Seed,
+        budget: Arc<MemoryBudget>,
+    ) -> Opener<Self> {
         let mut count = 0;
         Box::new(move |now, role, overhead, parameters| {
             let peer = Parameters::decode(parameters).map_err(|_| BadParameters::Unfit)?;
@@ -272,8 +301,28 @@ impl Transport {
                 });
             }
             count += 1;
-            Self::open(now, role, &config, overhead, peer, seed.index(count))
+            let (seed, memory) = (seed.index(count), budget.share());
+            Self::open_within(now, role, &config, overhead, peer, seed, memory)
         })
+    }
+
+    /// Tells the budget of the endpoint what the peer makes this end hold.
+    fn count_memory(&mut self) {
+        let was_short = self.connection.take_shortage();
+        self.memory.set_held(self.connection.memory(), was_short);
+    }
+
+    /// Its part of the endpoint's memory.
+    pub(crate) const fn memory(&self) -> &Arc<MemoryShare> {
+        &self.memory
+    }
+
+    /// Closes, and gives up what was not delivered: it holds too much of the endpoint's memory.
+    pub(crate) fn evict(&mut self, now: Time) {
+        let now = self.advance(now);
+        self.connection
+            .evict(now, CloseCode::REFUSED, "the memory is needed by others");
+        self.count_memory();
     }
 
     /// Makes times monotonic over the calls of the connection.
@@ -404,6 +453,7 @@ impl Transport {
     pub fn poll_delivery(&mut self, now: Time) -> Option<Delivery<Bytes>> {
         let now = self.advance(now);
         let delivery = self.connection.poll_delivery(now)?;
+        self.count_memory();
         self.trace(now, |trace, connection| {
             Record::delivery(trace, &delivery, |time| connection.to_local(time))
         });
@@ -668,8 +718,10 @@ impl Protocol for Transport {
     fn on_packet(&mut self, now: Time, number: PacketNumber, ecn: Ecn, payload: &[u8]) {
         let now = self.advance(now);
         let before = self.connection.received_packets();
+        self.connection.set_memory_limit(self.memory.limit());
         // A violation closes the connection by itself, with itself as the reason.
         let _ = self.connection.on_packet(now, number, ecn, payload);
+        self.count_memory();
         // Duplicates, and packets after the end, do not count either.
         if self.trace.is_some() && self.connection.received_packets() > before {
             self.trace(now, |_, connection| {
@@ -807,6 +859,7 @@ impl Protocol for Transport {
         self.is_finishing = false;
         self.planned.clear();
         drop(std::mem::replace(&mut self.connection, closed));
+        self.count_memory();
     }
 
     fn has_failed(&self) -> bool {

@@ -249,6 +249,33 @@ async fn each_connection_has_a_file_and_a_full_one_says_so() {
     assert!(Qlog::create(folder.path().join("no/such"), 1).is_err());
 }
 
+/// What is there is not replaced unless it may be, and a link is never followed.
+#[test]
+fn a_file_that_is_there_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("old"), "mine").unwrap();
+    std::os::unix::fs::symlink(at("old"), at("link")).unwrap();
+    std::os::unix::fs::symlink(at("new"), at("dangling")).unwrap();
+    for name in ["old", "link", "dangling"] {
+        assert!(Qlog::create(at(name), 1 << 20).is_err(), "{name}");
+    }
+    for name in ["link", "dangling"] {
+        assert!(Qlog::create_over(at(name), 1 << 20).is_err(), "{name}");
+    }
+    assert!(!at("new").exists());
+    assert_eq!(std::fs::read(at("old")).unwrap(), b"mine");
+    Qlog::create_over(at("old"), 1 << 20)
+        .unwrap()
+        .finish()
+        .unwrap();
+    assert_eq!(std::fs::read(at("old")).unwrap(), b"");
+    Qlog::create("/dev/null", 1 << 20)
+        .unwrap()
+        .finish()
+        .unwrap();
+}
+
 /// The controller `fixed` plans each packet a gap after the previous departure.
 #[tokio::test]
 async fn packets_that_were_paced_tell_when_they_were_to_leave() {
@@ -310,4 +337,31 @@ async fn packets_that_were_paced_tell_when_they_were_to_leave() {
         assert!(planned <= time + 1e-9, "{planned} {time}");
     }
     assert!(paced > 20, "{paced}");
+}
+
+/// Peers that call again and again fill no more than eight full files.
+#[tokio::test]
+async fn all_files_together_have_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let limit = 4_000;
+    let qlog = Qlog::create(folder.path().join("trace.sqlog"), limit).unwrap();
+    let with = options().qlog(qlog.clone()).build().unwrap();
+    let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), with).unwrap();
+    for _ in 0..12 {
+        let called = comity::connect(endpoint.local_address(), options().build().unwrap());
+        let (sender, receiver) = tokio::join!(called, endpoint.accept());
+        let (sender, receiver) = (sender.unwrap(), receiver.unwrap());
+        sender.send(Section::new(vec![1; 40_000])).await.unwrap();
+        let (finished, ()) = tokio::join!(sender.finish(), async {
+            while receiver.recv().await.is_some() {}
+        });
+        assert_eq!(finished, Ok(()));
+    }
+    endpoint.close().await;
+    let error = qlog.finish().unwrap_err();
+    assert_eq!(error.files.len(), 12, "{error}");
+    let lengths = std::fs::read_dir(folder.path()).unwrap();
+    let sum: u64 = { lengths.map(|file| file.unwrap().metadata().unwrap().len()) }.sum();
+    // A last record of each file comes on top.
+    assert!((7 * limit..8 * limit + 12 * 200).contains(&sum), "{sum}");
 }

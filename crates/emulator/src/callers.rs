@@ -24,7 +24,12 @@ pub(crate) struct Caller {
     pub(crate) called: Option<IpAddr>,
     pub(crate) socket: Socket,
     pub(crate) last_active: Time,
+    /// Packets that came from it and for it.
+    pub(crate) packets: u64,
 }
+
+/// A caller with so few packets, in both directions, is hardly one.
+const FEW: u64 = 2;
 
 impl Callers {
     pub(crate) const fn new(most: usize) -> Self {
@@ -44,10 +49,6 @@ impl Callers {
         self.known.get_mut(&number)
     }
 
-    pub(crate) fn has_room(&self) -> bool {
-        self.known.len() < self.most
-    }
-
     /// The number of the next caller.
     pub(crate) const fn next_number(&self) -> u64 {
         self.seen
@@ -59,6 +60,31 @@ impl Callers {
         self.numbers.insert(caller.address, number);
         self.known.insert(number, caller);
         number
+    }
+
+    /// Makes room for a caller: forgets the one that has been heard least often, of several the one
+    /// that has been silent the longest, unless it has been active within `busy`, or within a fifth
+    /// of that if it sent a packet or two and no more. Returns whether there is room.
+    pub(crate) fn make_room(&mut self, now: Time, busy: Span) -> bool {
+        if self.known.len() < self.most {
+            return true;
+        }
+        let silent = self.known.iter().filter(|(_, caller)| {
+            let patience = if caller.packets <= FEW {
+                busy / 5
+            } else {
+                busy
+            };
+            now.saturating_since(caller.last_active) >= patience
+        });
+        let least = silent.min_by_key(|(_, caller)| (caller.packets, caller.last_active));
+        let Some(number) = least.map(|(&number, _)| number) else {
+            return false;
+        };
+        if let Some(caller) = self.known.remove(&number) {
+            self.numbers.remove(&caller.address);
+        }
+        true
     }
 
     /// Forgets callers that have been idle for this long, and closes their sockets.
@@ -105,7 +131,36 @@ mod tests {
             called: None,
             socket: Socket::towards(target).unwrap(),
             last_active: Time::from_secs(at),
+            packets: 0,
         }
+    }
+
+    /// Whoever sent a packet and no more does not shut out whoever comes.
+    #[test]
+    fn callers_of_a_packet_or_two_make_room() {
+        let (mut callers, busy) = (Callers::new(3), Span::from_secs(5));
+        let alive = callers.add(caller(1, 9));
+        callers.caller(alive).unwrap().packets = 40;
+        let flood: Vec<_> = (2..4).map(|port| callers.add(caller(port, 10))).collect();
+        assert!(
+            !callers.make_room(Time::from_secs(10), busy),
+            "they came just now"
+        );
+        let mut newest = 0;
+        for port in 4..600 {
+            assert!(callers.make_room(Time::from_secs(12), busy));
+            newest = callers.add(caller(port, 10));
+        }
+        assert!(callers.caller(alive).is_some());
+        assert!(flood.iter().all(|&number| callers.caller(number).is_none()));
+        assert_eq!(callers.len(), 3);
+        // Those that live keep their places, until they are silent.
+        for number in [newest, newest - 1] {
+            callers.caller(number).unwrap().packets = 3;
+        }
+        assert!(!callers.make_room(Time::from_secs(12), busy));
+        assert!(callers.make_room(Time::from_secs(16), busy));
+        assert!(callers.caller(alive).is_some(), "it sends the most");
     }
 
     #[test]
@@ -113,10 +168,9 @@ mod tests {
         let mut callers = Callers::new(2);
         let first = callers.add(caller(1, 0));
         let second = callers.add(caller(2, 5));
-        assert!(!callers.has_room());
+        assert_eq!(callers.len(), 2);
         callers.forget_idle(Time::from_secs(10), Span::from_secs(6));
         assert!(callers.caller(first).is_none() && callers.caller(second).is_some());
-        assert!(callers.has_room());
         assert_eq!(callers.number_of(([127, 0, 0, 1], 1).into()), None);
         let again = callers.next_number();
         assert_eq!(callers.add(caller(1, 10)), again);

@@ -44,6 +44,8 @@ const PUBLISH: Span = Span::from_millis(100);
 const TIDY: Span = Span::from_secs(1);
 /// A gap between releases that is long enough for this work.
 const QUIET: Span = Span::from_micros(500);
+/// A caller that is full of life has been active within this time.
+const BUSY: Span = Span::from_secs(5);
 /// The longest wait for such a gap.
 const PATIENCE: Span = Span::from_secs(5);
 
@@ -403,6 +405,7 @@ impl Core {
         if let Some(caller) = self.callers.caller(number) {
             caller.last_active = caller.last_active.max(incoming.arrival);
             caller.called = incoming.to;
+            caller.packets += 1;
         }
         let (packet, datagram) = carry(number, incoming, self.overhead);
         self.forward.offer(incoming.arrival, packet, datagram);
@@ -410,7 +413,7 @@ impl Core {
 
     /// Opens a socket for a new caller, if there is room and the system has one.
     fn admit(&mut self, incoming: &Incoming<'_>) -> Option<u64> {
-        if !self.callers.has_room() {
+        if !self.callers.make_room(incoming.arrival, BUSY) {
             return None;
         }
         let target = self.config.target_of(incoming.from);
@@ -423,6 +426,7 @@ impl Core {
             called: incoming.to,
             socket,
             last_active: incoming.arrival,
+            packets: 0,
         }))
     }
 
@@ -433,7 +437,9 @@ impl Core {
         };
         let (answers, overhead) = (&mut self.answers, self.overhead);
         let mut last = caller.last_active;
+        let packets = &mut caller.packets;
         let received = caller.socket.receive(self.clock, buffers, |incoming| {
+            *packets += 1;
             last = last.max(incoming.arrival);
             let (packet, datagram) = carry(number, &incoming, overhead);
             answers.push((incoming.arrival, packet, datagram));

@@ -213,7 +213,7 @@ pub fn run(network: &Network, task: &Task) -> Result<String, Error> {
     };
     let qlog = match &task.qlog {
         Some(path) => Some(
-            Qlog::create(path, MAX_QLOG)
+            Qlog::create_over(path, MAX_QLOG)
                 .map_err(Error::system(format!("cannot write {}", path.display())))?,
         ),
         None => None,

@@ -43,6 +43,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod allowance;
 pub mod check;
 mod clock;
 mod codec;

@@ -87,6 +87,15 @@ impl Error {
         Self::Host(error.into())
     }
 
+    /// What the other end learns of it: neither paths of this host nor its system's errors.
+    pub(crate) const fn for_peer(&self) -> &'static str {
+        match self {
+            Self::Host(_) | Self::Task(_) => "the output failed",
+            _ if self.is_unconnected() => "the next hop is not connected",
+            _ => "the relay failed",
+        }
+    }
+
     /// Whether another call could succeed.
     pub fn may_pass(&self) -> bool {
         match self {

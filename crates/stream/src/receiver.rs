@@ -62,7 +62,7 @@ impl Receiver {
             Ok(item) => item,
             Err(_) => {
                 // The rest comes at once, with incomplete sections as gaps.
-                connection.close(CloseCode::DONE, "");
+                connection.deliver_at_once();
                 connection.recv().await
             }
         };

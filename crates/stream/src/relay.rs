@@ -308,7 +308,7 @@ impl<I: Source, O: Sink> Relay<I, O> {
             && self.has_begun()
         {
             // Items before the error are passed on, or reported as not sent.
-            self.source.refuse(&error.to_string());
+            self.source.refuse(error.for_peer());
             if let Err(error) = self.drain().await {
                 self.observer.on_event(&Event::Undrained(&error));
             }
@@ -320,17 +320,17 @@ impl<I: Source, O: Sink> Relay<I, O> {
         };
         self.report_missing();
         let reason = match (&ending, &finished) {
-            (Err(error), _) | (_, Err(error)) => Some(error.to_string()),
+            (Err(error), _) | (_, Err(error)) => Some(error.for_peer()),
             _ => None,
         };
         if self.sink.has_failed() {
-            match &reason {
+            match reason {
                 Some(reason) => self.source.refuse(reason),
                 None => self.source.cut(),
             }
             self.report_unwritten().await;
         }
-        self.source.close(reason.as_deref()).await;
+        self.source.close(reason).await;
         let is_unanswered = self.source.is_unanswered() || self.sink.is_unanswered();
         match (ending?, finished) {
             (Ending::Stopped, _) if is_unanswered => Err(Error::Unanswered),

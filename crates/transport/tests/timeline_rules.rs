@@ -663,7 +663,7 @@ fn sections_received_before_the_end_are_delivered_at_their_deadlines() {
         receiver.whole(20, 1);
         receiver.half(21, 2, false).unwrap();
         receiver.whole(22, 4);
-        receiver.inbox.play_out();
+        receiver.inbox.play_out(Time::MAX);
         let all = [(0, closed), (1, None), (2, closed), (3, closed), (4, None)];
         if at_once {
             assert_eq!(receiver.poll(23), all);
@@ -746,4 +746,52 @@ fn a_peer_cannot_exceed_the_limits_of_the_inbox() {
     assert!(matches!(polled.last(), Some(Delivery::Gap(gap))
         if gap.count == MAX_SECTION_COUNT - 10 && gap.partial.is_none()));
     assert_eq!(receiver.inbox.free_bytes(), 10_000);
+}
+
+/// What a peer that is gone has left is handed out by then, whatever its deadlines are.
+#[test]
+fn deadlines_after_the_end_are_bounded() {
+    let mut receiver = receiver(Deliver::Paced);
+    receiver.whole(20, 0);
+    for second in [false, true] {
+        receiver.half_due(20, (1, 50_000), second).unwrap();
+    }
+    receiver.inbox.play_out(ms(1_000));
+    assert_eq!(receiver.poll(100), [(0, None)]);
+    assert_eq!(receiver.inbox.next_wakeup(&receiver.clock), ms(1_000));
+    assert_eq!(receiver.poll(999), []);
+    assert_eq!(receiver.poll(1_000), [(1, None)]);
+    assert!(receiver.inbox.is_empty());
+}
+
+/// A section whose deadline is too far away is due after the longest latency, and says so.
+#[test]
+fn a_deadline_lies_no_further_away_than_the_longest_latency() {
+    for is_whole in [false, true] {
+        let mut receiver = receiver(Deliver::Paced);
+        let far = 3_600_000;
+        receiver.half_due(20, (0, far), false).unwrap();
+        if is_whole {
+            receiver.half_due(5_000, (0, far), true).unwrap();
+        }
+        // All packets say the same deadline.
+        assert!(receiver.half_due(21, (0, far + 1), false).is_err());
+        let due = 60_000 + 20;
+        assert_eq!(receiver.poll(5_001), []);
+        assert_eq!(receiver.inbox.next_wakeup(&receiver.clock), ms(due));
+        assert_eq!(receiver.poll(due - 1), []);
+        let delivery = receiver.inbox.poll(ms(due), &receiver.clock).unwrap();
+        let meta = match delivery {
+            Delivery::Section(section) => {
+                assert!(is_whole && !section.is_late);
+                section.meta
+            }
+            Delivery::Gap(gap) => {
+                assert!(!is_whole);
+                gap.partial.unwrap().meta
+            }
+        };
+        // A relay passes this on.
+        assert_eq!(receiver.clock.to_local(meta.deadline), ms(due));
+    }
 }

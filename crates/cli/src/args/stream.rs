@@ -33,8 +33,10 @@ Exit codes:
   4    the other end refused: wrong passphrase, unknown key, a
        different kind of protection, or another stream
   5    an address to listen on is in use, or does not belong to this host
-  6    a file cannot be opened, the input is empty, or the output exists
-  130  interrupted again, a second or more later; the program stopped at once
+  6    a file cannot be opened, the input is empty, or the output, --gaps
+       or --qlog exists
+  130  interrupted again, a second or more later, and stopped at once; or
+       not done within linger of the interrupt
 
 ",
             $examples
@@ -82,10 +84,6 @@ pub(crate) struct Recv {
     #[arg(value_name = "OUTPUT")]
     pub(crate) output: String,
 
-    /// Replace the output file if it exists
-    #[arg(long)]
-    pub(crate) overwrite: bool,
-
     /// Write a new transport stream of whole pictures and sound, with clock references and
     /// continuity counters of its own. By default, the stream of the source comes out byte for byte
     #[arg(long)]
@@ -119,10 +117,6 @@ pub(crate) struct Relay {
     /// after this relay
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) add_latency: Option<Span>,
-
-    /// Replace the output file if it exists
-    #[arg(long)]
-    pub(crate) overwrite: bool,
 
     #[command(flatten)]
     pub(crate) sending: Sending,
@@ -189,6 +183,10 @@ pub(crate) struct Common {
     #[arg(long, value_name = "FILE", value_parser = named_file())]
     pub(crate) gaps: Option<PathBuf>,
 
+    /// Replace files that exist: the output, --gaps and --qlog. Symbolic links are never followed
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+
     /// Print JSON, one object per line: events, statistics every --statsfreq, and a summary at the
     /// end. It goes to standard error if the media goes to standard output
     #[arg(long)]
@@ -202,12 +200,17 @@ pub(crate) struct Common {
     #[arg(long, value_name = "ADDRESS", value_parser = own_address)]
     pub(crate) metrics_bind: Option<SocketAddr>,
 
+    /// Answer only scrapers that send the first line of this file as Authorization: Bearer. Without
+    /// it, requests must name an address or localhost as their host
+    #[arg(long, value_name = "FILE", requires = "metrics_bind", value_parser = named_file())]
+    pub(crate) metrics_token: Option<PathBuf>,
+
     /// Write a qlog trace of each connection, for qvis. The first goes to FILE (end its name in
     /// .sqlog), the next to FILE-2, and so on
     #[arg(long, value_name = "FILE", value_parser = named_file())]
     pub(crate) qlog: Option<PathBuf>,
 
-    /// The maximum size of a --qlog file
+    /// The maximum size of a --qlog file; all of them take eight times as much
     #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "qlog", value_parser = quantity::<Bytes>)]
     pub(crate) qlog_limit: Bytes,
 

@@ -1,12 +1,14 @@
 //! `comity demo`
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use comity_units::{Rate, Span};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use nix::fcntl::OFlag;
 
 use super::interrupt::{self, Request};
 use super::{Failure, complain, print, say};
@@ -117,7 +119,7 @@ fn refuse(error: &DemoError) -> Failure {
 fn interrupted() -> Arc<AtomicBool> {
     let is_stopped = Arc::new(AtomicBool::new(false));
     let requested = is_stopped.clone();
-    interrupt::on_request("without results", move |request| match request {
+    interrupt::on_request("without results", None, move |request| match request {
         Request::First => requested.store(true, Ordering::Relaxed),
         Request::Again => interrupt::exit(),
     });
@@ -187,13 +189,20 @@ fn open(file: &Path) -> Result<bool, Failure> {
     let is_new = !file.exists();
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(false);
+    options.custom_flags(OFlag::O_NOFOLLOW.bits());
     let opened = options.open(file);
     opened.map_err(|error| unwritable(file, &error))?;
     Ok(is_new)
 }
 
 fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(file, text).map_err(|error| unwritable(file, &error))
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    options.custom_flags(OFlag::O_NOFOLLOW.bits());
+    let opened = options.open(file);
+    opened
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|error| unwritable(file, &error))
 }
 
 fn unwritable(file: &Path, error: &std::io::Error) -> Failure {

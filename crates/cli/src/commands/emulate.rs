@@ -17,6 +17,7 @@ use comity_sim::scenario::{Folder, Setting, read_duplex};
 use comity_units::{Seed, Span};
 use serde_json::{Value, json};
 
+use super::interrupt::{self, LINGER, Request};
 use super::{Failure, complain, has_colours, print, say};
 use crate::args;
 use crate::clock::now;
@@ -53,15 +54,15 @@ pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
         ..Config::new(listen, target)
     };
     let (interrupt, interrupted) = mpsc::channel();
-    let interrupt = move || {
-        // Once the loop is over nobody listens any more.
-        let _ = interrupt.send(());
-    };
-    if let Err(error) = ctrlc::set_handler(interrupt) {
-        say(&format!(
-            "warning: Ctrl-C ends the program without a report: {error}"
-        ));
-    }
+    interrupt::on_request(
+        "without a report",
+        Some(LINGER),
+        move |request| match request {
+            // Once the loop is over nobody listens any more.
+            Request::First => drop(interrupt.send(())),
+            Request::Again => interrupt::exit(),
+        },
+    );
     let emulator = Emulator::bind(config).map_err(|error| refuse(&error))?;
     announce(args, emulator.local_address(), target)?;
     let handle = emulator.spawn().map_err(|error| complain(&error))?;

@@ -36,12 +36,30 @@ impl Requests {
     }
 }
 
+/// The time that an end in good order may take where no `linger` says more.
+pub(crate) const LINGER: Duration = Duration::from_secs(1);
+
+/// How much longer than `linger` the whole end takes at most.
+const GRACE: Duration = Duration::from_millis(900);
+
 /// Calls `on_request` when somebody asks the program to end, by the interrupt key or by SIGINT,
 /// SIGTERM or SIGHUP. Without it, these signals end the program at once, `and_then` as said.
-pub(crate) fn on_request(and_then: &str, mut on_request: impl FnMut(Request) + Send + 'static) {
+///
+/// `linger` and a little later the program ends in any case, whatever a disk, a reader or a peer
+/// makes it wait for; without `linger`, when it is done.
+pub(crate) fn on_request(
+    and_then: &str,
+    linger: Option<Duration>,
+    mut on_request: impl FnMut(Request) + Send + 'static,
+) {
     let mut requests = Requests::default();
     let handler = ctrlc::set_handler(move || {
         if let Some(request) = requests.on_signal(now()) {
+            if request == Request::First
+                && let Some(linger) = linger
+            {
+                end_after(linger + GRACE);
+            }
             on_request(request);
         }
     });
@@ -50,6 +68,17 @@ pub(crate) fn on_request(and_then: &str, mut on_request: impl FnMut(Request) + S
             "warning: Ctrl-C ends the program {and_then}: {error}"
         ));
     }
+}
+
+/// Ends the program after this time, if it is still there.
+fn end_after(limit: Duration) {
+    std::thread::spawn(move || {
+        std::thread::sleep(limit);
+        // Whatever holds up the program may hold up the message too.
+        std::thread::spawn(|| say("\ninterrupted: not done in time, ended"));
+        std::thread::sleep(Duration::from_millis(20));
+        std::process::exit(130)
+    });
 }
 
 /// Ends the program at a repeated request.

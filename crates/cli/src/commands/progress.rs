@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::status_line::{LINES, PATIENCE, TICK, interrupt_key};
-use super::{Failure, say};
+use super::{Failure, interrupt, say};
 use crate::clock::now;
 
 /// What the thread that runs, or the interrupt key, says.
@@ -68,8 +68,12 @@ pub(crate) fn follow<N: Send + 'static, E: Send + 'static>(
     mut take: impl FnMut(N, &Progress),
 ) -> Result<E, Failure> {
     let (sender, messages) = mpsc::channel();
+    let linger = match on_interrupt {
+        OnInterrupt::Leave(_) => Some(interrupt::LINGER),
+        OnInterrupt::Wait => None,
+    };
     let interrupt = sender.clone();
-    let cancel = interrupt_key(move || interrupt.send(Message::Interrupt).is_ok());
+    let cancel = interrupt_key(linger, move || interrupt.send(Message::Interrupt).is_ok());
     let progress = Progress::new(runs, quiet);
     std::thread::spawn(move || {
         let teller = Teller(sender);

@@ -19,10 +19,13 @@ pub(super) const LINES: Duration = Duration::from_secs(10);
 pub(super) const TICK: Duration = Duration::from_millis(200);
 
 /// Calls `tell` at the first request to end; what is returned becomes true then. At a later
-/// request, or if `tell` says that nobody listens, the program ends.
-pub(crate) fn interrupt_key(tell: impl Fn() -> bool + Send + 'static) -> &'static AtomicBool {
+/// request, after `linger`, or if `tell` says that nobody listens, the program ends.
+pub(crate) fn interrupt_key(
+    linger: Option<Duration>,
+    tell: impl Fn() -> bool + Send + 'static,
+) -> &'static AtomicBool {
     static CANCEL: AtomicBool = AtomicBool::new(false);
-    interrupt::on_request("at once", move |request| match request {
+    interrupt::on_request("at once", linger, move |request| match request {
         Request::First => {
             CANCEL.store(true, Ordering::Relaxed);
             // Once all is over nobody listens any more.

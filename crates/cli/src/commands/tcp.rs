@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWriteExt as _, BufReader, copy_bidirectional_wit
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::interrupt::LINGER;
 use super::stream::Stop;
 use super::{Failure, complain, print, say};
 use crate::args;
@@ -144,7 +145,7 @@ fn run(
         .build()
         .map_err(|error| complain(&error))?;
     let done = runtime.block_on(async {
-        let stop = Stop::on_interrupt(2);
+        let stop = Stop::on_interrupt(2, LINGER);
         tokio::select! {
             done = work(prepared) => done,
             () = stop.wanted() => interrupted,

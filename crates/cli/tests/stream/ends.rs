@@ -327,9 +327,11 @@ pub(super) fn a_full_disk_is_told_to_both_ends() {
         3,
         &["send", clip.to_str().unwrap(), &target, "--reconnect", "no"],
     );
+    // It learns that, and nothing of the receiver's disk.
+    assert!(said.contains("the output failed"), "{said}");
     assert!(
-        said.contains("cannot write to /dev/full"),
-        "the receiver's reason: {said}"
+        !said.contains("/dev/full") && !said.contains("space"),
+        "{said}"
     );
     let (end, said) = receiver.end(1);
     assert!(
@@ -355,7 +357,7 @@ pub(super) fn what_finds_no_room_on_the_disk_is_in_the_list_of_gaps() {
     let mut receiver = Running::spawn(
         Command::new("sh")
             .envs(SECRET_VALUE)
-            .args(["-c", "trap '' XFSZ; ulimit -f 200; exec \"$0\" \"$@\""])
+            .args(["-c", "ulimit -f 200; exec \"$0\" \"$@\""])
             .args([env!("CARGO_BIN_EXE_comity"), "recv", &from, &out])
             .args(["--gaps", &gaps, "--json", "--remux"])
             .stdin(Stdio::null()),
@@ -367,7 +369,7 @@ pub(super) fn what_finds_no_room_on_the_disk_is_in_the_list_of_gaps() {
     let (end, said) = receiver.end(1);
     assert!(said.contains("the data written so far is kept"), "{said}");
     let (_, said) = sender.end(3);
-    assert!(said.contains("cannot write to"), "{said}");
+    assert!(said.contains("the output failed"), "{said}");
 
     // The file has whole sections, those at the beginning of each stream, and the list has all
     // others that arrived.
@@ -501,7 +503,7 @@ pub(super) fn prometheus_is_answered() {
     sender.event("statistics");
     let mut stream = TcpStream::connect(address).unwrap();
     stream
-        .write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

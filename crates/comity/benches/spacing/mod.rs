@@ -99,7 +99,7 @@ async fn adaptive(
 ) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("caller.sqlog");
-    let qlog = Qlog::create(&path, 4 << 30)?;
+    let qlog = Qlog::create_over(&path, 4 << 30)?;
     let row = table::find(controller)?;
     let options = options()
         .controller(controller)

@@ -374,6 +374,11 @@ impl Settings {
             .unwrap_or_else(|| usual().unwrap_or_default())
     }
 
+    /// The memory that peers can make an endpoint hold.
+    pub(crate) fn memory_budget(&self) -> u64 {
+        self.max_memory.max(self.receive_buffer.saturating_mul(2))
+    }
+
     /// The transport's configuration.
     fn transport(&self) -> datagram::Config {
         datagram::Config {
@@ -388,7 +393,12 @@ impl Settings {
             idle_timeout: self.idle_timeout.into(),
             ecn: self.ecn,
             send_buffer: self.send_buffer,
-            receive_buffer: self.receive_buffer,
+            receive_buffer: match self.only_sends {
+                true => 0,
+                false => self.receive_buffer,
+            },
+            max_latency: self.max_latency.max(self.latency).into(),
+            play_out: self.linger.saturating_add(self.latency).into(),
             ..datagram::Config::DEFAULT
         }
     }

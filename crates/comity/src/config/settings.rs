@@ -371,9 +371,14 @@ settings! {
     keep_alive: [Duration] = duration(Transport::DEFAULT.keep_alive),
         span(bounds::KEEP_ALIVE), uri("keepalive");
 
+    /// How far the deadline of a received section may lie behind its arrival. A later deadline
+    /// counts as this one, here and behind a relay. The `latency` of this end holds in any case.
+    max_latency: [Duration] = duration(Transport::DEFAULT.max_latency),
+        span(bounds::MAX_LATENCY), uri("maxlatency");
+
     /// How long a closing connection waits for sections on their way, and a receiver that is
-    /// stopped for the deadlines of those that have arrived. A bare number is in milliseconds here
-    /// too, but in seconds in SRT.
+    /// stopped for the deadlines of those that have arrived; with `latency` on top if its sender is
+    /// gone. A bare number is in milliseconds here too, but in seconds in SRT.
     linger: [Duration] = Duration::from_secs(1), span(Span::ZERO..=HOUR), uri("linger");
 
     /// Whether the caller calls again when the connection is lost.
@@ -400,6 +405,15 @@ settings! {
     /// makes the sender hold back.
     receive_buffer: [u64] = Transport::DEFAULT.receive_buffer,
         bytes(MIN_BUFFER, *bounds::BUFFER.end()), uri("rcvbuf");
+
+    /// Whether this end takes no sections: it grants the peer no room, and keeps nothing of what
+    /// the peer says of them.
+    only_sends: [bool] = false, FLAG, None;
+
+    /// The most memory that the peers of an endpoint can make it hold, in bytes, over all its
+    /// connections; at least twice the receive buffer. Each connection has an equal share. If one
+    /// within its share finds no room, the one that holds the most is closed.
+    max_memory: [u64] = 512 << 20, bytes(1 << 20, 1 << 40), None;
 
     /// The number of packets after which an acknowledgement leaves. It leaves after 10 ms in any
     /// case.

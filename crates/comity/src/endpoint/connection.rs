@@ -410,6 +410,7 @@ impl Connection {
             return None;
         };
         inbound.bytes -= item.size();
+        self.0.shared.memory.set_queued(inbound.bytes as u64);
         let has_more = !inbound.items.is_empty();
         let resumes = inbound.is_stalled && !has_more;
         if resumes {
@@ -576,6 +577,12 @@ impl Connection {
         if self.close_reason().is_none() {
             self.act(|transport, now| transport.close(now, code, reason));
         }
+    }
+
+    /// After the end of the connection: [`recv`](Self::recv) returns what had arrived at once, and
+    /// not at its deadlines. Ends an open connection as [`close`](Self::close) does.
+    pub fn deliver_at_once(&self) {
+        self.act(|transport, now| transport.close(now, CloseCode::DONE, ""));
     }
 
     /// Waits for the end and returns the reason. A dropped call may be repeated.

@@ -150,6 +150,7 @@ impl ConnectionDriver {
             transport.close(now, CloseCode::DONE, "");
         }
         let quarter = usize::try_from(transport.receive_buffer() / 4).unwrap_or(usize::MAX);
+        let quarter = quarter.max(1);
         let mut inbound = lock(&self.shared.inbound);
         if is_abandoned {
             inbound.items.clear();
@@ -179,6 +180,7 @@ impl ConnectionDriver {
             inbound.items.push_back(item);
         }
         inbound.is_stalled = is_stalled;
+        self.shared.memory.set_queued(inbound.bytes as u64);
         // After the end, the remaining sections are delivered in their time.
         let is_played_out = !transport.has_deliveries();
         inbound.is_over = self.end.is_some() && !is_stalled && is_played_out;

@@ -16,6 +16,7 @@ use super::events::{Advice, Event};
 use super::shared::EndpointShared;
 use super::sleep::IsScheduled;
 use crate::error::CloseReason;
+use crate::memory::MemoryShare;
 use crate::section::Item;
 use crate::session::{Cipher, ConnectionId, PublicKey, SessionStatistics, lock};
 use crate::statistics::Statistics;
@@ -52,6 +53,8 @@ pub(crate) struct Facts {
 pub(crate) struct ConnectionShared {
     pub(crate) facts: Facts,
     pub(crate) transport: SharedTransport,
+    /// Its part of the endpoint's memory.
+    pub(crate) memory: Arc<MemoryShare>,
     /// The session's counters when the driver last served the connection.
     pub(crate) session: Mutex<SessionStatistics>,
     /// The final counters.
@@ -79,9 +82,11 @@ const MAX_EVENTS: usize = 1_024;
 
 impl ConnectionShared {
     pub(crate) fn new(facts: Facts, transport: SharedTransport) -> Self {
+        let memory = lock(&transport).memory().clone();
         Self {
             address: watch::Sender::new(facts.peer_address),
             facts,
+            memory,
             transport,
             session: Mutex::default(),
             last: OnceLock::new(),

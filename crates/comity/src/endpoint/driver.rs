@@ -24,6 +24,7 @@ use super::shared::{EndpointShared, Handle};
 use super::socket::{Socket, is_end, is_unreachable};
 use crate::contain::contain;
 use crate::error::ConnectError;
+use crate::memory::MemoryBudget;
 use crate::session::{
     Addresses, Caller, CallerConfig, CallerEvent, Closed, ConnectionId, Datagram, Ecn, IdMap,
     Listener, ListenerEvent, Opener, Randomness, Session, lock,
@@ -71,6 +72,7 @@ pub(super) struct Driver {
     routes: Option<Routes>,
     connections: IdMap<ConnectionDriver>,
     accepting: Accepting,
+    memory: Arc<MemoryBudget>,
     handle: Weak<Handle>,
     randomness: Randomness,
     scratch: Scratch,
@@ -89,7 +91,7 @@ impl Driver {
         shared: Arc<EndpointShared>,
         calls: Arc<CallRequests>,
         socket: Socket,
-        listener: Option<Listener<SharedTransport>>,
+        (listener, memory): (Option<Listener<SharedTransport>>, Arc<MemoryBudget>),
         accepting: Accepting,
         handle: Weak<Handle>,
         randomness: Randomness,
@@ -103,6 +105,7 @@ impl Driver {
             routes: None,
             connections: IdMap::default(),
             accepting,
+            memory,
             handle,
             randomness,
             scratch: Scratch::default(),
@@ -150,6 +153,9 @@ impl Driver {
                 // The socket is broken. Connections see a dead network, and the thread does not
                 // spin.
                 break;
+            }
+            if self.memory.take_evictions() {
+                self.evict();
             }
             if let Next::ReceiveUntil(departure) = next {
                 while self.now() < departure {
@@ -207,6 +213,7 @@ impl Driver {
     fn statistics(&self) -> EndpointStatistics {
         let counts = EndpointStatistics {
             connections: self.connections.len() as u64,
+            memory: self.memory.held(),
             datagrams_sent: self.scratch.out.counts.datagrams,
             batches_sent: self.scratch.out.counts.batches,
             datagrams_unsent: self.scratch.out.counts.unsent,
@@ -216,6 +223,25 @@ impl Driver {
         match &self.listener {
             None => counts,
             Some(listener) => counts.with_listener(&listener.statistics()),
+        }
+    }
+
+    /// Closes the connections that hold too much memory.
+    fn evict(&mut self) {
+        let now = self.now();
+        let is_evicted = |driver: &ConnectionDriver| driver.shared.memory.is_evicted();
+        let evicted: Vec<_> = { self.connections.iter() }
+            .filter(|(_, driver)| is_evicted(driver))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in evicted {
+            if let Some(session) = session_mut(&mut self.callers, &mut self.listener, id)
+                && session.closed().is_none()
+            {
+                session.contain(now, |session| lock(session.protocol()).evict(now));
+                self.counts.connections_evicted += 1;
+                self.make_ready(id);
+            }
         }
     }
 
@@ -282,7 +308,8 @@ impl Driver {
             ..CallerConfig::new(credentials, parameters)
         };
         let seed = Seed::new(u64::from_be_bytes(self.randomness.bytes()));
-        let opener = shared(Transport::opener(*config, seed), false);
+        let opener = Transport::opener_within(*config, seed, self.memory.clone());
+        let opener = shared(opener, false);
         match Caller::new(now, address, caller, opener, self.randomness.split()) {
             Ok(caller) => {
                 if self.routes.is_none() && self.socket.has_every_address() {

@@ -57,6 +57,7 @@ use self::shared::{EndpointShared, Handle};
 use self::socket::Socket;
 use crate::config::Config;
 use crate::error::{BindError, ConnectError};
+use crate::memory::MemoryBudget;
 use crate::session::{Listener, ListenerConfig, Randomness, lock};
 use crate::statistics::EndpointStatistics;
 use crate::transport::Transport;
@@ -123,6 +124,7 @@ impl Endpoint {
             .map_err(|reason| system("cannot open an eventfd")(reason.into()))?;
         let shared = Arc::new(EndpointShared::new(local, wake));
         let mut randomness = Randomness::system();
+        let memory = MemoryBudget::new(config.settings().memory_budget());
         let listener = match credentials {
             None => None,
             Some(credentials) => {
@@ -137,7 +139,8 @@ impl Endpoint {
                     ..ListenerConfig::new(credentials, parameters)
                 };
                 let seed = Seed::new(u64::from_be_bytes(randomness.bytes()));
-                let opener = shared_transports(Transport::opener(config.clone(), seed), true);
+                let opener = Transport::opener_within(config.clone(), seed, memory.clone());
+                let opener = shared_transports(opener, true);
                 let now = shared.clock.now();
                 let listener = Listener::new(now, answering, opener, randomness.split())
                     .expect("a valid configuration gives a valid one");
@@ -153,7 +156,7 @@ impl Endpoint {
             shared,
             calls.clone(),
             socket,
-            listener,
+            (listener, memory),
             accepting,
             Arc::downgrade(&handle),
             randomness,

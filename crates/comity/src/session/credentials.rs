@@ -25,6 +25,11 @@ pub enum CredentialError {
     /// An `@` without the name of a file or a variable.
     #[error("a name is missing; expected @FILE or @env:NAME")]
     PassphraseNowhere,
+    /// The memory for the work that makes guesses of a passphrase slow is not there.
+    #[error(
+        "the 64 MiB that a passphrase takes are not there; allow the program more memory, or use keys"
+    )]
+    NoMemory,
     /// A key in text that does not have 64 digits after its mark.
     #[error(
         "a key of {0} characters after its prefix; expected comity-public- or comity-secret- and 64 hexadecimal digits"
@@ -95,14 +100,18 @@ impl Passphrase {
     ///
     /// # Errors
     ///
-    /// [`CredentialError::PassphraseShort`] and [`CredentialError::PassphraseLong`].
+    /// [`CredentialError::PassphraseShort`], [`CredentialError::PassphraseLong`] and
+    /// [`CredentialError::NoMemory`].
     pub fn stretch(passphrase: &str) -> Result<PassphraseKey, CredentialError> {
         let passphrase = Self::prepare(passphrase)?;
         let salt = digest::digest(&digest::SHA256, b"comity 1 passphrase");
         let params = Params::new(Self::MEMORY_KIB, Self::PASSES, Self::LANES, Some(32))
             .expect("the parameters are within Argon2's bounds");
         let mut key = Zeroizing::new([0; 32]);
-        let mut memory = Zeroizing::new(vec![Block::default(); params.block_count()]);
+        let blocks = params.block_count();
+        let mut memory = Zeroizing::new(Vec::new());
+        { memory.try_reserve_exact(blocks) }.map_err(|_| CredentialError::NoMemory)?;
+        memory.resize(blocks, Block::default());
         Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
             .hash_password_into_with_memory(
                 passphrase.as_bytes(),

@@ -10,6 +10,7 @@ use super::model::{Layout, Null, Packet, Run, TABLES, hash};
 use super::packet::{null_packet, put_together, without_payload};
 use super::part::PesPacket;
 use super::waiting::{EACH, Held, Place, State, Stream};
+use crate::allowance::Allowance;
 use crate::header::{Header, PACKET, Unit};
 
 /// How much may wait for sections and layouts. Then the oldest layout does without what it lacks.
@@ -63,6 +64,25 @@ pub(crate) struct Restorer {
     arrivals: u64,
     /// How far apart the packets of the latest layout came, if it says so.
     spacing: Option<Span>,
+    /// How much may be written that repeats what was written, and of null packets.
+    allowances: Allowances,
+    /// Packets that were left out because they were too many for what came in.
+    omitted: u64,
+}
+
+#[derive(Debug)]
+struct Allowances {
+    repeats: Allowance,
+    nulls: Allowance,
+}
+
+impl Default for Allowances {
+    fn default() -> Self {
+        Self {
+            repeats: Allowance::REPEATS,
+            nulls: Allowance::NULLS,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -143,6 +163,24 @@ impl Restorer {
     /// How far apart the packets of the latest layout came, if it says so.
     pub(crate) const fn spacing(&self) -> Option<Span> {
         self.spacing
+    }
+
+    /// So many bytes of sections and layouts came in.
+    pub(crate) fn earn(&mut self, bytes: usize) {
+        self.allowances.repeats.earn(bytes);
+        self.allowances.nulls.earn(bytes);
+    }
+
+    /// Whether a null packet of the writer's own may be written; then it is.
+    pub(crate) const fn spend_null(&mut self) -> bool {
+        let is_allowed = self.allowances.nulls.spend(PACKET);
+        self.omitted += if is_allowed { 0 } else { 1 };
+        is_allowed
+    }
+
+    /// Packets that were left out because they were too many for what came in.
+    pub(crate) const fn omitted(&self) -> u64 {
+        self.omitted
     }
 
     /// How many bytes wait.
@@ -257,6 +295,8 @@ impl Restorer {
         out.push(Action::Break);
         *self = Self {
             is_on: self.is_on,
+            allowances: core::mem::take(&mut self.allowances),
+            omitted: self.omitted,
             ..Self::default()
         };
     }
@@ -394,6 +434,11 @@ impl Restorer {
             let Some(places) = self.places(packet, is_forced) else {
                 return false;
             };
+            if !self.is_allowed(packet, &places) {
+                self.omitted += 1;
+                head.at += 1;
+                continue;
+            }
             let mut is_mended = false;
             let fate = match self.fate(packet, &places, &mut head.furthest) {
                 Fate::Here { bytes, .. } if self.is_surplus(packet, &bytes) => Fate::Written,
@@ -436,6 +481,20 @@ impl Restorer {
         let rest = head.layout.outside.remove(&head.at);
         out.extend(rest.map(Action::Outside));
         true
+    }
+
+    /// Whether so much has come in that the packet may be written, if it has nothing that was not
+    /// written before.
+    fn is_allowed(&mut self, packet: &Packet, places: &[Option<u64>]) -> bool {
+        if matches!(packet, Packet::Null(_)) {
+            return self.allowances.nulls.spend(PACKET);
+        }
+        let runs = packet.runs();
+        let is_new = runs.iter().zip(places).any(|(run, place)| {
+            let held = self.held_at(run, *place);
+            held.is_some_and(|held| held.written < run.to as usize)
+        });
+        is_new || self.allowances.repeats.spend(PACKET)
     }
 
     /// Where the sections of a packet are, `None` for those that are missing; `None` while that is

@@ -37,6 +37,9 @@ pub struct ReaderConfig {
     pub opaque: bool,
     /// The longest access unit, and the memory limit of each stream (16 MiB).
     pub longest_unit: Bytes,
+    /// The most bytes of units whose end has not come, over all streams (32 MiB). Beyond it, the
+    /// longest is abandoned.
+    pub open_units: Bytes,
 }
 
 impl Default for ReaderConfig {
@@ -50,6 +53,7 @@ impl Default for ReaderConfig {
             layouts: false,
             opaque: false,
             longest_unit: Bytes::new(16 << 20),
+            open_units: Bytes::new(32 << 20),
         }
     }
 }

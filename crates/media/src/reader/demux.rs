@@ -81,6 +81,8 @@ pub(super) struct Demux {
     reference_steps: BTreeMap<u16, Steps>,
     /// The latest units that the configuration leaves out.
     dropped: Vec<DroppedUnit>,
+    /// What the incomplete units of all streams take, in bytes.
+    open: usize,
 }
 
 /// A table that was sent: its number, its payload, and when it was.
@@ -122,6 +124,7 @@ impl Demux {
             arrival,
             reference_steps: BTreeMap::new(),
             dropped: Vec::new(),
+            open: 0,
         }
     }
 
@@ -328,6 +331,10 @@ impl Demux {
                     };
                     stream.push(part, self.longest, &mut output);
                 }
+                let memory = stream.memory();
+                self.open = self.open - stream.counted + memory;
+                stream.counted = memory;
+                self.keep_within(events);
                 self.go_on(at, events)?;
                 Ok(match is_scrambled {
                     true => SCRAMBLED,
@@ -335,6 +342,25 @@ impl Demux {
                 })
             }
         }
+    }
+
+    /// Gives up the longest incomplete unit while all of them take too much.
+    fn keep_within(&mut self, events: &mut VecDeque<Event>) {
+        let most = usize::try_from(self.config.open_units.get()).unwrap_or(usize::MAX);
+        if self.open <= most {
+            return;
+        }
+        let streams = self.roles.values().filter_map(|role| match role {
+            Role::Stream(stream) => Some(stream.counted),
+            Role::Tables(_) | Role::Unreferenced => None,
+        });
+        let longest = streams.max().unwrap_or(0);
+        let mut has_given_up = false;
+        self.each_stream(events, |stream, output| {
+            if stream.counted == longest && !core::mem::replace(&mut has_given_up, true) {
+                stream.give_up(output);
+            }
+        });
     }
 
     /// Updates the progress of the source with a stream's packet at `at`. Completes the last
@@ -427,6 +453,9 @@ impl Demux {
                 };
                 act(stream, &mut output);
             }
+            let memory = stream.memory();
+            self.open = self.open - stream.counted + memory;
+            stream.counted = memory;
         }
     }
 

@@ -134,6 +134,17 @@ impl Assembler {
         self.packet.is_some() || self.pictures.is_holding() || self.sound.held() > 0
     }
 
+    /// What it takes, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        let packet = self.packet.as_ref().map_or(0, |packet| packet.bytes.len());
+        packet + self.pictures.memory() + self.sound.held()
+    }
+
+    /// Gives up the incomplete units.
+    pub(super) fn give_up(&mut self, out: &mut Units) {
+        self.refuse(self.memory(), out);
+    }
+
     /// Whether a PES packet has begun and is not known to be complete.
     pub(super) const fn is_within_packet(&self) -> bool {
         self.packet.is_some()

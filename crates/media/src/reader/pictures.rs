@@ -132,6 +132,11 @@ impl Pictures {
         self.unit.as_ref().map_or(0, |unit| unit.bytes.len())
     }
 
+    /// What it takes, with what is known of the PES packets, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        self.held() + self.packets.len() * size_of::<Packet>()
+    }
+
     pub(super) const fn is_holding(&self) -> bool {
         self.unit.is_some()
     }

@@ -46,6 +46,8 @@ pub(super) struct Stream {
     scrambled: Vec<u8>,
     scrambled_since: Time,
     has_told_scrambled: bool,
+    /// What it takes of the memory for incomplete units, as it was counted last.
+    pub(super) counted: usize,
     /// Whether a packet arrived since the last check, and when one last had.
     pub(super) is_heard: bool,
     pub(super) heard: Time,
@@ -106,6 +108,7 @@ impl Stream {
             scrambled: Vec::new(),
             scrambled_since: Time::ZERO,
             has_told_scrambled: false,
+            counted: 0,
             is_heard: true,
             heard: Time::ZERO,
         }
@@ -114,6 +117,18 @@ impl Stream {
     pub(super) fn push(&mut self, part: Part<'_>, longest: usize, output: &mut Output<'_>) {
         let mut units = Units::new();
         self.assembler.push(self.codec, part, longest, &mut units);
+        self.give(units, output);
+    }
+
+    /// What its incomplete units take, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        self.assembler.memory() + self.scrambled.len()
+    }
+
+    /// Gives up the incomplete units: there is no memory for them.
+    pub(super) fn give_up(&mut self, output: &mut Output<'_>) {
+        let mut units = Units::new();
+        self.assembler.give_up(&mut units);
         self.give(units, output);
     }
 

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use comity_units::Span;
 
+use crate::allowance::Allowance;
 use crate::check::packet::Facts;
 use crate::header::{Header, HeaderError, PACKET, Times, Unit};
 use crate::layout::{self, Action, Arrived, Restorer, Resume};
@@ -17,7 +18,7 @@ use crate::psi;
 use clock::{Clock, Copied, Step};
 pub use config::{Output, WriterConfig};
 use packet::{Field, Packetiser};
-use tables::Tables;
+use tables::{Room, Tables};
 
 /// Counters of a writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub struct WriterStatistics {
     /// which a player would interpret on the new clock, and follow the previous unit of their
     /// stream.
     pub unstamped_units: u64,
+    /// Packets and repetitions of tables that were left out: what came in is too little for them.
+    pub omitted: u64,
 }
 
 /// Writes sections as a transport stream.
@@ -61,6 +64,10 @@ pub struct WriterStatistics {
 /// Units that arrive before any table wait (up to 4 MiB, or to the end), because a player cannot
 /// read a stream that begins without tables. If no table arrives, the writer makes plain ones from
 /// the units.
+///
+/// What is written is bounded by what came in: packets that repeat what was written before, such as
+/// those of tables and clock references, to sixteen times as much and 1 MiB; null packets to 256
+/// times as much and 64 MiB.
 ///
 /// Sources other than transport streams, [`Header::Raw`] and [`Header::Picture`], are copied. The
 /// first payload decides between the two groups, and later payloads of the other group are refused.
@@ -95,6 +102,8 @@ pub struct TsWriter {
     is_beside_next: bool,
     /// The PIDs whose counters may jump before their next packet.
     interrupted: BTreeSet<u16>,
+    /// How much may be written of repeated tables and of clock references.
+    repeats: Allowance,
     statistics: WriterStatistics,
 }
 
@@ -175,6 +184,7 @@ impl TsWriter {
             beside: Vec::new(),
             is_beside_next: false,
             interrupted: BTreeSet::new(),
+            repeats: Allowance::REPEATS,
             statistics: WriterStatistics::default(),
         }
     }
@@ -194,6 +204,8 @@ impl TsWriter {
     ) -> Result<(), HeaderError> {
         let (header, rest) = Header::decode(payload)?;
         self.check_group(&header)?;
+        self.repeats.earn(payload.len());
+        self.restorer.earn(payload.len());
         let is_media = matches!(header, Header::Raw | Header::Picture(_));
         if is_media {
             self.write_alone(&header, rest, out);
@@ -352,6 +364,9 @@ impl TsWriter {
         };
         let from = out.len();
         for _ in 0..resume.nulls(clock, self.written - number) {
+            if !self.restorer.spend_null() {
+                break;
+            }
             out.extend(layout::null_packet(layout::Null::PLAIN));
             self.written += 1;
             self.statistics.replaced_packets += 1;
@@ -430,6 +445,7 @@ impl TsWriter {
     pub fn write(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), HeaderError> {
         let (header, rest) = Header::decode(payload)?;
         self.check_group(&header)?;
+        self.repeats.earn(payload.len());
         self.write_alone(&header, rest, out);
         Ok(())
     }
@@ -484,8 +500,18 @@ impl TsWriter {
     /// Repeats the tables of all programs with this clock.
     fn repeat_tables(&mut self, clock: ClockId, now: u64, out: &mut Vec<u8>) {
         for (&map_pid, _) in self.programs.iter().filter(|(_, id)| **id == clock) {
-            self.tables
-                .repeat(map_pid, now, &self.config, &mut self.packetiser, out);
+            let mut room = Room {
+                allowance: &mut self.repeats,
+                omitted: &mut self.statistics.omitted,
+            };
+            self.tables.repeat(
+                map_pid,
+                now,
+                &self.config,
+                &mut self.packetiser,
+                &mut room,
+                out,
+            );
         }
     }
 
@@ -514,6 +540,7 @@ impl TsWriter {
     pub fn statistics(&self) -> WriterStatistics {
         WriterStatistics {
             packets: self.packetiser.packets(),
+            omitted: self.statistics.omitted + self.restorer.omitted(),
             ..self.statistics
         }
     }
@@ -671,10 +698,15 @@ impl TsWriter {
             if whose == Whose::Source {
                 continue;
             }
+            let is_own = index == last && clock_pid == unit.pid;
+            if !is_own && !self.repeats.spend(PACKET) {
+                self.statistics.omitted += 1;
+                continue;
+            }
             step.discontinuity |= whose == Whose::OwnAgain;
             whose = Whose::Own;
             self.statistics.discontinuities += u64::from(step.discontinuity);
-            if index == last && clock_pid == unit.pid {
+            if is_own {
                 field.clock = Some(step.clock);
                 field.discontinuity = step.discontinuity;
             } else {
@@ -695,7 +727,12 @@ impl TsWriter {
             references.whose = whose;
         }
         if is_entry || !self.tables.has_begun(map_pid) {
-            self.tables.begin(map_pid, now, &mut self.packetiser, out);
+            let mut room = Room {
+                allowance: &mut self.repeats,
+                omitted: &mut self.statistics.omitted,
+            };
+            self.tables
+                .begin(map_pid, now, &mut self.packetiser, &mut room, out);
         }
         self.packetiser.unit(&unit, field, bytes, out);
         self.statistics.units += 1;

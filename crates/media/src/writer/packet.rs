@@ -76,6 +76,11 @@ impl Packetiser {
         self.counters.get(&pid).copied()
     }
 
+    /// What a section of a table takes.
+    pub(super) const fn length(section: &[u8]) -> usize {
+        (1 + section.len()).div_ceil(ROOM) * PACKET
+    }
+
     /// A section of a table, in packets of its own.
     pub(super) fn section(&mut self, pid: u16, section: &[u8], out: &mut Vec<u8>) {
         // The pointer places the section at once; 0xff after it is no table.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::clock::in_ticks;
 use super::config::WriterConfig;
 use super::packet::Packetiser;
+use crate::allowance::Allowance;
 use crate::psi;
 
 /// Beyond this many tables, more than any real stream has, a table is written only once.
@@ -24,6 +25,29 @@ pub(super) struct Tables {
 struct Repeated {
     section: Vec<u8>,
     arrivals: u8,
+}
+
+/// How much may be repeated.
+pub(super) struct Room<'a> {
+    pub(super) allowance: &'a mut Allowance,
+    /// Repetitions that were left out.
+    pub(super) omitted: &'a mut u64,
+}
+
+impl Room<'_> {
+    /// Writes a table, if there is room for it.
+    fn section(
+        &mut self,
+        pid: u16,
+        section: &[u8],
+        packetiser: &mut Packetiser,
+        out: &mut Vec<u8>,
+    ) {
+        match self.allowance.spend(Packetiser::length(section)) {
+            true => packetiser.section(pid, section, out),
+            false => *self.omitted += 1,
+        }
+    }
 }
 
 /// If an unchanged table comes so often without a repetition, no clock repeats it: it is written as
@@ -94,14 +118,15 @@ impl Tables {
         now: u64,
         config: &WriterConfig,
         packetiser: &mut Packetiser,
+        room: &mut Room<'_>,
         out: &mut Vec<u8>,
     ) {
         let others = self.written.get(&map_pid).map(|written| written.others);
         let interval = in_ticks(config.table_interval);
         if others.is_some_and(|others| now.saturating_sub(others) >= interval) {
-            self.write_others(map_pid, now, packetiser, out);
+            self.write_others(map_pid, now, packetiser, room, out);
         }
-        self.begin(map_pid, now, packetiser, out);
+        self.begin(map_pid, now, packetiser, room, out);
     }
 
     /// Whether a program's tables have been written.
@@ -115,6 +140,7 @@ impl Tables {
         map_pid: u16,
         now: u64,
         packetiser: &mut Packetiser,
+        room: &mut Room<'_>,
         out: &mut Vec<u8>,
     ) {
         let written = self.written.get(&map_pid).map(|written| written.programs);
@@ -126,20 +152,26 @@ impl Tables {
                     others: now,
                 },
             );
-            self.write_others(map_pid, now, packetiser, out);
+            self.write_others(map_pid, now, packetiser, room, out);
         }
         // Not twice, with nothing between them.
         if written != Some(packetiser.place()) {
-            self.write_programs(map_pid, packetiser, out);
+            self.write_programs(map_pid, packetiser, room, out);
         }
     }
 
-    fn write_programs(&mut self, map_pid: u16, packetiser: &mut Packetiser, out: &mut Vec<u8>) {
+    fn write_programs(
+        &mut self,
+        map_pid: u16,
+        packetiser: &mut Packetiser,
+        room: &mut Room<'_>,
+        out: &mut Vec<u8>,
+    ) {
         for pid in [psi::PAT, map_pid] {
             let all = (pid, [0; 4])..=(pid, [0xff; 4]);
             for (_, table) in self.sections.range_mut(all) {
                 table.arrivals = 0;
-                packetiser.section(pid, &table.section, out);
+                room.section(pid, &table.section, packetiser, out);
             }
         }
         if let Some(written) = self.written.get_mut(&map_pid) {
@@ -152,12 +184,13 @@ impl Tables {
         map_pid: u16,
         now: u64,
         packetiser: &mut Packetiser,
+        room: &mut Room<'_>,
         out: &mut Vec<u8>,
     ) {
         for (&(pid, _), table) in &mut self.sections {
             if pid != psi::PAT && !self.maps.contains(&pid) {
                 table.arrivals = 0;
-                packetiser.section(pid, &table.section, out);
+                room.section(pid, &table.section, packetiser, out);
             }
         }
         if let Some(written) = self.written.get_mut(&map_pid) {

@@ -14,6 +14,7 @@ mod sound;
 mod times;
 #[path = "../tools/mod.rs"]
 mod tools;
+mod totals;
 mod ts;
 mod units;
 mod vectors;

@@ -12,7 +12,7 @@ const MAPS: [u16; 2] = [0x1000, 0x1001];
 const NO_CLOCK: u16 = 0x1fff;
 
 /// CRC-32/MPEG-2, bit by bit.
-fn crc(bytes: &[u8]) -> u32 {
+pub(crate) fn crc(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0xffff_ffff, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte) << 24, |crc, _| {
             crc << 1 ^ if crc >> 31 == 1 { 0x04c1_1db7 } else { 0 }
@@ -21,7 +21,7 @@ fn crc(bytes: &[u8]) -> u32 {
 }
 
 /// The payload of a section with a table.
-fn table(pid: u16, id: u8, body: &[u8]) -> Vec<u8> {
+pub(crate) fn table(pid: u16, id: u8, body: &[u8]) -> Vec<u8> {
     let mut section = vec![
         id,
         0xb0,
@@ -41,7 +41,7 @@ fn table(pid: u16, id: u8, body: &[u8]) -> Vec<u8> {
     payload
 }
 
-fn pat(maps: &[u16]) -> Vec<u8> {
+pub(crate) fn pat(maps: &[u16]) -> Vec<u8> {
     let programs = maps.iter().zip(1_u8..);
     let body: Vec<u8> = programs
         .flat_map(|(map, number)| [&[0, number][..], &(0xe000 | map).to_be_bytes()].concat())
@@ -50,7 +50,7 @@ fn pat(maps: &[u16]) -> Vec<u8> {
 }
 
 /// The map of a program of H.264, MPEG audio and private data, on PIDs from `first` on.
-fn map(pid: u16, clock: u16, first: u16) -> Vec<u8> {
+pub(crate) fn map(pid: u16, clock: u16, first: u16) -> Vec<u8> {
     let mut body = (0xe000 | clock).to_be_bytes().to_vec();
     body.extend([0xf0, 0]);
     for (kind, pid) in [0x1b, 0x03, 0x06].into_iter().zip(first..) {

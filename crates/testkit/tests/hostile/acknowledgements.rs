@@ -4,7 +4,7 @@ use comity_testkit::memory::held;
 use comity_transport::datagram::{CloseReason, Config, Event, Violation};
 use comity_transport::timeline::{DropPolicy, Reliability};
 use comity_transport::wire::CloseCode;
-use comity_transport::wire::frame::Frame;
+use comity_transport::wire::frame::{Frame, ReceiverReport};
 use comity_units::{PacketNumber, Span};
 
 use crate::peer::{World, header};
@@ -183,4 +183,40 @@ fn unacknowledged_data_stays_within_window_and_buffer() {
     // Ten packets of the initial window, a probe for each expiry, and a few other frames.
     let asked = world.sent.iter().filter(|sent| sent.1).count();
     assert!((70..200).contains(&asked), "{asked} packets");
+}
+
+/// Whoever reports more than it was sent would make the sums over all receivers useless.
+#[test]
+fn a_report_claims_no_more_than_was_sent() {
+    let mut world = busy();
+    let report = |all: u64, part: u64| {
+        Frame::ReceiverReport(ReceiverReport {
+            complete: all,
+            on_time: part,
+            late: part,
+            with_gaps: part,
+            bytes: all,
+            packets: all,
+            duplicates: all,
+            one_way_latest_us: 0,
+            one_way_least_us: 0,
+            jitter: Span::ZERO,
+            buffered: 0,
+            drift_ppb: 0,
+        })
+    };
+    // The largest that the format has.
+    const MOST: u64 = (1 << 62) - 1;
+    world.say(&[report(40, 20)]).expect("an honest report");
+    let peer = world.end.statistics().peer.expect("a report");
+    let told = (peer.complete, peer.on_time, peer.late, peer.gaps);
+    assert_eq!(told, (40, 20, 20, 20));
+    world.say(&[report(MOST, MOST)]).expect("no violation");
+    let statistics = world.end.statistics();
+    let peer = statistics.peer.expect("a report");
+    let told = (peer.complete, peer.on_time, peer.late, peer.gaps);
+    assert_eq!(told, (60, 60, 0, 0));
+    assert_eq!(peer.bytes, statistics.sent.section_bytes);
+    assert_eq!(peer.packets, statistics.sent.packets);
+    assert_eq!(peer.duplicates, statistics.sent.packets);
 }

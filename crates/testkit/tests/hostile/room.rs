@@ -223,3 +223,48 @@ fn a_drop_that_is_too_far_ahead_says_nothing() {
     assert!(matches!(world.deliveries.as_slice(), [Delivery::Gap(gap)] if gap.count == floor));
     assert_eq!(world.end.statistics().inbox.gaps.sum(), floor);
 }
+
+/// An end that only sends grants no room, and keeps nothing of what a peer says all the same.
+#[test]
+fn an_end_that_takes_no_sections_keeps_nothing_of_them() {
+    let mut world = World::new(Config {
+        receive_buffer: 0,
+        ..paced()
+    });
+    let before = held();
+    for section in 0..10_000 {
+        let stream = (section % 60_000) as u16;
+        let header = SectionHeader {
+            stream,
+            deadline: NEVER_COMES,
+            ..header(section, 1 << 20)
+        };
+        assert_eq!(world.piece(&header, 1), Ok(()));
+        let frames = [
+            Frame::Floor(Floor {
+                stream,
+                floor: section,
+            }),
+            Frame::Dropped(Dropped {
+                stream,
+                section: section + 2,
+                reason: Reason::Shed,
+            }),
+            Frame::End(End {
+                stream,
+                sections: section + 9,
+            }),
+        ];
+        assert_eq!(world.say(&frames), Ok(()));
+    }
+    assert!(world.end.is_open());
+    assert_eq!(world.end.memory(), 0);
+    assert!(world.deliveries.is_empty());
+    // The packets without pieces of sections are acknowledged, the others are not.
+    assert_eq!(world.end.statistics().received.packets, 10_000);
+    let grown = held() - before;
+    assert!(grown < 1 << 20, "{grown} bytes");
+    // It sends as ever.
+    world.submit(1_000);
+    assert_eq!(world.end.statistics().sent.packets, world.sent.len() as u64);
+}

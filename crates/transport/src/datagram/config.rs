@@ -5,7 +5,9 @@ use core::ops::RangeInclusive;
 
 use comity_units::{Rate, Seed, Span};
 
-use crate::timeline::{DEFAULT_BUFFER, DEFAULT_SECTIONS, Deliver, DropPolicy, Reliability};
+use crate::timeline::{
+    DEFAULT_BUFFER, DEFAULT_MAX_LATENCY, DEFAULT_SECTIONS, Deliver, DropPolicy, Reliability,
+};
 use crate::wire::limits::{DEFAULT_DATAGRAM, SEALING, UDP_IPV4};
 use crate::wire::parameters::ACK_DELAY_DEFAULT;
 
@@ -52,10 +54,17 @@ pub struct Config {
     pub send_buffer: u64,
     /// The most sections that wait to be sent.
     pub send_sections: u32,
-    /// The most bytes of sections that are collected or wait to be handed to the application.
+    /// The most bytes of sections that are collected or wait to be handed to the application. 0: it
+    /// has no room for any, and nothing that the peer says of sections takes memory.
     pub receive_buffer: u64,
     /// The most sections that are open at the receiver.
     pub receive_sections: u32,
+    /// How far the deadline of a received section may lie behind the arrival of its first byte. A
+    /// later one counts as this one.
+    pub max_latency: Span,
+    /// How long after the peer's end, or its silence, received sections still wait for their
+    /// deadlines.
+    pub play_out: Span,
     /// Whether packets with sections are filled up to [`Config::payload`], so that all have one
     /// size.
     pub pad: bool,
@@ -86,6 +95,8 @@ impl Config {
         send_sections: DEFAULT_SECTIONS,
         receive_buffer: DEFAULT_BUFFER,
         receive_sections: DEFAULT_SECTIONS,
+        max_latency: DEFAULT_MAX_LATENCY,
+        play_out: Span::from_secs(1),
         pad: false,
         seed: Seed::new(0),
     };
@@ -122,9 +133,12 @@ pub mod bounds {
     pub const IDLE_TIMEOUT: RangeInclusive<Span> = Span::from_millis(100)..=DAY;
     /// [`Config::max_rate`](super::Config::max_rate).
     pub const MAX_RATE: RangeInclusive<Rate> = Rate::from_kbps(1)..=Rate::MAX;
-    /// [`Config::send_buffer`](super::Config::send_buffer) and
-    /// [`Config::receive_buffer`](super::Config::receive_buffer) in bytes.
+    /// [`Config::send_buffer`](super::Config::send_buffer) in bytes.
     pub const BUFFER: RangeInclusive<u64> = 1..=1 << 32;
+    /// [`Config::receive_buffer`](super::Config::receive_buffer) in bytes.
+    pub const RECEIVE_BUFFER: RangeInclusive<u64> = 0..=*BUFFER.end();
+    /// [`Config::max_latency`](super::Config::max_latency).
+    pub const MAX_LATENCY: RangeInclusive<Span> = Span::from_millis(1)..=Span::from_secs(3_600);
     /// [`Config::send_sections`](super::Config::send_sections) and
     /// [`Config::receive_sections`](super::Config::receive_sections).
     pub const SECTIONS: RangeInclusive<u32> = 1..=1 << 20;
@@ -161,6 +175,11 @@ impl fmt::Display for ConfigError {
 impl core::error::Error for ConfigError {}
 
 impl Config {
+    /// Whether this end has room for sections of the peer.
+    pub const fn takes_sections(&self) -> bool {
+        self.receive_buffer > 0
+    }
+
     /// Whether sections are abandoned at their deadline when this end sends them.
     pub fn enforces_deadlines(&self) -> bool {
         self.reliability != Reliability::Full && self.drop != DropPolicy::Never
@@ -217,12 +236,17 @@ impl Config {
             (
                 "receive_buffer (bytes)",
                 self.receive_buffer,
-                bounds::BUFFER,
+                bounds::RECEIVE_BUFFER,
             ),
             (
                 "receive_sections",
                 self.receive_sections.into(),
                 whole(bounds::SECTIONS),
+            ),
+            (
+                "max_latency (ns)",
+                self.max_latency.as_nanos(),
+                span(bounds::MAX_LATENCY),
             ),
         ];
         for (name, value, range) in checks {

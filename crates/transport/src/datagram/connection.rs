@@ -26,8 +26,8 @@ use super::size::PathSize;
 use super::statistics::{PathStatistics, Statistics};
 use super::target::TargetBitrate;
 use crate::timeline::{
-    ClockMap, Delivery, Inbox, Outbox, Outgoing, Payload, Reason, SectionId, StreamId, inbox,
-    outbox,
+    ClockMap, DEFAULT_BUFFER, Delivery, Inbox, Outbox, Outgoing, Payload, Reason, SectionId,
+    StreamId, inbox, outbox,
 };
 use crate::wire::CloseCode;
 use crate::wire::limits::MAX_SECTION;
@@ -102,9 +102,15 @@ impl<P: Payload> Connection<P> {
             max_bytes: config.receive_buffer,
             max_sections: u64::from(config.receive_sections),
             max_records: max_records(&config),
+            max_latency: config.max_latency,
             ..inbox::Config::default()
         };
         let congestion = Congestion::new(controller, config.pace_windows);
+        // Until the peer says otherwise it is taken to have as much room as this end.
+        let peers_room = match config.takes_sections() {
+            true => config.receive_buffer,
+            false => DEFAULT_BUFFER,
+        };
         let mut connection = Self {
             epoch: now,
             lifecycle: Lifecycle::new(),
@@ -117,8 +123,7 @@ impl<P: Payload> Connection<P> {
             congestion,
             ceiling: Ceiling::new(config.max_rate),
             target: TargetBitrate::new(config.max_rate),
-            // Until the peer says otherwise it is taken to have as much room as this end.
-            credit: PeerCredit::new(config.receive_buffer),
+            credit: PeerCredit::new(peers_room),
             advertised: AdvertisedRoom::new(config.receive_buffer),
             control: Control::default(),
             path: Path::new(),
@@ -133,11 +138,14 @@ impl<P: Payload> Connection<P> {
         };
         let sections = u64::from(connection.config.receive_sections);
         connection.outbox.set_max_open(sections);
-        let longest = connection.config.receive_buffer.min(MAX_SECTION.into());
+        let longest = peers_room.min(MAX_SECTION.into());
         connection.outbox.set_max_length(longest);
         let keeps = connection.congestion.needs().packet_numbers;
         connection.sent.keep_numbers(keeps);
         connection.sent.set_base(connection.size.base());
+        if !connection.config.takes_sections() {
+            connection.reception.refuse_sections();
+        }
         Ok(connection)
     }
 
@@ -253,6 +261,29 @@ impl<P: Payload> Connection<P> {
         self.inbox.close();
     }
 
+    /// Closes the connection as [`close`](Self::close) does, and gives up all that has arrived and
+    /// was not handed out: the memory is free at once.
+    pub fn evict(&mut self, now: Time, code: CloseCode, reason: &str) {
+        self.close(now, code, reason);
+        self.inbox.discard();
+    }
+
+    /// The memory of what the peer sent, in bytes: an upper bound.
+    pub fn memory(&self) -> u64 {
+        self.inbox.memory()
+    }
+
+    /// Sets the most memory that what the peer sends may take from now on; see
+    /// [`Inbox::set_memory_limit`].
+    pub fn set_memory_limit(&mut self, limit: u64) {
+        self.inbox.set_memory_limit(limit);
+    }
+
+    /// Whether something was refused because of the limit of memory since the last call.
+    pub const fn take_shortage(&mut self) -> bool {
+        self.inbox.take_shortage()
+    }
+
     /// Why the connection is over; `None` while it is open.
     pub fn close_reason(&self) -> Option<&CloseReason> {
         self.lifecycle.reason()
@@ -260,8 +291,8 @@ impl<P: Payload> Connection<P> {
 
     /// The peer has ended the connection or is gone: every section gets its outcome, and what is to
     /// be handed over at its deadline still is.
-    pub(super) fn play_out(&mut self) {
-        self.inbox.play_out();
+    pub(super) fn play_out(&mut self, now: Time) {
+        self.inbox.play_out(now + self.config.play_out);
         self.outbox.close();
     }
 

@@ -102,7 +102,7 @@ impl Lifecycle {
             reason: close.reason.into(),
         });
         self.state = State::Draining {
-            until: now + timeout * 3,
+            until: now + linger(timeout),
         };
     }
 
@@ -118,7 +118,7 @@ impl Lifecycle {
 
     fn begin_closing(&mut self, now: Time, timeout: Span, code: CloseCode, reason: String) {
         self.state = State::Closing {
-            until: now + timeout * 3,
+            until: now + linger(timeout),
             repeat_at: now + timeout / 2,
             code,
             reason,
@@ -187,6 +187,13 @@ impl Lifecycle {
             State::Open | State::Closing { .. } | State::Draining { .. } | State::Closed => {}
         }
     }
+}
+
+/// How long a connection that is over answers, or swallows, what still comes: three probe timeouts
+/// (RFC 9000, section 10.2), and no more than the peer, whose answers set them, could make it.
+fn linger(timeout: Span) -> Span {
+    const MAX: Span = Span::from_secs(3);
+    (timeout * 3).min(MAX)
 }
 
 #[cfg(test)]

@@ -138,6 +138,10 @@ impl<P: Payload> Connection<P> {
                         self.credit.on_answer(number);
                     }
                 }
+                // An end without room for sections keeps nothing of them.
+                Frame::Section(_) if !self.config.takes_sections() => reading.is_refused = true,
+                Frame::Floor(_) | Frame::Dropped(_) | Frame::End(_)
+                    if !self.config.takes_sections() => {}
                 Frame::Section(section) => self.on_section(now, &section, &mut reading)?,
                 Frame::Floor(floor) => self
                     .inbox
@@ -163,7 +167,7 @@ impl<P: Payload> Connection<P> {
                     let known = self.statistics.peer.as_ref();
                     let known = known.map(|known| (known.packets, known.complete));
                     if known <= Some((report.packets, report.complete)) {
-                        self.statistics.peer = Some(peer(&report));
+                        self.statistics.peer = Some(self.peer(&report));
                     }
                 }
                 Frame::PathChallenge(token) => {
@@ -175,7 +179,7 @@ impl<P: Payload> Connection<P> {
                     self.notifications.on_path_frame(frame);
                 }
                 Frame::Close(close) => {
-                    self.play_out();
+                    self.play_out(now);
                     let timeout = self.loss.base_timeout();
                     self.lifecycle.on_close(now, timeout, &close);
                     // Everything is settled: whatever stands behind it in the packet comes too
@@ -243,6 +247,28 @@ impl<P: Payload> Connection<P> {
                 Ok(())
             }
             Err(violation) => Err(Violation::Sections(violation)),
+        }
+    }
+
+    /// What a peer reports, as far as it can be: it received no more than was sent.
+    fn peer(&self, report: &ReceiverReport) -> PeerReport {
+        let sent = &self.statistics.sent;
+        let sections = self.outbox.counters().sections.submitted;
+        let complete = report.complete.min(sections);
+        let on_time = report.on_time.min(complete);
+        PeerReport {
+            complete,
+            on_time,
+            late: report.late.min(complete - on_time),
+            gaps: report.with_gaps.min(sections - complete),
+            bytes: report.bytes.min(sent.section_bytes),
+            packets: report.packets.min(sent.packets),
+            duplicates: report.duplicates.min(sent.packets),
+            one_way_latest_us: report.one_way_latest_us,
+            one_way_least_us: report.one_way_least_us,
+            jitter: report.jitter,
+            buffered: report.buffered,
+            drift_ppb: report.drift_ppb,
         }
     }
 
@@ -459,22 +485,5 @@ impl<P: Payload> Connection<P> {
     fn on_signal(&mut self, now: Time, signal: &Signal) {
         let begins_episode = self.congestion.on_signal(now, signal);
         self.statistics.sent.loss_events += u64::from(begins_episode);
-    }
-}
-
-fn peer(report: &ReceiverReport) -> PeerReport {
-    PeerReport {
-        complete: report.complete,
-        on_time: report.on_time,
-        late: report.late,
-        gaps: report.with_gaps,
-        bytes: report.bytes,
-        packets: report.packets,
-        duplicates: report.duplicates,
-        one_way_latest_us: report.one_way_latest_us,
-        one_way_least_us: report.one_way_least_us,
-        jitter: report.jitter,
-        buffered: report.buffered,
-        drift_ppb: report.drift_ppb,
     }
 }

@@ -59,7 +59,7 @@ impl<P: Payload> Connection<P> {
         }
         let is_silent = now >= self.reception.last_at() + self.config.idle_timeout;
         if is_silent || self.loss.expiries >= MAX_PROBES {
-            self.play_out();
+            self.play_out(now);
             self.lifecycle.on_idle();
             return;
         }

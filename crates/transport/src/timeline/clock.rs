@@ -363,6 +363,16 @@ impl ClockMap {
         }
     }
 
+    /// What the sender's clock shows at `local`, a time of this end.
+    pub fn to_sender(&self, local: Time) -> Time {
+        let offset = Span::from_nanos(self.offset.unsigned_abs());
+        if self.offset < 0 {
+            local + offset
+        } else {
+            local.saturating_sub(offset)
+        }
+    }
+
     /// How much faster than ours the sender's clock runs, in parts per million.
     pub fn drift_ppm(&self) -> f64 {
         -self.slope * 1e6

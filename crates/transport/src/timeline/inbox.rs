@@ -9,13 +9,13 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
-use comity_units::Time;
+use comity_units::{Span, Time};
 
 pub use counters::{Counters, GapCounters, Slack};
 pub use streams::Inbox;
 
 use super::section::{Deliver, Meta, Reason, SectionId, StreamId};
-use super::{DEFAULT_BUFFER, DEFAULT_SECTIONS, MAX_STREAMS};
+use super::{DEFAULT_BUFFER, DEFAULT_MAX_LATENCY, DEFAULT_SECTIONS, MAX_STREAMS};
 
 /// How an [`Inbox`] behaves and how much it may hold, whatever the peer does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +37,14 @@ pub struct Config {
     /// The most sections, over all streams, that have begun to arrive and are not settled. Each
     /// takes a record of some hundred bytes beside its own.
     pub max_records: usize,
+    /// How far the deadline of a section may lie behind the arrival of its first byte. A later one
+    /// counts as this one.
+    pub max_latency: Span,
 }
 
 impl Default for Config {
-    /// Paced, with deadlines; 16 MiB, 4,096 sections of each of 64 streams, 65,536 in all.
+    /// Paced, with deadlines of at most a minute; 16 MiB, 4,096 sections of each of 64 streams,
+    /// 65,536 in all.
     fn default() -> Self {
         Self {
             deliver: Deliver::Paced,
@@ -50,6 +54,7 @@ impl Default for Config {
             max_streams: MAX_STREAMS,
             max_fragments: 2_048,
             max_records: 1 << 16,
+            max_latency: DEFAULT_MAX_LATENCY,
         }
     }
 }

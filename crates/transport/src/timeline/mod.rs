@@ -25,6 +25,8 @@ pub const MAX_STREAMS: usize = 64;
 pub const DEFAULT_BUFFER: u64 = 16 << 20;
 /// The most sections that an end holds, where nobody says otherwise.
 pub const DEFAULT_SECTIONS: u32 = 4_096;
+/// How far a deadline may lie behind the arrival of a section, where nobody says otherwise.
+pub const DEFAULT_MAX_LATENCY: comity_units::Span = comity_units::Span::from_secs(60);
 
 pub mod clock;
 pub mod feasible;

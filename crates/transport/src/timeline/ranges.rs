@@ -25,6 +25,11 @@ impl Ranges {
         self.ranges.len() + 1 - last.saturating_sub(first)
     }
 
+    /// How many ranges there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
     /// Adds `range`; returns how many of its bytes are new.
     pub(crate) fn insert(&mut self, range: Range<u32>) -> u32 {
         if range.is_empty() {

@@ -11,6 +11,7 @@ use comity_media::check::{Checker, Report, Timing};
 use comity_media::rtp::{Reorder, RtpError};
 use comity_units::Time;
 
+use super::super::interrupt::LINGER;
 use super::super::say;
 use super::super::status_line::{StatusLine, interrupt_key};
 use super::super::stream::error::Error;
@@ -75,7 +76,7 @@ fn stored(
     length: Option<u64>,
     status: &mut StatusLine,
 ) -> Result<Report, Error> {
-    let is_stopped = interrupt_key(|| true);
+    let is_stopped = interrupt_key(Some(LINGER), || true);
     let pieces = read_ahead(source)?;
     let mut checker = Checker::new(Timing::Clock);
     let mut total = 0;
@@ -145,7 +146,7 @@ fn live(
     args: &args::Check,
     status: &mut StatusLine,
 ) -> Result<(Report, Option<Rtp>), Error> {
-    let is_stopped: &AtomicBool = interrupt_key(|| true);
+    let is_stopped: &AtomicBool = interrupt_key(Some(LINGER), || true);
     let failed = |error: &io::Error| Error::failed(format!("{text}: cannot read: {error}"));
     { socket.set_read_timeout(Some(GLANCE)) }.map_err(|error| failed(&error))?;
     let local = socket.local_addr().map_err(|error| failed(&error))?;

@@ -10,6 +10,7 @@ use comity_sim::scenario::{Run, Scenario};
 use comity_sim::trace::{CapturePoints, TraceError, Tracer};
 use comity_sim::{RunOptions, run_observed};
 
+use super::super::interrupt::{self, LINGER};
 use super::super::progress::timed;
 use super::super::tables::plural;
 use super::super::{Failure, complain, say};
@@ -123,19 +124,18 @@ fn discard_when_interrupted(outputs: &Outputs) {
         .filter_map(Target::partial)
         .map(Path::to_owned)
         .collect();
-    let handler = ctrlc::set_handler(move || {
-        let _until_the_end = change_files();
-        for path in &partial {
-            let _ = std::fs::remove_file(path);
-        }
-        say("interrupted: no trace was written");
-        std::process::exit(130);
-    });
-    if let Err(error) = handler {
-        say(&format!(
-            "warning: the interrupt key leaves unfinished files behind: {error}"
-        ));
-    }
+    interrupt::on_request(
+        "and leaves unfinished files behind",
+        Some(LINGER),
+        move |_| {
+            let _until_the_end = change_files();
+            for path in &partial {
+                let _ = std::fs::remove_file(path);
+            }
+            say("interrupted: no trace was written");
+            std::process::exit(130);
+        },
+    );
 }
 
 /// The indices of the things that are called so.

@@ -30,6 +30,21 @@ pub(crate) struct Connecting<'a> {
     pub(crate) observer: Observer,
 }
 
+/// What the connections of an endpoint are for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose {
+    /// They receive, from one sender at a time; `deliver` overrides the setting.
+    Receive {
+        /// When sections are delivered.
+        deliver: Option<Deliver>,
+    },
+    /// They send and take nothing.
+    Send {
+        /// Whether a listener serves several callers at a time.
+        serves_many: bool,
+    },
+}
+
 impl From<args::Reconnect> for Redial {
     fn from(when: args::Reconnect) -> Self {
         match when {
@@ -42,15 +57,9 @@ impl From<args::Reconnect> for Redial {
 }
 
 impl Connecting<'_> {
-    /// Opens the endpoint of `uri`. `deliver` applies to a receiver; `serves_many` to a listener
-    /// that serves several callers at a time.
-    pub(crate) fn dialer(
-        &self,
-        uri: &Uri,
-        deliver: Option<Deliver>,
-        serves_many: bool,
-    ) -> Result<Dialer, Error> {
-        let config = self.config(uri, deliver, serves_many)?;
+    /// Opens the endpoint of `uri`.
+    pub(crate) fn dialer(&self, uri: &Uri, purpose: Purpose) -> Result<Dialer, Error> {
+        let config = self.config(uri, purpose)?;
         let dialer = Dialer::open(
             &uri.role,
             config,
@@ -63,12 +72,7 @@ impl Connecting<'_> {
         Ok(dialer)
     }
 
-    fn config(
-        &self,
-        uri: &Uri,
-        deliver: Option<Deliver>,
-        serves_many: bool,
-    ) -> Result<Config, Error> {
+    fn config(&self, uri: &Uri, purpose: Purpose) -> Result<Config, Error> {
         self.warn_of_exposure(&uri.credentials);
         let mut builder = self.builder(uri)?;
         // Nothing here routes by the name of a stream.
@@ -76,10 +80,14 @@ impl Connecting<'_> {
         if self.takes_layouts {
             builder = builder.features(LAYOUT_FEATURE);
         }
-        if let Some(deliver) = deliver {
-            builder = builder.deliver(deliver);
+        match purpose {
+            Purpose::Receive { deliver: None } => {}
+            Purpose::Receive {
+                deliver: Some(deliver),
+            } => builder = builder.deliver(deliver),
+            Purpose::Send { .. } => builder = builder.only_sends(true),
         }
-        if !serves_many {
+        if !matches!(purpose, Purpose::Send { serves_many: true }) {
             // A second caller learns that the listener is busy, and keeps its data.
             builder = builder.max_served(1);
         }

@@ -29,6 +29,11 @@ pub(crate) enum Error {
         "interrupted again: ended at once; --gaps lists what was sent or received and is not passed on"
     )]
     Abandoned,
+    /// The end in good order took too long.
+    #[error(
+        "interrupted, and not done within linger: --gaps lists what was sent or received and is not passed on"
+    )]
+    Late,
     /// A connection failed, or none was made.
     #[error("{0}{hint}", hint = hint(.0))]
     Stream(comity_stream::Error),
@@ -113,7 +118,7 @@ impl Error {
             Self::Usage(_) => Failure::Usage,
             Self::Unopened(_) => Failure::Unopened,
             Self::Taken(_) => Failure::Taken,
-            Self::Abandoned => Failure::Interrupted,
+            Self::Abandoned | Self::Late => Failure::Interrupted,
             Self::Stream(Stream::Bind(error)) => of_bind(error),
             Self::Stream(Stream::Call { error, .. }) => match &**error {
                 ConnectError::Bind(error) => of_bind(error),

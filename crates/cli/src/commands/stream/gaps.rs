@@ -9,6 +9,7 @@ use std::time::Instant;
 use comity_stream::Missing;
 
 use super::error::Error;
+use super::overwrite::Existing;
 use super::status::Reporter;
 use crate::clock::now;
 
@@ -31,14 +32,9 @@ pub(crate) struct GapList {
 
 impl GapList {
     /// Opens the file, and keeps its content for now.
-    pub(crate) fn open(path: &Path, began: Instant) -> Result<Self, Error> {
+    pub(crate) fn open(path: &Path, existing: Existing, began: Instant) -> Result<Self, Error> {
         let is_new = !path.exists();
-        let file = File::options()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(|error| Error::open(path, &error))?;
+        let file = existing.open("--gaps", path)?;
         Ok(Self {
             path: path.to_owned(),
             is_new,
@@ -142,7 +138,7 @@ mod tests {
     #[test]
     fn a_list_grows_to_its_limit_and_says_so() {
         let path = std::env::temp_dir().join(format!("comity-gaps-{}", std::process::id()));
-        let mut list = GapList::open(&path, now()).unwrap();
+        let mut list = GapList::open(&path, Existing::Replaced, now()).unwrap();
         list.max_bytes = 1 << 20;
         let missing = Missing {
             stream: StreamId(0),

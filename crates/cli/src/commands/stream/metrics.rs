@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -16,6 +17,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
+use zeroize::Zeroizing;
 
 use comity::Statistics;
 use comity_stream::{
@@ -25,22 +27,45 @@ use comity_stream::{
 
 use super::error::Error;
 use super::input::NOTICES;
-use server::Limits;
+use server::{Limits, Page};
 
 /// An address at which metrics will be served.
 #[derive(Debug)]
 pub(crate) struct Bound {
     listener: TcpListener,
     address: SocketAddr,
+    token: Option<Zeroizing<String>>,
+}
+
+/// Reads the token that scrapers send: the first line of a file.
+pub(crate) fn token(path: &Path) -> Result<Zeroizing<String>, Error> {
+    let text = std::fs::read_to_string(path).map_err(|error| Error::open(path, &error))?;
+    let text = Zeroizing::new(text);
+    let token = text.lines().next().unwrap_or_default().trim();
+    let is_token = |byte: u8| byte.is_ascii_graphic();
+    match (16..=256).contains(&token.len()) && token.bytes().all(is_token) {
+        true => Ok(Zeroizing::new(token.into())),
+        false => Err(Error::usage(format!(
+            "--metrics-token: the first line of {} is no token; expected 16 to 256 letters, digits and signs",
+            path.display()
+        ))),
+    }
 }
 
 impl Bound {
-    /// Binds `address`. Clients that connect wait for [`Bound::serve`].
-    pub(crate) fn new(address: SocketAddr) -> Result<Self, Error> {
+    /// Binds `address`. Clients that connect wait for [`Bound::serve`], and have to send `token`.
+    pub(crate) fn new(
+        address: SocketAddr,
+        token: Option<Zeroizing<String>>,
+    ) -> Result<Self, Error> {
         let refused = |error| refused(address, &error);
         let listener = TcpListener::bind(address).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
-        Ok(Self { listener, address })
+        Ok(Self {
+            listener,
+            address,
+            token,
+        })
     }
 
     /// The address, with its port.
@@ -51,10 +76,10 @@ impl Bound {
     /// A warning if other hosts can reach the address.
     pub(crate) fn warning(&self) -> Option<String> {
         let address = self.address;
-        (!address.ip().to_canonical().is_loopback()).then(|| {
+        (!address.ip().to_canonical().is_loopback() && self.token.is_none()).then(|| {
             format!(
                 "--metrics-bind {address}: anybody who can reach this address can read the metrics, \
-                 with the addresses of peers; 127.0.0.1:{} is for this machine alone",
+                 with the addresses of peers; --metrics-token lets in who has it, and 127.0.0.1:{} is for this machine alone",
                 address.port()
             )
         })
@@ -66,7 +91,13 @@ impl Bound {
         registry.register_collector(Box::new(Metrics(monitor)));
         std::thread::Builder::new()
             .name("metrics".into())
-            .spawn(move || server::run(self.listener, registry, Limits::default()))
+            .spawn(move || {
+                let page = Page {
+                    registry,
+                    token: self.token,
+                };
+                server::run(self.listener, page, Limits::default())
+            })
             .map_err(|error| refused(self.address, &error))?;
         Ok(())
     }
@@ -622,7 +653,11 @@ mod tests {
 
     #[test]
     fn an_address_that_others_may_reach_is_warned_of() {
-        let warning = |address: &str| Bound::new(address.parse().unwrap()).unwrap().warning();
+        let warning = |address: &str| {
+            Bound::new(address.parse().unwrap(), None)
+                .unwrap()
+                .warning()
+        };
         for loopback in ["127.0.0.1:0", "127.0.0.2:0"] {
             assert_eq!(warning(loopback), None);
         }

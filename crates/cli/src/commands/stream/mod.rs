@@ -33,6 +33,7 @@ use comity::{Qlog, Settings};
 use comity_stream::{Ending, FanoutOptions, Relay, Reports};
 use comity_units::Bytes;
 
+use super::interrupt::LINGER;
 use super::{Failure, core_dumps, say};
 use crate::args::{self, Reconnect};
 use crate::clock::now;
@@ -63,8 +64,6 @@ enum Verb {
 struct Options<'a> {
     sending: Option<&'a args::Sending>,
     add_latency: Duration,
-    /// Whether an output file may be overwritten.
-    overwrite: bool,
     /// Whether the output is a new transport stream.
     is_remultiplexed: bool,
 }
@@ -89,7 +88,6 @@ pub(crate) fn recv(args: &args::Recv) -> Result<(), Failure> {
         (&args.input, &args.output),
         &args.common,
         Options {
-            overwrite: args.overwrite,
             is_remultiplexed: args.remux,
             ..Options::default()
         },
@@ -105,7 +103,6 @@ pub(crate) fn relay(args: &args::Relay) -> Result<(), Failure> {
         Options {
             sending: Some(&args.sending),
             add_latency: args.add_latency.map_or(Duration::ZERO, Into::into),
-            overwrite: args.overwrite,
             is_remultiplexed: false,
         },
     ))
@@ -125,7 +122,6 @@ fn run(
     Options {
         sending,
         add_latency,
-        overwrite,
         is_remultiplexed,
     }: Options<'_>,
 ) -> Result<(), Error> {
@@ -142,17 +138,28 @@ fn run(
         check_sending(sending, (to, &output))?;
     }
     check_connecting(args, &[&input, &output])?;
-    if overwrite && !matches!(output, Uri::File(_)) {
+    let (gaps, qlog) = (args.gaps.as_deref(), args.qlog.as_deref());
+    let has_file = matches!(output, Uri::File(_)) || gaps.is_some() || qlog.is_some();
+    if args.overwrite && !has_file {
         return Err(Error::usage(
-            "--overwrite: is for an output file; expected a file as the output, or no --overwrite",
+            "--overwrite: is for an output file; expected a file as the output, --gaps or --qlog, or no --overwrite",
         ));
     }
-    overwrite::check(&input, &output, args.gaps.as_deref())?;
-    if let Uri::File(path) = &output
-        && !overwrite
-    {
-        overwrite::check_new(path)?;
+    let existing = overwrite::Existing::of(args.overwrite);
+    overwrite::check(&input, &output, &[("--gaps", gaps), ("--qlog", qlog)])?;
+    let output_file = match &output {
+        Uri::File(path) => Some(&**path),
+        _ => None,
+    };
+    for (place, path) in [("OUTPUT", output_file), ("--gaps", gaps), ("--qlog", qlog)] {
+        if let Some(path) = path {
+            existing.check(place, path)?;
+        }
     }
+    let token = match &args.metrics_token {
+        None => None,
+        Some(path) => Some(metrics::token(path)?),
+    };
     let json = args.json.then_some(match output {
         Uri::Pipe => Channel::Error,
         _ => Channel::Output,
@@ -168,16 +175,22 @@ fn run(
         .map_err(|error| Error::failed(format!("cannot start: {error}")))?;
     let qlog = match &args.qlog {
         None => None,
-        Some(path) => Some(
-            Qlog::create(path, args.qlog_limit.get()).map_err(|error| Error::open(path, &error))?,
-        ),
+        Some(path) => {
+            let limit = args.qlog_limit.get();
+            // An empty file may be there.
+            let created = match args.overwrite || overwrite::is_empty(path) {
+                true => Qlog::create_over(path, limit),
+                false => Qlog::create(path, limit),
+            };
+            Some(created.map_err(|error| Error::open(path, &error))?)
+        }
     };
     let began = now();
     let done = runtime.block_on(async {
         let metrics = match args.metrics_bind {
             None => None,
             Some(address) => {
-                let bound = Bound::new(address)?;
+                let bound = Bound::new(address, token)?;
                 if let Some(warning) = bound.warning() {
                     reporter.warn(&warning);
                 }
@@ -185,7 +198,7 @@ fn run(
                 Some(bound)
             }
         };
-        let list = args.gaps.as_deref().map(|path| GapList::open(path, began));
+        let list = gaps.map(|path| GapList::open(path, existing, began));
         let gaps = SharedGaps::from(list.transpose()?);
         let connecting = Connecting {
             insecure: args.insecure,
@@ -203,7 +216,8 @@ fn run(
             };
             let source = Input::open(&input, from, reading, passed_on, &connecting)?;
             let options = fanout(args, sending);
-            let sink = Output::open(&output, to, room(&input), options, &connecting)?;
+            let room = (room(&input), existing);
+            let sink = Output::open(&output, to, room, options, &connecting)?;
             Ok((source, sink))
         })();
         let (source, sink) = opened.inspect_err(|_: &Error| gaps.withdraw())?;
@@ -218,11 +232,13 @@ fn run(
         if let Some(metrics) = metrics {
             metrics.serve(relay.monitor())?;
         }
-        let stop = Stop::on_interrupt(3).after(args.duration.map(Into::into));
-        let running = relay.run_until(stop.clone().wanted(), stop.at_once());
+        let stop = Stop::on_interrupt(3, linger(&[&input, &output]));
+        let stop = stop.after(args.duration.map(Into::into));
+        let running = relay.run_until(stop.clone().wanted(), stop.clone().at_once());
         let done = session.watch(running).await;
         match done.map_err(Error::from)? {
-            Ending::Abandoned => Err(Error::Abandoned),
+            Ending::Abandoned if stop.was_repeated() => Err(Error::Abandoned),
+            Ending::Abandoned => Err(Error::Late),
             _ => gaps.result(),
         }
     });
@@ -233,6 +249,15 @@ fn run(
     }
     reporter.close();
     done
+}
+
+/// How long an orderly end may take: the longest `linger` of the connections.
+fn linger(ends: &[&Uri]) -> Duration {
+    let lingers = ends.iter().filter_map(|end| match end {
+        Uri::Comity(uri) => Some(uri.settings.linger),
+        _ => None,
+    });
+    lingers.max().unwrap_or(LINGER)
 }
 
 /// The interval between statistics, except on a terminal.

@@ -1,9 +1,13 @@
-//! Protection of files: an output must not overwrite the input or a recording.
+//! Protection of files. One rule for all outputs: a file with content is kept unless `--overwrite`
+//! is set, the input never becomes an output, and a symbolic link is not followed, because somebody
+//! else may have put it there. The links of the system in /dev are.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+
+use nix::fcntl::OFlag;
 
 use super::error::Error;
 use super::uri::Uri;
@@ -31,12 +35,91 @@ impl Identity {
     /// The file of a standard stream.
     fn behind(stream: impl std::os::fd::AsFd) -> Option<Self> {
         let owned = stream.as_fd().try_clone_to_owned().ok()?;
-        Self::of(&fs::File::from(owned).metadata().ok()?)
+        Self::of(&File::from(owned).metadata().ok()?)
     }
 }
 
+/// What becomes of files that are there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    /// They are kept, unless they are empty.
+    Kept,
+    Replaced,
+}
+
+impl Existing {
+    pub(crate) const fn of(overwrite: bool) -> Self {
+        match overwrite {
+            true => Self::Replaced,
+            false => Self::Kept,
+        }
+    }
+
+    /// Refuses a file that must be kept, and a link. `place` is where the command line names it.
+    pub(crate) fn check(self, place: &str, path: &Path) -> Result<(), Error> {
+        match fs::symlink_metadata(path) {
+            Ok(found) if found.is_symlink() && !is_of_the_system(path) => Err(linked(place, path)),
+            Ok(found) if found.is_file() => self.check_content(place, path, &found),
+            // Opening the file reports any other problem.
+            _ => Ok(()),
+        }
+    }
+
+    fn check_content(self, place: &str, path: &Path, found: &Metadata) -> Result<(), Error> {
+        match self {
+            Self::Kept if found.is_file() && found.len() > 0 => Err(Error::unopened(format!(
+                "{place}: {} exists; choose another name, or use --overwrite to replace it",
+                path.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens a file to be written, and leaves its content as it is.
+    pub(crate) fn open(self, place: &str, path: &Path) -> Result<File, Error> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        if !is_of_the_system(path) {
+            options.custom_flags(OFlag::O_NOFOLLOW.bits());
+        }
+        let file = options.open(path).map_err(|error| {
+            match fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
+                true => linked(place, path),
+                false => Error::open(path, &error),
+            }
+        })?;
+        // It may have come into being since the check.
+        if let Ok(found) = file.metadata() {
+            self.check_content(place, path, &found)?;
+        }
+        Ok(file)
+    }
+}
+
+/// Whether a file is there and empty.
+pub(crate) fn is_empty(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0)
+}
+
+/// Names such as /dev/stdout, which are links.
+fn is_of_the_system(path: &Path) -> bool {
+    path.starts_with("/dev") && !path.starts_with("/dev/shm")
+}
+
+fn linked(place: &str, path: &Path) -> Error {
+    Error::unopened(format!(
+        "{place}: {} is a symbolic link, which is not followed; name the file itself",
+        path.display()
+    ))
+}
+
 /// Refuses to write to the input file, or to one file twice, because opening an output empties it.
-pub(crate) fn check(input: &Uri, output: &Uri, gaps: Option<&Path>) -> Result<(), Error> {
+/// `others` are further outputs, with the options that name them.
+pub(crate) fn check(
+    input: &Uri,
+    output: &Uri,
+    others: &[(&str, Option<&Path>)],
+) -> Result<(), Error> {
     let read = match input {
         Uri::File(path) => Identity::at(path),
         Uri::Pipe => Identity::behind(io::stdin()),
@@ -47,7 +130,6 @@ pub(crate) fn check(input: &Uri, output: &Uri, gaps: Option<&Path>) -> Result<()
         Uri::Pipe => Identity::behind(io::stdout()),
         _ => None,
     };
-    let listed = gaps.and_then(Identity::at);
     let is_same = |one: Option<Identity>, other| one.is_some() && one == other;
     let wrong = |place: &str, other: &str, name: Option<&Path>| {
         let name = name.map_or("-".into(), |name| name.display().to_string());
@@ -58,26 +140,22 @@ pub(crate) fn check(input: &Uri, output: &Uri, gaps: Option<&Path>) -> Result<()
     if is_same(read, written) {
         return wrong("OUTPUT", "INPUT", path(output));
     }
-    if is_same(read, listed) {
-        return wrong("--gaps", "INPUT", gaps);
-    }
-    // Both may be absent.
-    if is_same(written, listed) || (gaps.is_some() && path(output) == gaps) {
-        return wrong("--gaps", "OUTPUT", gaps);
+    let mut before = vec![("OUTPUT", path(output), written)];
+    for &(place, other) in others {
+        let Some(other) = other else { continue };
+        let identity = Identity::at(other);
+        if is_same(read, identity) {
+            return wrong(place, "INPUT", Some(other));
+        }
+        for &(earlier, name, known) in &before {
+            // Both may be absent.
+            if is_same(known, identity) || name == Some(other) {
+                return wrong(place, earlier, Some(other));
+            }
+        }
+        before.push((place, Some(other), identity));
     }
     Ok(())
-}
-
-/// Refuses to overwrite a file that is not empty.
-pub(crate) fn check_new(path: &Path) -> Result<(), Error> {
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() && metadata.len() > 0 => Err(Error::unopened(format!(
-            "OUTPUT: {} exists; choose another name, or use --overwrite to replace it",
-            path.display()
-        ))),
-        // Opening the file reports any other problem.
-        _ => Ok(()),
-    }
 }
 
 fn path(uri: &Uri) -> Option<&Path> {
@@ -95,16 +173,47 @@ mod tests {
     fn only_a_file_that_holds_something_is_in_the_way() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("out.ts");
+        let check_new = |path: &Path| Existing::Kept.check("OUTPUT", path);
         assert!(check_new(&file).is_ok());
         fs::write(&file, "").unwrap();
         assert!(check_new(&file).is_ok());
         fs::write(&file, "media").unwrap();
+        assert!(Existing::Replaced.check("OUTPUT", &file).is_ok());
         let said = check_new(&file).unwrap_err().to_string();
         assert!(
             said.contains("out.ts exists") && said.contains("--overwrite"),
             "{said}"
         );
         assert!(check_new(Path::new("/dev/null")).is_ok());
+        // Between the check and the opening.
+        assert!(Existing::Kept.open("OUTPUT", &file).is_err());
+        assert!(Existing::Replaced.open("OUTPUT", &file).is_ok());
+        assert_eq!(fs::read(&file).unwrap(), b"media");
+    }
+
+    #[test]
+    fn a_link_is_never_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        fs::write(place("file"), "").unwrap();
+        std::os::unix::fs::symlink(place("file"), place("link")).unwrap();
+        std::os::unix::fs::symlink(place("new"), place("dangling")).unwrap();
+        for name in ["link", "dangling"] {
+            for existing in [Existing::Kept, Existing::Replaced] {
+                let checked = existing.check("--gaps", &place(name));
+                let opened = existing.open("--gaps", &place(name)).map(drop);
+                for refused in [checked, opened] {
+                    let said = refused.unwrap_err().to_string();
+                    assert!(said.contains("is a symbolic link"), "{said}");
+                }
+            }
+        }
+        assert!(!place("new").exists());
+        assert!(
+            Existing::Kept
+                .check("OUTPUT", Path::new("/dev/stdout"))
+                .is_ok()
+        );
     }
 
     #[test]
@@ -118,7 +227,8 @@ mod tests {
         let said = |input: &str, output: &str, gaps: Option<&str>| {
             let gaps = gaps.map(place);
             let (input, output) = (Uri::File(place(input)), Uri::File(place(output)));
-            check(&input, &output, gaps.as_deref()).map_err(|error| error.to_string())
+            check(&input, &output, &[("--gaps", gaps.as_deref())])
+                .map_err(|error| error.to_string())
         };
         for name in ["a", "hard", "soft"] {
             let message = said("a", name, None).unwrap_err();

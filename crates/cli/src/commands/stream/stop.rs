@@ -3,25 +3,31 @@
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::commands::interrupt::{self, Request};
 use crate::commands::say;
+
+/// How much longer than `linger` an orderly end may take: what arrived is handed over by then.
+const MARGIN: Duration = Duration::from_millis(250);
 
 /// Waits for the request to stop.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop {
     /// The requests so far.
     requests: watch::Receiver<u32>,
+    /// How long an orderly end may take.
+    linger: Duration,
     until: Option<Instant>,
 }
 
 impl Stop {
     /// Listens to the interrupt key and other signals. The first request is for an orderly end. The
-    /// request with the number `at_once` ends the program there and then.
-    pub(crate) fn on_interrupt(at_once: u32) -> Self {
+    /// request with the number `at_once` ends the program there and then, and so does the first
+    /// after `linger` and a second.
+    pub(crate) fn on_interrupt(at_once: u32, linger: Duration) -> Self {
         let (request, requests) = watch::channel(0);
-        interrupt::on_request("without a summary", move |requested| {
+        interrupt::on_request("without a summary", Some(linger), move |requested| {
             request.send_modify(|count| *count += 1);
             match requested {
                 Request::First => {
@@ -33,6 +39,7 @@ impl Stop {
         });
         Self {
             requests,
+            linger,
             until: None,
         }
     }
@@ -56,9 +63,23 @@ impl Stop {
         }
     }
 
-    /// Returns at the request to stop without waiting for anything.
+    /// Returns at the request to stop without waiting for anything, and after the time that an
+    /// orderly end may take.
     pub(crate) async fn at_once(mut self) {
-        self.requested(2).await;
+        let mut first = self.clone();
+        let is_late = async {
+            first.requested(1).await;
+            sleep(first.linger + MARGIN).await;
+        };
+        tokio::select! {
+            () = self.requested(2) => {}
+            () = is_late => {}
+        }
+    }
+
+    /// Whether there was more than one request to stop.
+    pub(crate) fn was_repeated(&self) -> bool {
+        *self.requests.borrow() > 1
     }
 
     async fn requested(&mut self, times: u32) {

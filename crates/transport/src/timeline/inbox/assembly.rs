@@ -13,6 +13,8 @@ use crate::timeline::section::{Meta, Payload, Reason};
 #[derive(Debug)]
 pub(super) struct Assembly<P: Payload> {
     pub(super) meta: Meta,
+    /// The deadline that its packets have, which can be later than that of `meta`.
+    stated: Time,
     buffer: P::Buffer,
     pub(super) have: Ranges,
     /// When the last byte came, and whether that was after the deadline.
@@ -24,15 +26,36 @@ pub(super) struct Assembly<P: Payload> {
 }
 
 impl<P: Payload> Assembly<P> {
-    pub(super) fn new(meta: Meta, buffer: P::Buffer, dropped: Option<Reason>) -> Self {
+    /// Its deadline is that of `meta`, but `latest` at the latest.
+    pub(super) fn new(
+        meta: Meta,
+        latest: Time,
+        buffer: P::Buffer,
+        dropped: Option<Reason>,
+    ) -> Self {
+        let deadline = match meta.deadline.is_never() {
+            true => meta.deadline,
+            false => meta.deadline.min(latest),
+        };
         Self {
-            meta,
+            meta: Meta { deadline, ..meta },
+            stated: meta.deadline,
             buffer,
             have: Ranges::default(),
             completed: None,
             dropped,
             is_overdue: false,
         }
+    }
+
+    /// Whether a packet says the same of the section as those before it.
+    pub(super) fn agrees(&self, meta: &Meta) -> bool {
+        let stated = self.stated;
+        let known = Meta {
+            deadline: stated,
+            ..self.meta
+        };
+        known == *meta
     }
 
     /// Takes a piece in; returns how many of its bytes are new.
@@ -118,6 +141,11 @@ impl Runs {
         } else {
             self.runs.insert(new.start, end);
         }
+    }
+
+    /// How many runs there are.
+    pub(super) fn len(&self) -> usize {
+        self.runs.len()
     }
 
     /// Removes the run that begins at this number. Returns its end.

@@ -14,6 +14,7 @@ pub(super) struct Spares<P> {
     /// In the order in which they were handed out.
     payloads: VecDeque<P>,
     bytes: u64,
+    max_bytes: u64,
 }
 
 /// Allocators reuse smaller blocks themselves. glibc maps each block of this size separately at
@@ -29,20 +30,36 @@ impl<P> Default for Spares<P> {
         Self {
             payloads: VecDeque::new(),
             bytes: 0,
+            max_bytes: MAX_BYTES,
         }
     }
 }
 
 impl<P: Payload> Spares<P> {
+    /// The bytes that are kept.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// This section is handed out.
     pub(super) fn keep(&mut self, payload: &P) {
         let length = u64::from(payload.len());
-        if P::ELIDED || payload.len() < MIN_LENGTH || length > MAX_BYTES {
+        if P::ELIDED || payload.len() < MIN_LENGTH || length > self.max_bytes {
             return;
         }
         self.payloads.push_back(payload.clone());
         self.bytes += length;
-        while self.bytes > MAX_BYTES
+        self.trim();
+    }
+
+    /// Keeps at most so many bytes from now on, and never more than without this limit.
+    pub(super) fn limit(&mut self, max_bytes: u64) {
+        self.max_bytes = max_bytes.min(MAX_BYTES);
+        self.trim();
+    }
+
+    fn trim(&mut self) {
+        while self.bytes > self.max_bytes
             && let Some(oldest) = self.payloads.pop_front()
         {
             self.bytes -= u64::from(oldest.len());

@@ -17,6 +17,14 @@ use crate::timeline::section::{Deliver, Meta, Payload, Reason, SectionId, Stream
 /// How many runs of gaps each stream remembers, to tell late bytes from duplicates.
 const REMEMBERED_GAPS: usize = 256;
 
+/// What [`Inbox::memory`] counts for a record, for a piece of a section and for a run of numbers,
+/// in bytes: the largest sizes that the tests measured, rounded up.
+const RECORD: u64 = 512;
+const PIECE: u64 = 16;
+const RUN: u64 = 48;
+/// The part of the limit of memory that may be memory of delivered sections, kept for later ones.
+const SPARE_PART: u64 = 8;
+
 /// The receiver's half of the timeline.
 ///
 /// [`on_chunk`](Self::on_chunk) takes pieces of sections in any order, with duplicates and
@@ -56,11 +64,18 @@ pub struct Inbox<P: Payload> {
     admitted: u64,
     /// Slots of all streams.
     records: usize,
+    /// Pieces of all sections that are not settled.
+    pieces: usize,
+    /// The most memory that it may take at present.
+    limit: u64,
+    /// Whether something found no room because of `limit`.
+    was_short: bool,
     counters: Counters,
     /// Complete sections that are not settled.
     ahead: Complete,
-    /// No packet comes any more, and ready sections are still handed out at their deadlines.
-    plays_out: bool,
+    /// No packet comes any more, and until this time ready sections are still handed out at their
+    /// deadlines.
+    plays_out_until: Option<Time>,
 }
 
 /// How many sections are complete.
@@ -151,6 +166,10 @@ impl<P: Payload> Stream<P> {
         })
     }
 
+    fn runs(&self) -> usize {
+        self.settled.len() + self.gaps.len()
+    }
+
     /// The first section that may not be held yet.
     fn limit(&self, config: &Config) -> u64 {
         self.next
@@ -172,9 +191,12 @@ impl<P: Payload> Inbox<P> {
             reserved: 0,
             admitted: 0,
             records: 0,
+            pieces: 0,
+            limit: u64::MAX,
+            was_short: false,
             counters: Counters::default(),
             ahead: Complete::default(),
-            plays_out: false,
+            plays_out_until: None,
         }
     }
 
@@ -213,6 +235,7 @@ impl<P: Payload> Inbox<P> {
         let config = self.config;
         let free = config.max_bytes.saturating_sub(self.reserved);
         let has_record = self.records < config.max_records;
+        let memory = self.memory_left();
         let state = self.stream(stream)?;
         let number = section.0;
         check_end(state, stream, number)?;
@@ -230,11 +253,15 @@ impl<P: Payload> Inbox<P> {
         }
         check_limit(state, &config, stream, section)?;
         let is_new = match state.slots.get(&number) {
-            Some(Slot::Open(assembly)) if assembly.meta != *meta => {
+            Some(Slot::Open(assembly)) if !assembly.agrees(meta) => {
                 return Err(Violation::Contradiction { stream, section });
             }
             Some(Slot::Open(assembly)) => {
-                if assembly.have.fragments_with(offset..end) > config.max_fragments {
+                let pieces = assembly.have.fragments_with(offset..end);
+                if pieces > assembly.have.len() && memory < PIECE {
+                    return Err(self.out_of_memory());
+                }
+                if pieces > config.max_fragments {
                     return Err(Violation::TooManyFragments {
                         stream,
                         section,
@@ -255,22 +282,27 @@ impl<P: Payload> Inbox<P> {
                 limit: config.max_bytes,
             });
         }
+        if is_new && u64::from(meta.length) + RECORD + PIECE > memory {
+            return Err(self.out_of_memory());
+        }
         if is_new {
+            let latest = clock.to_sender(now + config.max_latency);
             let buffer = self.spares.buffer(meta.length);
             let state = self.stream(stream)?;
             let (dropped, is_first) = match state.slots.remove(&number) {
                 Some(Slot::Dropped(reason)) => (Some(reason), false),
                 _ => (None, true),
             };
-            let assembly = Assembly::new(*meta, buffer, dropped);
+            let assembly = Assembly::new(*meta, latest, buffer, dropped);
+            let deadline = assembly.meta.deadline;
             state.slots.insert(number, Slot::Open(assembly));
             state.known = state.known.max(number + 1);
             self.records += usize::from(is_first);
             self.reserved += u64::from(meta.length);
             self.admitted += u64::from(meta.length);
             let waits = config.enforce_deadlines || config.deliver == Deliver::Paced;
-            if waits && !meta.deadline.is_never() {
-                self.due.insert((meta.deadline, stream, number));
+            if waits && !deadline.is_never() {
+                self.due.insert((deadline, stream, number));
             }
         }
         let Some(Slot::Open(assembly)) = self
@@ -281,12 +313,14 @@ impl<P: Payload> Inbox<P> {
             return Ok(());
         };
         let was_complete = assembly.is_complete();
+        let pieces = assembly.have.len();
         let new = assembly.place(offset..end, bytes);
+        self.pieces = self.pieces + assembly.have.len() - pieces;
         self.counters.received += u64::from(length);
         self.counters.held += u64::from(new);
         self.counters.duplicate += u64::from(length - new);
         if assembly.is_complete() && !was_complete {
-            let deadline = clock.to_local(meta.deadline);
+            let deadline = clock.to_local(assembly.meta.deadline);
             let is_late = now > deadline;
             assembly.completed = Some((now, is_late));
             *self.ahead.count(is_late) += 1;
@@ -347,6 +381,7 @@ impl<P: Payload> Inbox<P> {
     ) -> Result<(), Violation> {
         let config = self.config;
         let has_record = self.records < config.max_records;
+        let memory = self.memory_left();
         let state = self.stream(stream)?;
         let number = section.0;
         check_end(state, stream, number)?;
@@ -361,6 +396,7 @@ impl<P: Payload> Inbox<P> {
                     limit: config.max_records,
                 });
             }
+            None if memory < RECORD => return Err(self.out_of_memory()),
             None => {
                 state.known = state.known.max(number + 1);
                 state.slots.insert(number, Slot::Dropped(reason));
@@ -389,7 +425,7 @@ impl<P: Payload> Inbox<P> {
     /// The connection has ended. Every known section is settled, as a gap if it is not complete,
     /// and ready at once.
     pub fn close(&mut self) {
-        self.plays_out = false;
+        self.plays_out_until = None;
         // By deadline, across the streams. An unknown section goes with the one before it in its
         // stream.
         let mut open = Vec::new();
@@ -411,10 +447,41 @@ impl<P: Payload> Inbox<P> {
     }
 
     /// As [`close`](Self::close), but with paced delivery each section is still handed out at its
-    /// deadline.
-    pub fn play_out(&mut self) {
+    /// deadline, or at the local time `until` if that is earlier.
+    pub fn play_out(&mut self, until: Time) {
         self.close();
-        self.plays_out = self.config.deliver == Deliver::Paced;
+        self.plays_out_until = (self.config.deliver == Deliver::Paced).then_some(until);
+    }
+
+    /// As [`close`](Self::close), but every section that was not handed out becomes a gap without
+    /// any bytes: its memory is free at once.
+    pub fn discard(&mut self) {
+        self.close();
+        let closed = GapReason::Closed;
+        for ready in core::mem::take(&mut self.ready) {
+            let (stream, sections, reason) = match ready {
+                Ready::Unseen(stream, sections, reason) => (stream, sections, reason),
+                Ready::Delivery(Delivery::Gap(gap)) => {
+                    let sections = gap.section.0..gap.section.0 + gap.count;
+                    (gap.stream, sections, gap.reason)
+                }
+                Ready::Delivery(Delivery::Section(section)) => {
+                    let Meta { stream, length, .. } = section.meta;
+                    let number = section.meta.section.0;
+                    self.counters.delivered -= u64::from(length);
+                    self.counters.partial += u64::from(length);
+                    *match section.is_late {
+                        false => &mut self.counters.on_time,
+                        true => &mut self.counters.complete_late,
+                    } -= 1;
+                    self.counters.gaps.add(closed, 1);
+                    (stream, number..number + 1, closed)
+                }
+            };
+            push_unseen(&mut self.ready, stream, sections, reason);
+        }
+        self.reserved = 0;
+        self.spares = Spares::default();
     }
 
     /// Whether everything was handed out of what is ready or waits to be run out.
@@ -424,27 +491,24 @@ impl<P: Payload> Inbox<P> {
 
     /// Whether what is ready waits for its deadline.
     pub fn is_playing_out(&self) -> bool {
-        self.plays_at().is_some()
+        self.plays_out_until.is_some() && !self.ready.is_empty()
     }
 
-    /// The deadline that the first of what is ready waits for, on the sender's clock.
-    fn plays_at(&self) -> Option<Time> {
+    /// The local time that the first of what is ready waits for.
+    fn plays_at(&self, clock: &ClockMap) -> Option<Time> {
+        let until = self.plays_out_until?;
         match self.ready.front()? {
-            Ready::Delivery(Delivery::Section(section)) if self.plays_out => {
-                Some(section.meta.deadline)
+            Ready::Delivery(Delivery::Section(section)) if !section.meta.deadline.is_never() => {
+                Some(clock.to_local(section.meta.deadline).min(until))
             }
             _ => None,
         }
-        .filter(|deadline| !deadline.is_never())
     }
 
     /// The next section or gap; poll until there is none.
     pub fn poll(&mut self, now: Time, clock: &ClockMap) -> Option<Delivery<P>> {
         while self.ready.is_empty() && self.advance(now, clock) {}
-        if self
-            .plays_at()
-            .is_some_and(|deadline| clock.to_local(deadline) > now)
-        {
+        if self.plays_at(clock).is_some_and(|at| at > now) {
             return None;
         }
         let delivery = match self.ready.pop_front()? {
@@ -470,8 +534,8 @@ impl<P: Payload> Inbox<P> {
 
     /// When [`poll`](Self::poll) may next give something, even if no packet arrives.
     pub fn next_wakeup(&self, clock: &ClockMap) -> Time {
-        if let Some(deadline) = self.plays_at() {
-            return clock.to_local(deadline);
+        if let Some(at) = self.plays_at(clock) {
+            return at;
         }
         if !self.ready.is_empty() || !self.changed.is_empty() {
             return Time::ZERO;
@@ -492,9 +556,49 @@ impl<P: Payload> Inbox<P> {
         !waits && state.is_some_and(|state| state.end == Some(state.next))
     }
 
-    /// Bytes of the buffer that no section has reserved: the credit of the peer.
-    pub const fn free_bytes(&self) -> u64 {
-        self.config.max_bytes.saturating_sub(self.reserved)
+    /// Bytes of the buffer that no section has reserved, as far as the memory is there: the credit
+    /// of the peer.
+    pub fn free_bytes(&self) -> u64 {
+        let free = self.config.max_bytes.saturating_sub(self.reserved);
+        free.min(self.memory_left())
+    }
+
+    /// The memory that it takes, in bytes: an upper bound.
+    pub fn memory(&self) -> u64 {
+        let records = self.records + self.ready.len();
+        let streams = self.streams.values();
+        let runs: usize = streams.map(|state| state.runs()).sum();
+        self.reserved
+            + self.spares.bytes()
+            + records as u64 * RECORD
+            + self.pieces as u64 * PIECE
+            + runs as u64 * RUN
+    }
+
+    /// Sets the most memory that it may take from now on. What it holds stays, and whatever finds
+    /// no room is refused as by a full buffer.
+    pub fn set_memory_limit(&mut self, limit: u64) {
+        self.limit = limit;
+        self.spares.limit(limit / SPARE_PART);
+    }
+
+    /// Whether something was refused because of the limit of memory since the last call.
+    pub const fn take_shortage(&mut self) -> bool {
+        core::mem::replace(&mut self.was_short, false)
+    }
+
+    fn memory_left(&self) -> u64 {
+        match self.limit {
+            u64::MAX => u64::MAX,
+            limit => limit.saturating_sub(self.memory()),
+        }
+    }
+
+    fn out_of_memory(&mut self) -> Violation {
+        self.was_short = true;
+        Violation::TooManyBytes {
+            limit: self.config.max_bytes.min(self.limit),
+        }
     }
 
     /// The most that the peer may have counted against its credit since the beginning: the lengths
@@ -691,6 +795,7 @@ impl<P: Payload> Inbox<P> {
             let until = match slot {
                 Some(Slot::Open(assembly)) => {
                     self.due.remove(&(assembly.meta.deadline, stream, at));
+                    self.pieces -= assembly.have.len();
                     let gap = assembly.dropped.map_or(gap, GapReason::Dropped);
                     let had = u64::from(assembly.have.total());
                     self.counters.held -= had;

@@ -16,7 +16,7 @@ use comity_media::{Damaged, DeadlineRule, ReaderConfig};
 use comity_stream::{Counters, Receiver, Source, SourceItem};
 use comity_units::Rate;
 
-use super::connect::Connecting;
+use super::connect::{Connecting, Purpose};
 use super::error::Error;
 use super::sockets;
 use super::status::Reporter;
@@ -149,7 +149,7 @@ impl Input {
             )?),
             Uri::Comity(uri) => {
                 let deliver = passed_on.is_so.then_some(Deliver::Early);
-                let dialer = connecting.dialer(uri, deliver, false)?;
+                let dialer = connecting.dialer(uri, Purpose::Receive { deliver })?;
                 let receiver = Receiver::new(dialer, passed_on.add_latency);
                 return Ok(Self::Connected(Box::new(receiver)));
             }

@@ -1,17 +1,24 @@
 //! The HTTP server of the metrics page.
 //!
 //! Anybody who reaches the address may connect, so time, memory and sockets are bounded. A client
-//! that is slow on purpose delays nobody: each has a task, and a new client takes the place of the
-//! oldest one if [`MAX_CLIENTS`] are open.
+//! that is slow on purpose delays nobody: each has a task, and a new client takes the place of one
+//! of them, drawn at random, if [`MAX_CLIENTS`] are open: whoever fills all places again and again
+//! meets a slow scraper only now and then.
+//!
+//! A page in somebody's browser may be made to call this server under a name of its own (DNS
+//! rebinding). So a request names an address or `localhost` as its host, or has the token.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use comity::session::Randomness;
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::header::{
+    ALLOW, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, WWW_AUTHENTICATE,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -21,14 +28,17 @@ use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
+use zeroize::Zeroizing;
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const ROOT: &str = "<!doctype html>\n<title>comity</title>\n<a href=\"/metrics\">metrics</a>\n";
 
-/// Clients that may be connected at the same time.
-const MAX_CLIENTS: usize = 16;
+/// Clients that may be connected at the same time. A scraper that takes 250 ms beside 1,000 idle
+/// connections a second keeps its place with probability (1 − 1/512)^250, or 0.6, and beside 100 a
+/// second always.
+const MAX_CLIENTS: usize = 512;
 /// The time from a connection's beginning to the last byte of its answer; that of Prometheus is
 /// 10 s too.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,6 +46,55 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEAD: usize = 8 * 1_024;
 /// The pause after a failed accept: a process that has no descriptors left would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What is served, and to whom.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) registry: Registry,
+    /// What a request has to have as its bearer token.
+    pub(super) token: Option<Zeroizing<String>>,
+}
+
+impl Page {
+    /// The refusal of a request by its headers, if it is one.
+    fn refuses(&self, headers: &HeaderMap) -> Option<(StatusCode, &'static str)> {
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let Some(token) = &self.token else {
+            let is_known = text(HOST).is_some_and(is_address);
+            return (!is_known).then_some((
+                StatusCode::MISDIRECTED_REQUEST,
+                "expected an address or localhost as the host; --metrics-token admits other names\n",
+            ));
+        };
+        let sent = text(AUTHORIZATION).and_then(|value| value.split_once(' '));
+        let is_right = sent.is_some_and(|(scheme, sent)| {
+            scheme.eq_ignore_ascii_case("bearer") && is_equal(sent.as_bytes(), token.as_bytes())
+        });
+        (!is_right).then_some((
+            StatusCode::UNAUTHORIZED,
+            "expected the token of --metrics-token as Authorization: Bearer\n",
+        ))
+    }
+}
+
+/// Whether a Host header names an address or this machine, with or without a port.
+fn is_address(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let inner = name
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let is_ip = |text: &str| text.parse::<IpAddr>().is_ok();
+    is_ip(inner.unwrap_or(name)) || name.eq_ignore_ascii_case("localhost")
+}
+
+/// Compares in a time that depends on the lengths alone.
+fn is_equal(a: &[u8], b: &[u8]) -> bool {
+    let differences = a.iter().zip(b).fold(0, |all, (a, b)| all | (a ^ b));
+    a.len() == b.len() && differences == 0
+}
 
 /// What bounds the clients.
 #[derive(Clone, Copy, Debug)]
@@ -54,44 +113,40 @@ impl Default for Limits {
 }
 
 /// Answers until the thread ends.
-pub(super) fn run(
-    listener: std::net::TcpListener,
-    registry: Registry,
-    limits: Limits,
-) -> io::Result<()> {
+pub(super) fn run(listener: std::net::TcpListener, page: Page, limits: Limits) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
         let listener = TcpListener::from_std(listener)?;
-        accept(&listener, &Arc::new(registry), limits).await
+        accept(&listener, &Arc::new(page), limits).await
     })
 }
 
-async fn accept(listener: &TcpListener, registry: &Arc<Registry>, limits: Limits) -> ! {
-    let mut clients: VecDeque<AbortHandle> = VecDeque::new();
+async fn accept(listener: &TcpListener, page: &Arc<Page>, limits: Limits) -> ! {
+    let mut randomness = Randomness::system();
+    let mut clients: Vec<AbortHandle> = Vec::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             sleep(ACCEPT_PAUSE).await;
             continue;
         };
         clients.retain(|client| !client.is_finished());
-        if clients.len() >= limits.clients
-            && let Some(oldest) = clients.pop_front()
-        {
-            oldest.abort();
+        if clients.len() >= limits.clients {
+            let drawn = u64::from_be_bytes(randomness.bytes()) % clients.len() as u64;
+            clients.swap_remove(drawn as usize).abort();
         }
-        let served = serve(stream, registry.clone());
+        let served = serve(stream, page.clone());
         let client = tokio::spawn(timeout(limits.timeout, served));
-        clients.push_back(client.abort_handle());
+        clients.push(client.abort_handle());
     }
 }
 
 /// Answers one request and closes.
-async fn serve(stream: TcpStream, registry: Arc<Registry>) {
+async fn serve(stream: TcpStream, page: Arc<Page>) {
     let answered = service_fn(|request: Request<Incoming>| {
-        let response = respond(request.method(), request.uri().path(), &registry);
+        let response = respond(&request, &page);
         async { Ok::<_, Infallible>(response) }
     });
     let connection = http1::Builder::new()
@@ -103,11 +158,14 @@ async fn serve(stream: TcpStream, registry: Arc<Registry>) {
     let _ = connection.await;
 }
 
-fn respond(method: &Method, path: &str, registry: &Registry) -> Response<String> {
-    let (status, kind, body) = match (method, path) {
-        (&Method::GET | &Method::HEAD, "/metrics") => {
+fn respond(request: &Request<Incoming>, page: &Page) -> Response<String> {
+    let refused = page.refuses(request.headers());
+    let place = (request.method(), request.uri().path());
+    let (status, kind, body) = match (refused, place) {
+        (Some((status, reason)), _) => (status, PLAIN, reason.into()),
+        (None, (&Method::GET | &Method::HEAD, "/metrics")) => {
             let mut body = String::new();
-            match text::encode(&mut body, registry) {
+            match text::encode(&mut body, &page.registry) {
                 Ok(()) => (StatusCode::OK, OPEN_METRICS, body),
                 Err(error) => (
                     StatusCode::INTERNAL_SERVER_ERROR,
@@ -116,13 +174,13 @@ fn respond(method: &Method, path: &str, registry: &Registry) -> Response<String>
                 ),
             }
         }
-        (&Method::GET | &Method::HEAD, "/") => (StatusCode::OK, HTML, ROOT.into()),
-        (_, "/metrics" | "/") => (
+        (None, (&Method::GET | &Method::HEAD, "/")) => (StatusCode::OK, HTML, ROOT.into()),
+        (None, (_, "/metrics" | "/")) => (
             StatusCode::METHOD_NOT_ALLOWED,
             PLAIN,
             "expected GET\n".into(),
         ),
-        _ => (StatusCode::NOT_FOUND, PLAIN, "see /metrics\n".into()),
+        (None, _) => (StatusCode::NOT_FOUND, PLAIN, "see /metrics\n".into()),
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;
@@ -130,6 +188,9 @@ fn respond(method: &Method, path: &str, registry: &Registry) -> Response<String>
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     if status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    }
+    if status == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response
 }
@@ -144,14 +205,21 @@ mod tests {
 
     /// Far more than a test takes: a limit that must not act.
     const NEVER: Duration = Duration::from_secs(600);
-    const SCRAPE: &str = "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
+    const SCRAPE: &str = "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 
     fn started(limits: Limits) -> SocketAddr {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let registry = Registry::with_prefix("comity");
-        thread::spawn(move || run(listener, registry, limits));
+        serving(listener, None, limits);
         address
+    }
+
+    fn serving(listener: std::net::TcpListener, token: Option<&str>, limits: Limits) {
+        let page = Page {
+            registry: Registry::with_prefix("comity"),
+            token: token.map(|token| Zeroizing::new(token.into())),
+        };
+        thread::spawn(move || run(listener, page, limits));
     }
 
     /// Sends `request` and reads until the server closes.
@@ -196,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_beyond_the_bound_takes_the_place_of_the_oldest() {
+    fn a_client_beyond_the_bound_takes_the_place_of_another() {
         let clients = 4;
         let address = started(Limits {
             clients,
@@ -206,11 +274,81 @@ mod tests {
             .map(|_| TcpStream::connect(address).unwrap())
             .collect();
         assert_eq!(status(&answer(address, SCRAPE)), "200");
-        let mut kept = idle.split_off(1);
-        assert_eq!(rest(&mut idle[0]), "", "closed without an answer");
-        for client in &mut kept {
-            client.write_all(SCRAPE.as_bytes()).unwrap();
-            assert_eq!(status(&rest(client)), "200");
+        let answers = idle.iter_mut().map(|client| {
+            // One was closed without an answer.
+            let _ = client.write_all(SCRAPE.as_bytes());
+            rest(client)
+        });
+        let answers: Vec<_> = answers.collect();
+        let closed = answers.iter().filter(|answer| answer.is_empty()).count();
+        let served = answers
+            .iter()
+            .filter(|answer| status(answer) == "200")
+            .count();
+        assert_eq!((closed, served), (1, clients - 1));
+    }
+
+    /// 250 ms beside 100 idle connections a second.
+    #[test]
+    fn idle_connections_leave_a_slow_scraper_its_place() {
+        let address = started(Limits::default());
+        let mut slow = TcpStream::connect(address).unwrap();
+        let (head, tail) = SCRAPE.split_at(10);
+        slow.write_all(head.as_bytes()).unwrap();
+        let idle: Vec<_> = (0..25)
+            .map(|_| TcpStream::connect(address).unwrap())
+            .collect();
+        // They have been accepted before this one.
+        assert_eq!(status(&answer(address, SCRAPE)), "200");
+        slow.write_all(tail.as_bytes()).unwrap();
+        assert_eq!(status(&rest(&mut slow)), "200");
+        drop(idle);
+    }
+
+    /// DNS rebinding: the host is that of somebody's page.
+    #[test]
+    fn only_addresses_and_localhost_are_hosts() {
+        let address = started(Limits::default());
+        let host = |line: &str| answer(address, &format!("GET /metrics HTTP/1.1\r\n{line}\r\n"));
+        for good in [
+            "127.0.0.1",
+            "192.0.2.7:9100",
+            "localhost",
+            "[::1]:9100",
+            "LOCALHOST:1",
+        ] {
+            assert_eq!(status(&host(&format!("Host: {good}\r\n"))), "200", "{good}");
+        }
+        for bad in [
+            "evil.example",
+            "127.0.0.1.evil.example:9100",
+            "localhost.evil.example",
+            "",
+        ] {
+            assert_eq!(status(&host(&format!("Host: {bad}\r\n"))), "421", "{bad}");
+        }
+        assert_eq!(status(&host("")), "421");
+    }
+
+    #[test]
+    fn whoever_has_the_token_gets_the_page() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        serving(listener, Some("a-long-enough-token"), Limits::default());
+        let with = |line: &str| {
+            let head = "GET /metrics HTTP/1.1\r\nHost: monitor.example\r\n";
+            answer(address, &format!("{head}{line}\r\n"))
+        };
+        let right = with("Authorization: Bearer a-long-enough-token\r\n");
+        assert_eq!(status(&right), "200");
+        for wrong in [
+            "",
+            "Authorization: Bearer a-long-enough-toke\r\n",
+            "Authorization: a-long-enough-token\r\n",
+        ] {
+            let refused = with(wrong);
+            assert_eq!(status(&refused), "401", "{wrong}");
+            assert!(refused.contains("www-authenticate: Bearer"), "{refused}");
         }
     }
 
@@ -249,7 +387,12 @@ mod tests {
     #[test]
     fn other_requests_are_refused() {
         let address = started(Limits::default());
-        let request = |line: &str| answer(address, &format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n"));
+        let request = |line: &str| {
+            answer(
+                address,
+                &format!("{line} HTTP/1.1\r\nHost: localhost:9100\r\n\r\n"),
+            )
+        };
         let root = request("GET /");
         assert_eq!(status(&root), "200");
         assert!(root.contains("<a href=\"/metrics\">"), "{root}");

@@ -4,7 +4,6 @@
 //! buffer, up to `rcvbuf`. [`Room`] is how little of it may wait here, behind the connection.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::fs::OpenOptions;
 use std::future::pending;
 use std::io;
 use std::net::UdpSocket;
@@ -20,6 +19,7 @@ use comity_units::{Bytes, Span};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::super::error::Error;
+use super::super::overwrite::Existing;
 use super::super::status::Reporter;
 use super::super::uri::MediaUri;
 use super::beginning::{Beginning, is_packets, pid_of};
@@ -88,14 +88,8 @@ enum Form {
 
 impl MediaOutput {
     /// A file, which is emptied when the first bytes are there, and not before.
-    pub(crate) fn file(path: &Path, room: Room) -> Result<Self, Error> {
-        let mut options = OpenOptions::new();
-        let file = options
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(|error| Error::open(path, &error))?;
+    pub(crate) fn file(path: &Path, existing: Existing, room: Room) -> Result<Self, Error> {
+        let file = existing.open("OUTPUT", path)?;
         Ok(Self {
             beginning: Beginning::of_file(path),
             ..Self::new(path.display().to_string(), Recording::new(file), room)?

@@ -11,7 +11,8 @@ use comity::uri::Uri as ComityUri;
 use comity_congestion::table;
 use comity_stream::{Counters, Error, Fanout, FanoutOptions, MediaUnit, Missing, Sink, Written};
 
-use super::connect::Connecting;
+use super::connect::{Connecting, Purpose};
+use super::overwrite::Existing;
 use super::sockets;
 use super::status::Reporter;
 use super::uri::Uri;
@@ -29,11 +30,11 @@ pub(crate) enum Output {
 
 impl Output {
     /// Opens what `uri`, written as `text`, names. Bytes that are not written yet have `room`
-    /// there.
+    /// there, and `existing` says what becomes of a file that is there.
     pub(crate) fn open(
         uri: &Uri,
         text: &str,
-        room: Room,
+        (room, existing): (Room, Existing),
         options: FanoutOptions,
         connecting: &Connecting<'_>,
     ) -> Result<Self, super::error::Error> {
@@ -43,11 +44,12 @@ impl Output {
         };
         let media = match uri {
             Uri::Pipe => MediaOutput::pipe(room)?,
-            Uri::File(path) => MediaOutput::file(path, room)?,
+            Uri::File(path) => MediaOutput::file(path, existing, room)?,
             Uri::Udp(uri) => datagrams(uri, false)?,
             Uri::Rtp(uri) => datagrams(uri, true)?,
             Uri::Comity(uri) => {
-                let dialer = connecting.dialer(uri, None, options.max_subscribers > 1)?;
+                let serves_many = options.max_subscribers > 1;
+                let dialer = connecting.dialer(uri, Purpose::Send { serves_many })?;
                 tell_of_losses(uri, connecting.reporter);
                 return Ok(Self::Connected(Box::new(Fanout::new(dialer, options))));
             }

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, SystemTime};
 
 use comity_frames::{Decodability, FrameType};
@@ -11,6 +12,7 @@ use comity_tcp_host::framing::{FramingError, ReceivedSection, SectionReader};
 use comity_tcp_host::net::{TcpListener, TcpStream};
 use comity_tcp_host::{Delivery, Framing, Piece, PieceKind, Section};
 use comity_units::Time;
+use nix::fcntl::OFlag;
 use serde_json::json;
 use tokio::time::MissedTickBehavior;
 
@@ -68,6 +70,7 @@ fn open(args: &args::TcpVideoReceive) -> Result<Box<dyn Write>, Failure> {
     }
     let mut options = OpenOptions::new();
     options.write(true);
+    options.custom_flags(OFlag::O_NOFOLLOW.bits());
     match args.overwrite {
         true => options.create(true).truncate(true),
         false => options.create_new(true),

@@ -1,0 +1,380 @@
+//! One budget of memory for all connections of an endpoint.
+//!
+//! It counts what peers can make an end hold: sections that have begun to arrive, sections that
+//! wait for the application, and the records of both. With `n` connections, each has a fair share:
+//!
+//! ```text
+//! share = limit / n
+//! a connection may hold    share                                   if others leave it that much,
+//!                          and more while an eighth of the limit stays free
+//! ```
+//!
+//! If a connection within its share finds less than that, the connection that holds the most is
+//! closed, and what it held is abandoned. A connection within its share is never closed for it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use crate::session::lock;
+
+/// The part of the limit that stays free of what goes beyond fair shares.
+const RESERVE: u64 = 8;
+
+/// The budget of an endpoint.
+#[derive(Debug)]
+pub(crate) struct MemoryBudget {
+    limit: u64,
+    held: AtomicU64,
+    shares: Mutex<Vec<Weak<MemoryShare>>>,
+    /// Whether some connection has to go.
+    has_evicted: AtomicBool,
+}
+
+/// What one connection has of a budget.
+#[derive(Debug)]
+pub(crate) struct MemoryShare {
+    budget: Arc<MemoryBudget>,
+    /// What has not been handed out to the application's queue.
+    held: AtomicU64,
+    /// What waits there.
+    queued: AtomicU64,
+    is_evicted: AtomicBool,
+}
+
+impl MemoryBudget {
+    pub(crate) fn new(limit: u64) -> Arc<Self> {
+        Arc::new(Self {
+            limit,
+            held: AtomicU64::new(0),
+            shares: Mutex::default(),
+            has_evicted: AtomicBool::new(false),
+        })
+    }
+
+    /// A share for one more connection.
+    pub(crate) fn share(self: &Arc<Self>) -> Arc<MemoryShare> {
+        let share = Arc::new(MemoryShare {
+            budget: self.clone(),
+            held: AtomicU64::new(0),
+            queued: AtomicU64::new(0),
+            is_evicted: AtomicBool::new(false),
+        });
+        let mut shares = lock(&self.shares);
+        shares.retain(|share| share.strong_count() > 0);
+        shares.push(Arc::downgrade(&share));
+        share
+    }
+
+    /// What all connections hold, in bytes.
+    pub(crate) fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Whether some connection has to go, once.
+    pub(crate) fn take_evictions(&self) -> bool {
+        self.has_evicted.swap(false, Ordering::Relaxed)
+    }
+
+    fn fair(&self) -> u64 {
+        let connections = lock(&self.shares).len().max(1);
+        self.limit / connections as u64
+    }
+
+    /// Marks the connection that holds the most, if that is more than its fair share.
+    fn evict_largest(&self) {
+        let fair = self.fair();
+        // The last handle to a share takes the lock when it is dropped.
+        let shares = lock(&self.shares);
+        let open: Vec<_> = shares.iter().filter_map(Weak::upgrade).collect();
+        drop(shares);
+        let staying = open.iter().filter(|share| !share.is_evicted());
+        let largest = staying.max_by_key(|share| share.held());
+        if let Some(largest) = largest.filter(|share| share.held() > fair) {
+            largest.is_evicted.store(true, Ordering::Relaxed);
+            self.has_evicted.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl MemoryShare {
+    /// What the connection holds.
+    pub(crate) fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed) + self.queued.load(Ordering::Relaxed)
+    }
+
+    /// Whether the connection has to go.
+    pub(crate) fn is_evicted(&self) -> bool {
+        self.is_evicted.load(Ordering::Relaxed)
+    }
+
+    /// The most that the connection may hold now beside what waits for the application.
+    pub(crate) fn limit(&self) -> u64 {
+        let budget = &self.budget;
+        let others = budget.held().saturating_sub(self.held());
+        let left = budget.limit.saturating_sub(others);
+        let beyond = left.saturating_sub(budget.limit / RESERVE);
+        let most = beyond.max(left.min(budget.fair()));
+        most.saturating_sub(self.queued.load(Ordering::Relaxed))
+    }
+
+    /// The connection holds `bytes` now. `was_short` says whether it found too little.
+    pub(crate) fn set_held(&self, bytes: u64, was_short: bool) {
+        let before = self.held.swap(bytes, Ordering::Relaxed);
+        self.count(before, bytes);
+        let budget = &self.budget;
+        let is_tight = budget.limit.saturating_sub(budget.held()) < budget.limit / RESERVE / 2;
+        if (was_short || is_tight) && self.held() <= budget.fair() {
+            budget.evict_largest();
+        }
+    }
+
+    /// So many bytes wait for the application.
+    pub(crate) fn set_queued(&self, bytes: u64) {
+        let before = self.queued.swap(bytes, Ordering::Relaxed);
+        self.count(before, bytes);
+    }
+
+    fn count(&self, before: u64, after: u64) {
+        let held = &self.budget.held;
+        match after.checked_sub(before) {
+            Some(more) => held.fetch_add(more, Ordering::Relaxed),
+            None => held.fetch_sub(before - after, Ordering::Relaxed),
+        };
+    }
+}
+
+impl Drop for MemoryShare {
+    fn drop(&mut self) {
+        self.count(self.held(), 0);
+        lock(&self.budget.shares).retain(|share| share.strong_count() > 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use bytes::Bytes;
+    use comity_transport::timeline::{Delivery, Meta};
+    use comity_transport::wire::Stamp;
+    use comity_transport::wire::frame::{
+        self, Content, Dropped, Floor, Frame, Framing, Reason, SectionHeader,
+    };
+    use comity_transport::wire::parameters::Parameters;
+    use comity_units::{PacketNumber, Seed, Span, Time};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::session::{Ecn, Opener, Protocol as _, Role, SessionStatistics};
+    use crate::transport::Transport;
+
+    const LIMIT: u64 = 8 << 20;
+
+    /// An end's half of a connection, whose peer says what it wants.
+    struct Peer {
+        transport: Transport,
+        next: u64,
+        sections: u64,
+        delivered: BTreeMap<u64, Bytes>,
+    }
+
+    impl Peer {
+        fn new(opener: &mut Opener<Transport>) -> Self {
+            let mut parameters = Vec::new();
+            Parameters::default().encode(&mut parameters).unwrap();
+            Self {
+                transport: opener(now(), Role::Listener, 57, &parameters).unwrap(),
+                next: 0,
+                sections: 0,
+                delivered: BTreeMap::new(),
+            }
+        }
+
+        /// Whether the packet was taken in, so that it is acknowledged.
+        fn give(&mut self, payload: &[u8]) -> bool {
+            let before = self.received();
+            let number = PacketNumber::new(self.next);
+            self.next += 1;
+            self.transport
+                .on_packet(now(), number, Ecn::NotCapable, payload);
+            self.received() > before
+        }
+
+        fn received(&self) -> u64 {
+            let session = SessionStatistics::default();
+            self.transport
+                .stats(now(), &session)
+                .received
+                .counters
+                .packets
+        }
+
+        /// One whole section, in pieces, which is taken at once.
+        fn honest(&mut self, length: u32) -> bool {
+            let section = self.sections;
+            self.sections += 1;
+            let mut all = true;
+            for offset in (0..length).step_by(1_000) {
+                let piece = 1_000.min(length - offset);
+                all &= self.give(&packet(section, offset, length, piece, Time::MAX));
+            }
+            while let Some(delivery) = self.transport.poll_delivery(now()) {
+                if let Delivery::Section(received) = delivery {
+                    let Meta { section, .. } = received.meta;
+                    self.delivered.insert(section.0, received.payload);
+                }
+            }
+            all
+        }
+    }
+
+    fn now() -> Time {
+        Time::from_secs(1)
+    }
+
+    fn packet(section: u64, offset: u32, total: u32, length: u32, deadline: Time) -> Vec<u8> {
+        let header = SectionHeader {
+            stream: 0,
+            section,
+            floor: 0,
+            offset,
+            total,
+            source_time: now(),
+            deadline,
+            importance: 1,
+            needs: None,
+            is_retransmission: false,
+        };
+        let mut payload = Vec::new();
+        frame::encode_departure(Stamp::from_micros(1_000_000), &mut payload);
+        header
+            .encode(length, Framing::Length, Content::Present, &mut payload)
+            .unwrap();
+        payload.resize(payload.len() + length as usize, 0);
+        payload
+    }
+
+    fn control(frames: &[Frame<'_>]) -> Vec<u8> {
+        let mut payload = Vec::new();
+        frame::encode_departure(Stamp::from_micros(1_000_000), &mut payload);
+        for frame in frames {
+            frame.encode(&mut payload).unwrap();
+        }
+        payload
+    }
+
+    fn budget(connections: usize) -> (Arc<MemoryBudget>, Vec<Peer>) {
+        let config = Config::builder().insecure().receive_buffer(LIMIT / 2);
+        let config = config.max_memory(LIMIT).build().unwrap();
+        let budget = MemoryBudget::new(config.settings().memory_budget());
+        let mut opener = Transport::opener_within(config, Seed::new(1), budget.clone());
+        let peers = (0..connections).map(|_| Peer::new(&mut opener)).collect();
+        (budget, peers)
+    }
+
+    /// What the driver does. Returns which connections had to go.
+    fn evict(budget: &MemoryBudget, peers: &mut [Peer]) -> Vec<usize> {
+        let mut gone = Vec::new();
+        if budget.take_evictions() {
+            for (index, peer) in peers.iter_mut().enumerate() {
+                if peer.transport.memory().is_evicted() && !peer.transport.has_ended() {
+                    peer.transport.evict(now() + Span::ZERO);
+                    gone.push(index);
+                }
+            }
+        }
+        gone
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        /// Hostile peers hold what they can; an honest one stays within its share.
+        #[test]
+        fn the_sum_stays_below_the_limit_and_who_keeps_to_its_share_keeps_it(
+            hostile in 1..12_usize,
+            steps in prop::collection::vec((any::<u16>(), 1..400_000_u32, 0..4_u8), 1..200),
+        ) {
+            let (budget, mut peers) = budget(hostile + 1);
+            let share = LIMIT / (hostile as u64 + 1);
+            for (who, length, what) in steps {
+                let who = usize::from(who) % hostile + 1;
+                let peer = &mut peers[who];
+                peer.sections += 1;
+                let section = peer.sections;
+                let payload = match what {
+                    // Its whole length is set aside.
+                    0 | 1 => packet(section, 0, length, 1, Time::from_secs(3_000)),
+                    // Pieces that do not touch.
+                    2 => packet(1, length / 2 * 2, 400_000, 1, Time::from_secs(3_000)),
+                    _ => control(&[
+                        Frame::Floor(Floor { stream: 0, floor: 1 }),
+                        Frame::Dropped(Dropped { stream: 0, section, reason: Reason::Shed }),
+                    ]),
+                };
+                peer.give(&payload);
+                prop_assert!(budget.held() <= LIMIT, "{}", budget.held());
+                let honest = u32::try_from(share / 2).unwrap().min(length);
+                prop_assert!(peers[0].honest(honest), "a share is there for whoever keeps to it");
+                prop_assert!(!evict(&budget, &mut peers).contains(&0));
+                let sum: u64 = { peers.iter() }
+                    .map(|peer| peer.transport.memory().held())
+                    .sum();
+                prop_assert_eq!(sum, budget.held());
+            }
+            let whole = peers[0].delivered.len() as u64;
+            prop_assert_eq!(whole, peers[0].sections);
+        }
+    }
+
+    #[test]
+    fn who_holds_the_most_goes_when_a_share_is_needed() {
+        let (budget, mut peers) = budget(4);
+        // Two fill all but the reserve; the smaller one is beyond its share too.
+        let far = Time::from_secs(3_000);
+        let mut held = [0, 0, 0, 0];
+        for (who, sections) in [(1, 30), (2, 70)] {
+            for section in 0..sections {
+                let taken = peers[who].give(&packet(section, 0, 100_000, 1, far));
+                held[who] += u64::from(taken);
+            }
+        }
+        assert_eq!(held[1], 30);
+        assert!((38..=42).contains(&held[2]), "{held:?}");
+        assert!(budget.held() <= LIMIT - LIMIT / 8);
+        // The third takes its share: the second has to go, and what it held is free.
+        let mut gone = Vec::new();
+        for section in 0..15 {
+            assert!(
+                peers[3].give(&packet(section, 0, 100_000, 1, far)),
+                "{section}"
+            );
+            gone.extend(evict(&budget, &mut peers));
+        }
+        assert_eq!(gone, [2]);
+        assert!(peers[2].transport.has_ended());
+        let most = 45 * 101_000 + 1_000_000;
+        assert!(budget.held() < most, "{}", budget.held());
+        // Each section is a gap for the application, once.
+        let mut gaps = 0;
+        while let Some(delivery) = peers[2].transport.poll_delivery(now()) {
+            let Delivery::Gap(gap) = delivery else {
+                panic!("{delivery:?}")
+            };
+            assert_eq!(gap.partial, None);
+            gaps += gap.count;
+        }
+        assert_eq!(gaps, held[2]);
+        drop(peers);
+        assert_eq!(budget.held(), 0);
+    }
+
+    #[test]
+    fn an_end_that_only_sends_grants_no_room() {
+        let credit = |only_sends| {
+            let config = Config::builder().insecure().only_sends(only_sends);
+            config.build().unwrap().parameters().initial_credit
+        };
+        assert_eq!((credit(true), credit(false)), (0, 16 << 20));
+    }
+}
