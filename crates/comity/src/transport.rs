@@ -83,6 +83,8 @@
 //! # }
 //! ```
 
+use std::net::IpAddr;
+
 use bytes::Bytes;
 use comity_congestion::table::{self, Parameters as ControllerParameters, Row, Setup};
 use comity_congestion::{Controller, Meter};
@@ -171,6 +173,9 @@ pub struct Transport {
     max_open: u64,
     /// The bytes that sealing adds to a payload.
     sealing: u32,
+    /// By how many bytes the headers of a packet are shorter on this path than the transport
+    /// assumes, which knows no addresses and takes every path for IPv6.
+    shorter: u32,
     trace: Option<Box<Trace>>,
     /// The last counters of a connection that panicked.
     failed: Option<Box<datagram::Statistics>>,
@@ -250,6 +255,7 @@ impl Transport {
             is_finishing: false,
             max_open: 0,
             sealing,
+            shorter: 0,
             trace,
             failed: None,
         })
@@ -432,17 +438,32 @@ impl Transport {
         })
     }
 
+    /// The packets go to this address: statistics and traces count the headers that they have.
+    ///
+    /// The controller and `maxbw` reckon with those of IPv6 on every path.
+    pub fn set_peer_address(&mut self, address: IpAddr) {
+        self.shorter = match address.to_canonical() {
+            IpAddr::V4(_) => limits::UDP_IPV6 - limits::UDP_IPV4,
+            IpAddr::V6(_) => 0,
+        };
+    }
+
     /// The statistics at `now`, with the session's counters `session`.
     pub fn stats(&self, now: Time, session: &SessionStatistics) -> Statistics {
+        let mut counted = match &self.failed {
+            None => self.connection.statistics(),
+            Some(last) => datagram::Statistics::clone(last),
+        };
+        let shorter = u64::from(self.shorter);
+        let (sent, received) = (&mut counted.sent, &mut counted.received);
+        sent.wire_bytes -= sent.packets * shorter;
+        received.wire_bytes -= received.packets * shorter;
         Statistics {
             pacing: self.pacing_errors(),
             ..Statistics::new(
                 now.saturating_since(self.opened_at),
                 self.controller.name,
-                &match &self.failed {
-                    None => self.connection.statistics(),
-                    Some(last) => datagram::Statistics::clone(last),
-                },
+                &counted,
                 session,
                 self.connection.clock_drift_ppm(),
             )
@@ -612,8 +633,9 @@ impl Transport {
         payload: &[u8],
         planned: Option<Time>,
     ) {
+        let shorter = self.shorter;
         self.trace(now, |trace, connection| {
-            let overhead = connection.config().overhead;
+            let overhead = connection.config().overhead - shorter;
             let planned = planned.map(|time| trace.since_epoch(time));
             Record::Sent(PacketRecord::read(number, payload, overhead).planned_at(planned))
         });
@@ -672,8 +694,9 @@ impl Protocol for Transport {
         let _ = self.connection.on_packet(now, number, ecn, payload);
         // Duplicates, and packets after the end, do not count either.
         if self.trace.is_some() && self.connection.received_packets() > before {
+            let shorter = self.shorter;
             self.trace(now, |_, connection| {
-                let overhead = connection.config().overhead;
+                let overhead = connection.config().overhead - shorter;
                 Record::Received(PacketRecord::read(number, payload, overhead))
             });
             self.trace_state(now);

@@ -35,8 +35,6 @@ use crate::clock::now;
 const SAMPLING: Duration = Duration::from_millis(100);
 /// Progress is reported after each such number of samples.
 const SAMPLES_PER_REPORT: u32 = 2;
-/// The connections count IPv6 headers; packets here have IPv4 headers, shorter by this.
-const LONGER_HEADER: u64 = 20;
 
 /// The progress of the run.
 #[derive(Clone, Debug, PartialEq)]
@@ -301,11 +299,7 @@ impl Watch {
             let path = &sender.path;
             flow.samples.push(Sample {
                 at_s: since(self.start, now()),
-                arrived_bytes: receiver
-                    .received
-                    .counters
-                    .wire_bytes
-                    .saturating_sub(receiver.received.counters.packets * LONGER_HEADER),
+                arrived_bytes: receiver.received.counters.wire_bytes,
             });
             if progress.is_none() {
                 let gaps = &receiver.received.gaps;
