@@ -6,6 +6,7 @@ mod core_dumps;
 mod demo;
 mod doctor;
 mod emulate;
+mod files;
 mod interrupt;
 mod kernel;
 mod keygen;

@@ -27,7 +27,7 @@ use super::bottleneck::{
     DemoError, Ends, LOOPBACK, PATIENCE, Rivals, VIDEO, emulation, join, link, since, video,
 };
 use super::clip::Planned;
-use super::recording::{Exactness, Fate, Flow, Recording, Sample, SenderCount, Sent, Setup};
+use super::recording::{Exactness, Fate, Flow, Other, Recording, Sample, SenderCount, Sent, Setup};
 use super::{srt, tcp};
 use crate::clock::now;
 
@@ -80,15 +80,19 @@ pub(crate) async fn run(
 ) -> Result<Recording, DemoError> {
     let beside = setup.clone();
     let comity = run_comity(setup, plan, is_stopped.clone(), spectator);
+    let left_out = |why: &str| [srt::NAME, tcp::NAME].map(|name| Other::left_out(name, why));
     if !others {
-        return comity.await;
+        let mut recording = comity.await?;
+        recording.others = left_out("--only-comity leaves it out").into();
+        return Ok(recording);
     }
     let srt = async { Ok(srt::run(&beside, plan, is_stopped.clone()).await) };
     let (mut recording, srt) = tokio::try_join!(comity, srt)?;
-    if !is_stopped.load(Ordering::Relaxed) {
-        let tcp = tcp::simulate(&beside, plan, &link(&beside));
-        recording.others = vec![srt, tcp];
-    }
+    recording.others = if is_stopped.load(Ordering::Relaxed) {
+        left_out("the demo was interrupted").into()
+    } else {
+        vec![srt, tcp::simulate(&beside, plan, &link(&beside))]
+    };
     Ok(recording)
 }
 
