@@ -39,7 +39,7 @@ macro_rules! link_options {
 
             /// Lose all packets for a time: 5s+3s begins 5 s after the start and lasts 3 s; may be
             /// repeated
-            #[arg(long = $outage, id = $outage, value_name = "AT+TIME", value_parser = outage)]
+            #[arg(long = $outage, id = $outage, value_name = "START+LENGTH", value_parser = outage)]
             pub(crate) outages: Vec<Outage>,
 
             /// A random extra delay of each packet, up to a maximum such as 2ms; packets stay in
@@ -83,6 +83,7 @@ link_options!(
   2    the command line or the file is invalid, or the target is unreachable
   3    the emulator could not keep up: discard measurements made through it
   5    the address to listen on is in use, or does not belong to this host
+  6    the file of --config cannot be opened
 
 The emulator runs until it is interrupted, or for --duration. All callers
 share the two links. A packet's size on the wire is its payload plus
@@ -132,7 +133,7 @@ pub(crate) struct Emulate {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Print statistics at this interval, such as 1s
+    /// Print statistics at this interval, such as 1s [default: 10s where there is no terminal]
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) statsfreq: Option<Span>,
 

@@ -49,6 +49,41 @@ impl TypedValueParser for ControllerName {
     }
 }
 
+/// The name of a congestion controller that can drive TCP.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TcpControllerName;
+
+impl TypedValueParser for TcpControllerName {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        let find = |text: &str| match table::find(text) {
+            Ok(row) if row.drives_tcp() => Ok(row.name.to_owned()),
+            Ok(row) => Err(format!(
+                "{} cannot drive TCP; expected one of {}",
+                row.name,
+                drivers_of_tcp().collect::<Vec<_>>().join(", ")
+            )),
+            Err(error) => Err(error.to_string()),
+        };
+        find.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(drivers_of_tcp().map(PossibleValue::from)))
+    }
+}
+
+fn drivers_of_tcp() -> impl Iterator<Item = &'static str> {
+    let rows = TABLE.iter().filter(|row| row.drives_tcp());
+    rows.map(|row| row.name)
+}
+
 /// Any text, for which shells offer these words.
 #[derive(Clone, Debug)]
 pub(super) struct Offering(pub(super) Vec<&'static str>);
@@ -101,11 +136,18 @@ pub(crate) struct Outage {
 /// Reads `5s+3s`.
 pub(super) fn outage(text: &str) -> Result<Outage, String> {
     let (at, lasts) = text.split_once('+').ok_or_else(|| {
-        format!("{text:?} is not an outage; expected its start and its length, such as 5s+3s")
+        format!(
+            "{text:?} is not an outage; expected START+LENGTH, as in 5s+3s: 3 s of loss from 5 s on"
+        )
     })?;
+    let part = |name: &str, text: &str| {
+        quantity::<Span>(text).map_err(|error| {
+            format!("{name} {text:?}: {error}; expected START+LENGTH, as in 5s+3s: 3 s of loss from 5 s on")
+        })
+    };
     let outage = Outage {
-        at: quantity(at)?,
-        lasts: quantity(lasts)?,
+        at: part("START", at)?,
+        lasts: part("LENGTH", lasts)?,
     };
     if outage.lasts.is_zero() {
         return Err(format!(
@@ -209,8 +251,16 @@ mod tests {
         };
         assert_eq!(outage("1.5s+3s"), Ok(expected));
         for bad in ["", "5s", "+", "5s+", "+3s", "5+3", "5s+0s", "-1s+1s"] {
-            assert!(outage(bad).is_err(), "{bad:?} was accepted");
+            let said = outage(bad).unwrap_err();
+            assert!(said.contains("5s+3s"), "{bad:?}: {said}");
         }
+    }
+
+    #[test]
+    fn only_controllers_that_drive_tcp_are_offered_for_it() {
+        let offered: Vec<_> = drivers_of_tcp().collect();
+        assert!(offered.contains(&"cubic") && offered.contains(&"libra"));
+        assert!(!offered.contains(&"iftp") && !offered.contains(&"psp"));
     }
 
     #[test]

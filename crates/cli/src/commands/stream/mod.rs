@@ -43,7 +43,7 @@ use input::{Input, PassedOn, Reading};
 use metrics::Bound;
 use output::{Output, Room};
 use session::Session;
-use status::{Channel, Reporter};
+use status::{Channel, Deadlines, Reporter};
 pub(crate) use stop::Stop;
 use uri::{Uri, without_secrets};
 
@@ -71,7 +71,7 @@ struct Options<'a> {
 
 /// `comity send`
 pub(crate) fn send(args: &args::Send) -> Result<(), Failure> {
-    report(run(
+    report(
         Verb::Send,
         (&args.input, &args.output),
         &args.common,
@@ -79,12 +79,12 @@ pub(crate) fn send(args: &args::Send) -> Result<(), Failure> {
             sending: Some(&args.sending),
             ..Options::default()
         },
-    ))
+    )
 }
 
 /// `comity recv`
 pub(crate) fn recv(args: &args::Recv) -> Result<(), Failure> {
-    report(run(
+    report(
         Verb::Recv,
         (&args.input, &args.output),
         &args.common,
@@ -93,12 +93,12 @@ pub(crate) fn recv(args: &args::Recv) -> Result<(), Failure> {
             is_remultiplexed: args.remux,
             ..Options::default()
         },
-    ))
+    )
 }
 
 /// `comity relay`
 pub(crate) fn relay(args: &args::Relay) -> Result<(), Failure> {
-    report(run(
+    report(
         Verb::Relay,
         (&args.input, &args.output),
         &args.common,
@@ -108,13 +108,26 @@ pub(crate) fn relay(args: &args::Relay) -> Result<(), Failure> {
             overwrite: args.overwrite,
             is_remultiplexed: false,
         },
-    ))
+    )
 }
 
-fn report(done: Result<(), Error>) -> Result<(), Failure> {
-    done.map_err(|error| {
-        say(&format!("error: {error}"));
-        error.failure()
+/// Runs, and reports a failure on standard error, or with `--json` as an object.
+fn report(
+    verb: Verb,
+    places: (&str, &str),
+    args: &args::Common,
+    options: Options<'_>,
+) -> Result<(), Failure> {
+    // Standard output carries the media.
+    let channel = match places.1 {
+        "-" | "file://con" => Channel::Error,
+        _ => Channel::Output,
+    };
+    let reporter = Reporter::new(args.quiet, args.json.then_some(channel));
+    run(verb, places, args, options, &reporter).map_err(|error| {
+        let failure = error.failure();
+        reporter.failed(&error.to_string(), failure.into());
+        failure
     })
 }
 
@@ -128,6 +141,7 @@ fn run(
         overwrite,
         is_remultiplexed,
     }: Options<'_>,
+    reporter: &Reporter,
 ) -> Result<(), Error> {
     core_dumps::turn_off();
     let (input, output) = (read(from)?, read(to)?);
@@ -153,11 +167,6 @@ fn run(
     {
         overwrite::check_new(path)?;
     }
-    let json = args.json.then_some(match output {
-        Uri::Pipe => Channel::Error,
-        _ => Channel::Output,
-    });
-    let reporter = Reporter::new(args.quiet, json);
     for warning in warnings_of_settings(&input, &output) {
         reporter.warn(&warning);
     }
@@ -187,13 +196,15 @@ fn run(
         };
         let list = args.gaps.as_deref().map(|path| GapList::open(path, began));
         let gaps = SharedGaps::from(list.transpose()?);
+        let observer =
+            |deadlines| events::observer(reporter.clone(), gaps.clone(), began, deadlines);
         let connecting = Connecting {
             insecure: args.insecure,
             reconnect: args.reconnect,
             takes_layouts: !is_remultiplexed,
             qlog: qlog.clone(),
-            reporter: &reporter,
-            observer: events::observer(reporter.clone(), gaps.clone(), began),
+            reporter,
+            observer: observer(Deadlines::Own),
         };
         let opened = (|| {
             let reading = sending.map(Reading::from).unwrap_or_default();
@@ -203,11 +214,21 @@ fn run(
             };
             let source = Input::open(&input, from, reading, passed_on, &connecting)?;
             let options = fanout(args, sending);
-            let sink = Output::open(&output, to, room(&input), options, &connecting)?;
+            let onwards = Connecting {
+                qlog: qlog.clone(),
+                observer: observer(match is_between {
+                    true => Deadlines::PassedOn,
+                    false => Deadlines::Own,
+                }),
+                ..connecting
+            };
+            let sink = Output::open(&output, to, room(&input), options, &onwards)?;
             Ok((source, sink))
         })();
         let (source, sink) = opened.inspect_err(|_: &Error| gaps.withdraw())?;
         gaps.begin()?;
+        // Whoever reads the address may stop it.
+        let stop = Stop::on_interrupt(3).after(args.duration.map(Into::into));
         reporter.opened();
         let relay = Relay::new(source, sink, connecting.observer.clone());
         let session = Session {
@@ -218,13 +239,18 @@ fn run(
         if let Some(metrics) = metrics {
             metrics.serve(relay.monitor())?;
         }
-        let stop = Stop::on_interrupt(3).after(args.duration.map(Into::into));
-        let running = relay.run_until(stop.clone().wanted(), stop.at_once());
+        let running = relay.run_until(stop.clone().wanted(), stop.clone().at_once());
         let done = session.watch(running).await;
         match done.map_err(Error::from)? {
-            Ending::Abandoned => Err(Error::Abandoned),
-            _ => gaps.result(),
+            Ending::Abandoned => return Err(Error::Abandoned),
+            _ => gaps.result()?,
         }
+        match session.is_uncalled([&input, &output].map(listens)) {
+            true if !stop.is_requested() => return Err(Error::Uncalled),
+            true => reporter.remark("nobody called"),
+            false => {}
+        }
+        Ok(())
     });
     // Do not wait for a pending look-up or read.
     runtime.shutdown_background();
@@ -233,6 +259,11 @@ fn run(
     }
     reporter.close();
     done
+}
+
+/// Whether a place waits for callers.
+fn listens(uri: &Uri) -> bool {
+    matches!(uri, Uri::Comity(uri) if matches!(uri.role, Role::Listener { .. }))
 }
 
 /// The interval between statistics, except on a terminal.
