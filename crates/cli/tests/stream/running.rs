@@ -134,10 +134,8 @@ impl Running {
         drop(self.child.stdin.take());
         let mut rest = String::new();
         self.lines.read_to_string(&mut rest).unwrap();
-        let objects = rest.lines().map(|line| serde_json::from_str(line).unwrap());
-        let last = objects
-            .filter(|object: &Value| object["event"] != "error")
-            .last();
+        let mut objects = rest.lines().map(|line| serde_json::from_str(line).unwrap());
+        let last = objects.rfind(|object: &Value| object["event"] != "error");
         let last = last.unwrap_or_default();
         let mut said = String::new();
         let mut stderr = self.child.stderr.take().unwrap();
