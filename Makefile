@@ -31,6 +31,7 @@ demo picture test guides: export CARGO_PROFILE_DEV_CODEGEN_UNITS := 1
 DEMO := --no-default-features --features demo
 demo: rust python ## send video with deadlines beside TCP-like flows, over Comity, SRT and TCP, and write target/demo.html about it
 	$(CARGO) build --package comity-cli $(DEMO)
+	@mkdir -p target
 	cargo run --quiet --package comity-cli $(DEMO) -- demo --report target/demo.html
 
 demo-sim: rust python ## simulate 30 TCP flows through one bottleneck and print what they got
@@ -41,6 +42,7 @@ claims: rust python ## say which claims of the papers hold (CLAIMS='--full libra
 	scripts/python.sh comity.reproduction $(CLAIMS)
 
 report: rust python ## the same with pictures, as one page: target/reproduction.html (CLAIMS='--full')
+	@mkdir -p target
 	scripts/python.sh comity.reproduction --report target/reproduction.html $(CLAIMS)
 	@echo "the page: target/reproduction.html"
 

@@ -47,8 +47,8 @@ def numbers(run):
     lines = [
         *textwrap.wrap(text, 100),
         "",
-        "| transport | shown in time | median delay (ms) | 99 % (ms) | longest (ms) | freezes "
-        "| frozen (s) | longest freeze (s) |",
+        f"| transport | shown in time | median delay (ms) | 99 % (ms) | longest (ms) | freezes of "
+        f"{setup['copies']} copies | frozen, a copy (s) | longest freeze (s) |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for one in run["transports"]:
@@ -60,7 +60,7 @@ def numbers(run):
             percent(one["shown_in_time"], one["pictures"]),
             *(milliseconds(delay[name]) for name in ("p50", "p99", "max")),
             f"{one['freezes']:,}",
-            f"{one['frozen_s']:.2f}",
+            f"{one['frozen_s_per_copy']:.2f}",
             f"{one['longest_freeze_s']:.2f}",
         ]
         lines.append(f"| {' | '.join(cells)} |")

@@ -1,6 +1,7 @@
 """The tables as text, as a page, and as a part of the project's README."""
 
 import platform
+from textwrap import wrap
 
 from goals import all_goals, summary
 from scenario import DRAIN_S, LEAD_S, TRANSPORTS
@@ -251,10 +252,15 @@ def readme_part(found, picture, results):
     return "\n".join([
         f"![Frames on time with Comity, SRT, TCP and QUIC beside kernel TCP]({picture})",
         "",
-        "Frames on time with four transports, beside greedy flows of the Linux kernel on 8 Mb/s, 20 ms each way,",
-        "60 packets of queue. The source needs three quarters of an equal share, and each frame is due after 400 ms.",
-        f"Means over {runs} of {seconds} s, the worst run in brackets; [the results]({results}) have other",
-        "networks, and the rate that TCP kept.",
+        *wrap(
+            "Frames on time of a video over Comity, SRT, TCP or QUIC, beside greedy flows of the Linux kernel on 8 Mb/s, 20 ms "
+            "each way, 60 packets of queue; each frame is due after 400 ms. In the upper half of the picture and in the table, "
+            "the video needs three quarters of an equal share, and the axis is logarithmic: it shows how few frames are late. "
+            "In the lower half the video needs more than its share, the axes are linear, and the right one shows what the "
+            f"kernel's flows kept. Means over {runs} of {seconds} s, the worst run in brackets; [the results]({results}) have "
+            "other networks.",
+            100,
+        ),
         "",
         markdown(("beside", *TRANSPORTS), lines),
         "",

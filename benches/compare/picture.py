@@ -74,7 +74,8 @@ class Axis:
 
 def late_axis():
     ticks = {share: f"{share * 100:g} %" for share in (0.5, 0.9, 0.99, 0.999, 0.9999, 1.0)}
-    return Axis("frames on time", "on_time", by_logarithm, ticks, MEAN_ON_TIME)
+    title = "frames on time; 99.9 % is as far from 99 % as 99 % is from 90 %"
+    return Axis(title, "on_time", by_logarithm, ticks, MEAN_ON_TIME)
 
 
 def axes_of(load):
@@ -96,7 +97,7 @@ def axes_of(load):
     if load == "tight":
         beside = Axis("possible for any sender", "bound", lambda value: value, shares, **right)
     else:
-        beside = Axis("TCP over its equal share", "tcp", place, kept, goal, **right)
+        beside = Axis("kernel flows over their equal share", "tcp", place, kept, goal, **right)
     return [Axis("frames on time", "on_time", lambda value: value, shares, width=width), beside]
 
 
@@ -125,7 +126,7 @@ def mark(transport, x, y):
 
 
 def legend():
-    drawn, x = [], LEFT
+    drawn, x = [text(LEFT - 14, TOP - 20, "video over", "end", "faint")], LEFT
     for transport in TRANSPORTS:
         drawn += [mark(transport, x + 5, TOP - 24), text(x + 16, TOP - 20, transport, "start")]
         x += 90

@@ -7,7 +7,7 @@ does not say which rates the table is of, nor whether TCP was there: each is a r
 are means over the draws of delays; the scenario has how far the draws differ.
 """
 
-from comity.reproduction import Scenario, claim
+from comity.reproduction import Cause, Scenario, claim
 
 #: Table 1, ms.
 IFTP_DELAY, UDP_DELAY = 541.05, 990.0
@@ -15,9 +15,10 @@ IFTP_JITTER, UDP_JITTER = 105.42, 125.45
 
 BESIDE = {2: "beside 2 TCP", 1: "beside 1 TCP", 0: "without TCP"}
 DELAY = {
-    2: (
-        "two windows of up to 50 packets, with TCP's beside them, keep a queue of 120 packets four "
-        "fifths full. The paper's 541 ms need one that is half full"
+    2: Cause(
+        "two windows of up to 50 packets, with TCP's beside them, keep the queue fuller than the "
+        "paper's 541 ms",
+        "A queue of 120 packets is four fifths full, and half of it would be 541 ms",
     ),
     1: "as beside 2 TCP",
     0: "two windows of 50 packets are 100 packets, and most of them wait",
@@ -74,7 +75,10 @@ def table_1(runs, check):
             within=(0.15, IFTP_DELAY),
             paper=IFTP_DELAY,
             reading=beside,
-            fails="with no buffer from 75 to 120 packets are both delays within 15 %",
+            fails=Cause(
+                "UDP needs a buffer with which IFTP has more than the paper",
+                "With no buffer from 75 to 120 packets are both delays within 15 %",
+            ),
         )
         check(
             "delay of UDP at 1 Mb/s, buffer of 105 packets, ms",

@@ -5,7 +5,7 @@ of 1000 us lets each agent send 10.25 Mb/s. So the mean over the agents cannot b
 number. One agent can: figures 10 to 13 plot one.
 """
 
-from comity.reproduction import Scenario, claim
+from comity.reproduction import Cause, Scenario, claim
 
 from ._shared import loss, received
 
@@ -99,9 +99,10 @@ def figures_10_to_15(runs, check):
     check(
         "each sender, window 800, 5000 us, Mb/s", spaced.at(**large), within=(0.1, 2.23), paper=2.23
     )
-    reno = (
-        "with a gateway buffer of 10 packets Reno's halvings leave the link used to 76 %, in ns-2 "
-        "2.35 as well (5.28 Mb/s); the paper's numbers would use 91 % of it"
+    reno = Cause(
+        "with a gateway buffer of 10 packets Reno's halvings leave part of the link unused",
+        "It is used to 76 %, in ns-2 2.35 as well (5.28 Mb/s); the paper's numbers would use 91 % "
+        "of it",
     )
     for recovery, of, cause in (
         ("Reno", random, reno),

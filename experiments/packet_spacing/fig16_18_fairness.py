@@ -49,7 +49,7 @@ def figures_16_to_18(runs, check):
         "exactly periodic": (
             {"jitter": 0.0, "settle": True},
             "full",
-            "the phases lock, in most of the ten runs with the later one ahead",
+            "the phases lock, in most runs with the later one ahead",
             locked,
             locked_later,
         ),

@@ -1,6 +1,6 @@
 """Figure 10 and section 4.4: the tokens that a source consumes in a round trip."""
 
-from comity.reproduction import claim
+from comity.reproduction import Cause, claim
 
 from ._shared import NAMES, QUEUE_10, Protocols, by_protocol
 
@@ -35,13 +35,13 @@ READINGS = {
     "link of 5 Mb/s": ({"queue": 50, "rate": "5Mbps"}, None, None, None),
     "link of 6 Mb/s": (
         {"queue": 50, "rate": "6Mbps"},
-        "where no queue makes round trips longer, Real has 1.4 times as much",
+        Cause("no queue makes round trips longer here", "Real has 1.4 times as much"),
         None,
         None,
     ),
     "link of 10 Mb/s": (
         {"queue": 50, "rate": "10Mbps"},
-        "as on 6 Mb/s, 1.3 times as much",
+        Cause("as on 6 Mb/s", "Real has 1.3 times as much"),
         None,
         None,
     ),

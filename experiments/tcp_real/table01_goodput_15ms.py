@@ -2,7 +2,7 @@
 15 ms one way.
 """
 
-from comity.reproduction import Scenario, claim, spearman
+from comity.reproduction import Cause, Scenario, claim, spearman
 
 from ._shared import FORWARD, QUEUE_10, goodput_kBps, printed
 
@@ -19,9 +19,9 @@ LONG_WINDOW = (
     "the path holds six segments, so a halved window costs Reno nothing. Real sends up to 48 "
     "segments again at each timeout, which overfills the queue"
 )
-HALF = (
-    "where half of the packets are lost both wait most of the time for timers of a second and "
-    "more, and Real has 1.1 times as much as Reno"
+HALF = Cause(
+    "where half of the packets are lost both wait most of the time for timers of a second and more",
+    "Real has 1.1 times as much as Reno",
 )
 SMALL = "a window of 8 segments leaves nothing to win by not reducing it"
 BSD_TIMERS = {"tick": "500ms", "min_timeout": "1s"}

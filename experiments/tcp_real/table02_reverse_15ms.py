@@ -2,7 +2,7 @@
 way.
 """
 
-from comity.reproduction import claim
+from comity.reproduction import Cause, claim
 
 from ._shared import CUMULATIVE, QUEUE_10, QUEUE_10_ROW, REVERSE, goodput_kBps, printed
 
@@ -14,10 +14,11 @@ PAPER = printed(
     tahoe=[226.08, 208.90, 172.62, 170.15, 99.62, 76.05, 43.50],
 )
 
-OPENING = (
-    "at 0.36 Real is 10.3 % ahead, and the opening decides it. The timeout is 6 s and doubles "
-    "while the first acknowledgements are lost. That hits 10 of 20 transfers of Reno, with one "
-    "segment under way, and 7 of Real, with two. The other transfers have 226 kB/s with either"
+OPENING = Cause(
+    "the opening decides it. The timeout is 6 s and doubles while the first acknowledgements are "
+    "lost: Reno begins with one segment under way, and Real with two",
+    "At 0.36 Real is 10.3 % ahead. The opening hits 10 of 20 transfers of Reno and 7 of Real. The "
+    "other transfers have 226 kB/s with either",
 )
 ENOUGH = (
     "acknowledgements are cumulative: with a window of 48 segments enough of them reach Reno, "
@@ -58,11 +59,12 @@ def table_2(runs, check):
                 reading=reading,
                 fails=many,
             )
-    few_timeouts = (
-        f"{CUMULATIVE}. A transfer has 3 to 5 timeouts, where the paper's loses half of its "
-        "goodput at 0.36"
+    timeouts = "A transfer has 3 to 5 timeouts, where the paper's loses half of its goodput at 0.36"
+    few_timeouts = Cause(CUMULATIVE, timeouts)
+    tahoe = Cause(
+        f"{CUMULATIVE}. No data is lost with a queue of 50 packets, so Tahoe is Reno there",
+        timeouts,
     )
-    tahoe = f"{few_timeouts}. No data is lost with a queue of 50 packets, so Tahoe is Reno there"
     goodput.show(check, "kB/s", PAPER, (QUEUE_10_ROW, few_timeouts, tahoe))
 
 

@@ -1,6 +1,6 @@
 """Tables 4 to 6: the share of a player's reads that find their data, 15 ms one way."""
 
-from comity.reproduction import Scenario, claim
+from comity.reproduction import Cause, Scenario, claim
 
 from ._shared import (
     CUMULATIVE,
@@ -91,9 +91,10 @@ def tables_4_to_6(runs, check):
             reading=reading,
             fails=with_handoffs,
         )
-    interrupted = (
-        "interruptions are 9.1 % of the time, and 9.3 to 9.9 % of reads fail. Little is lost "
-        "besides; the paper's Reno and Tahoe lose four tenths"
+    interrupted = Cause(
+        "interruptions are 9.1 % of the time, and little is lost besides; the paper's Reno and "
+        "Tahoe lose four tenths",
+        "9.3 to 9.9 % of reads fail",
     )
     forward.show(check, "% of reads, forward", FORWARD_PAPER)
     reverse.show(
@@ -127,7 +128,7 @@ FAILS = {
     ("stalled_s", "reverse", 10): QUEUE_10,
     ("stalled_s", "handoffs", 10): QUEUE_10,
     ("longest_stall_s", "forward", 50): (
-        "Real pauses half as often as Reno and stands still for as long: its large window fills the "
+        "Real pauses less often than Reno and stands still for as long: its large window fills the "
         "player's buffer, and what ends a run of losses is a timeout"
     ),
     ("longest_stall_s", "forward", 10): QUEUE_10,

@@ -1,6 +1,6 @@
 """Figures 9 and 10: 30 flows with receiver windows of 5 to 80 packets."""
 
-from comity.reproduction import claim
+from comity.reproduction import Cause, claim
 
 from ._shared import FRIENDLY, WANTED, F, F_best, F_worst, S
 
@@ -31,7 +31,7 @@ def figures_9_and_10(runs, check):
         (
             "F_worst",
             F_worst,
-            "F_worst puts all flows of the faster class into one half, and S is 2.7",
+            Cause("F_worst puts all flows of the faster class into one half", "S is 2.7"),
         ),
     ):
         alone = runs.measure(measure).at(tltcp=0, window=20)

@@ -172,8 +172,9 @@ caller names the listener's public key (peerkey=KEY in its URI).
 
 Exit codes:
   0    done
-  1    FILE exists, cannot be written or read, or is not a key
+  1    FILE exists, cannot be written, or is not a key
   2    the command line is wrong
+  6    with --public, FILE cannot be opened
 
 Examples:
   comity keygen caller.key >> allowed

@@ -1,7 +1,8 @@
 //! `comity demo` from the outside: real sockets, three seconds, and nothing asserted that depends
 //! on how busy the machine is.
 
-use std::process::{Command, Output};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -23,7 +24,7 @@ fn number(document: &Value, pointer: &str) -> f64 {
 #[test]
 fn a_short_demonstration_accounts_for_everything() {
     let folder = tempfile::tempdir().unwrap();
-    let report = folder.path().join("reports/demo.html");
+    let report = folder.path().join("demo.html");
     let picture = folder.path().join("demo.svg");
     let output = demo(&[
         "--duration",
@@ -155,19 +156,24 @@ fn a_video_of_ones_own_is_played_once() {
     assert_eq!(number(&document, "/setup/copies"), 1.0);
     assert_eq!(number(&document, "/pictures/sent"), 50.0);
     let transports = document.pointer("/transports").and_then(Value::as_array);
-    assert_eq!(transports.map(Vec::len), Some(1));
+    let left_out = transports
+        .unwrap()
+        .iter()
+        .filter(|one| one["failure"] == "--only-comity leaves it out" && one["pictures"].is_null());
+    assert_eq!(left_out.count(), 2);
 
-    for (file, part) in [
-        ("no such file.ts", "cannot read no such file.ts"),
-        (env!("CARGO_MANIFEST_DIR"), "cannot read"),
+    for (file, code, part) in [
+        ("no such file.ts", 6, "cannot open no such file.ts"),
+        (env!("CARGO_MANIFEST_DIR"), 6, "cannot open"),
         (
             concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"),
+            1,
             "has no pictures; expected a transport stream",
         ),
     ] {
         let output = demo(&[&["--clip", file], &options[..]].concat());
         let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert_eq!(output.status.code(), Some(code), "{said}");
         assert!(said.contains(part) && !said.contains("Sending"), "{said}");
     }
 }
@@ -175,9 +181,60 @@ fn a_video_of_ones_own_is_played_once() {
 #[test]
 fn a_report_that_cannot_be_written_is_said_before_anything_is_played() {
     let folder = tempfile::tempdir().unwrap();
-    let output = demo(&["--report", &folder.path().to_string_lossy()]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("cannot write"), "{said}");
-    assert!(!said.contains("on time"), "{said}");
+    let missing = folder.path().join("none");
+    for (file, part) in [
+        (folder.path().to_owned(), "name a file in it".to_owned()),
+        (
+            missing.join("demo.html"),
+            format!("make its folder first: mkdir -p {}", missing.display()),
+        ),
+    ] {
+        let output = demo(&["--report", &file.to_string_lossy()]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("cannot write") && said.contains(&part),
+            "{said}"
+        );
+        assert!(!said.contains("on time"), "{said}");
+    }
+    assert!(!missing.exists());
+}
+
+/// The results of an unfinished run are printed; files stay as they were.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_demo_prints_results_and_leaves_files_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (report, picture) = (folder.path().join("a.html"), folder.path().join("b.svg"));
+    std::fs::write(&report, "an earlier page").unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_comity"))
+        .args(["demo", "--duration", "600s", "--json", "--flows", "0"])
+        .args([std::ffi::OsStr::new("--report"), report.as_ref()])
+        .args([std::ffi::OsStr::new("--picture"), picture.as_ref()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    // The video is on its way.
+    while !said.contains(" on time | ") {
+        assert_ne!(lines.read_line(&mut said).unwrap(), 0, "{said}");
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    lines.read_to_string(&mut said).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("of 600 s, and no file was written"), "{said}");
+    let document: Value = serde_json::from_slice(&output.stdout).expect(&said);
+    assert!(document["report"].is_null());
+    assert!((0.1..600.0).contains(&number(&document, "/length_s")));
+    for other in [1, 2] {
+        let reason = &document["transports"][other]["failure"];
+        assert_eq!(reason, "the demo was interrupted");
+    }
+    assert_eq!(std::fs::read_to_string(&report).unwrap(), "an earlier page");
+    assert!(!picture.exists());
 }

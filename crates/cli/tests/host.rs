@@ -128,8 +128,11 @@ fn what_is_no_key_or_no_place_for_one_is_named() {
             && said.ends_with(&format!("; make its folder first: mkdir -p {folder}\n")),
         "{said}"
     );
-    let (_, said) = ends(1, &["keygen", "--public", nowhere.to_str().unwrap()]);
-    assert!(said.contains("cannot read"), "{said}");
+    let (_, said) = ends(6, &["keygen", "--public", nowhere.to_str().unwrap()]);
+    assert!(
+        said.contains("cannot open") && said.ends_with("; check its name\n"),
+        "{said}"
+    );
     let (_, said) = ends(2, &["keygen"]);
     assert!(
         said.contains("required arguments were not provided"),

@@ -503,10 +503,17 @@ fn relays_keep_the_media_and_its_sections() {
     let mut relay = Running::start(&["relay", &here, &next, "--qlog", &trace]);
     let target = format!("comity://127.0.0.1:{}?{UNHURRIED}&{SECRET}", relay.port());
     Running::start(&["send", clip.to_str().unwrap(), &target, "--speed", "10"]).end(0);
-    let (relayed, _) = relay.end(0);
+    let (relayed, said) = relay.end(0);
     let (received, _) = receiver.end(0);
     assert_relayed(&relayed, &received);
     assert_same_media(&folder.read("out.ts"), &fs::read(clip).unwrap());
+    // It passes on the deadlines of its input: the latency of its output says nothing.
+    let connected = said
+        .lines()
+        .filter(|line| line.starts_with("connected with "));
+    let latencies: Vec<_> = connected.map(|line| line.contains(", latency ")).collect();
+    assert_eq!(latencies.len(), 2, "{said}");
+    assert_ne!(latencies[0], latencies[1], "{said}");
     // One trace for each of its connections.
     let mut seen = BTreeMap::new();
     for name in ["relay.sqlog", "relay-2.sqlog"] {

@@ -83,6 +83,7 @@
 //! # }
 //! ```
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -174,6 +175,9 @@ pub struct Transport {
     max_open: u64,
     /// The bytes that sealing adds to a payload.
     sealing: u32,
+    /// By how many bytes the headers of a packet are shorter on this path than the transport
+    /// assumes, which knows no addresses and takes every path for IPv6.
+    shorter: u32,
     trace: Option<Box<Trace>>,
     /// Its part of the endpoint's memory.
     memory: Arc<MemoryShare>,
@@ -268,6 +272,7 @@ impl Transport {
             is_finishing: false,
             max_open: 0,
             sealing,
+            shorter: 0,
             trace,
             memory,
             failed: None,
@@ -482,17 +487,32 @@ impl Transport {
         })
     }
 
+    /// The packets go to this address: statistics and traces count the headers that they have.
+    ///
+    /// The controller and `maxbw` reckon with those of IPv6 on every path.
+    pub fn set_peer_address(&mut self, address: IpAddr) {
+        self.shorter = match address.to_canonical() {
+            IpAddr::V4(_) => limits::UDP_IPV6 - limits::UDP_IPV4,
+            IpAddr::V6(_) => 0,
+        };
+    }
+
     /// The statistics at `now`, with the session's counters `session`.
     pub fn stats(&self, now: Time, session: &SessionStatistics) -> Statistics {
+        let mut counted = match &self.failed {
+            None => self.connection.statistics(),
+            Some(last) => datagram::Statistics::clone(last),
+        };
+        let shorter = u64::from(self.shorter);
+        let (sent, received) = (&mut counted.sent, &mut counted.received);
+        sent.wire_bytes -= sent.packets * shorter;
+        received.wire_bytes -= received.packets * shorter;
         Statistics {
             pacing: self.pacing_errors(),
             ..Statistics::new(
                 now.saturating_since(self.opened_at),
                 self.controller.name,
-                &match &self.failed {
-                    None => self.connection.statistics(),
-                    Some(last) => datagram::Statistics::clone(last),
-                },
+                &counted,
                 session,
                 self.connection.clock_drift_ppm(),
             )
@@ -662,8 +682,9 @@ impl Transport {
         payload: &[u8],
         planned: Option<Time>,
     ) {
+        let shorter = self.shorter;
         self.trace(now, |trace, connection| {
-            let overhead = connection.config().overhead;
+            let overhead = connection.config().overhead - shorter;
             let planned = planned.map(|time| trace.since_epoch(time));
             Record::Sent(PacketRecord::read(number, payload, overhead).planned_at(planned))
         });
@@ -724,8 +745,9 @@ impl Protocol for Transport {
         self.count_memory();
         // Duplicates, and packets after the end, do not count either.
         if self.trace.is_some() && self.connection.received_packets() > before {
+            let shorter = self.shorter;
             self.trace(now, |_, connection| {
-                let overhead = connection.config().overhead;
+                let overhead = connection.config().overhead - shorter;
                 Record::Received(PacketRecord::read(number, payload, overhead))
             });
             self.trace_state(now);

@@ -346,6 +346,18 @@ fn an_error_states_the_expected_form() {
         );
         assert!(error.expected().contains("\"40ms\""));
     }
+    for (text, nearest) in [
+        ("8Mbit", "Mbit/s"),
+        ("8mbit", "Mbit/s"),
+        ("8M", "Mbps"),
+        ("8 kb", "kbps"),
+    ] {
+        let error = text.parse::<Rate>().unwrap_err().to_string();
+        let expected = format!("its unit is not known; did you mean {nearest}?");
+        assert!(error.ends_with(&expected), "{text}: {error}");
+    }
+    let error = "8parsecs".parse::<Rate>().unwrap_err().to_string();
+    assert!(error.ends_with("its unit is not known"), "{error}");
 }
 
 #[test]

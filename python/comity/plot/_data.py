@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import typing
 from collections.abc import Sequence
 
@@ -163,11 +164,37 @@ class Axis(typing.NamedTuple):
     """The numbers that they are; `None` if they are categories."""
 
 
-def axis(name: str, column: numpy.ndarray) -> Axis:
-    """An axis from its column in a table. Quantities of one kind, such as `5ms`, are numbers."""
+#: What plain numbers of a key count, by the last word of the key.
+_COUNTED = {"queue": "packets", "rwnd": "packets", "count": "flows", "probability": "share"}
+
+
+def counted(results: Results, name: str) -> str | None:
+    """What the plain numbers of an axis count, by the key that it sweeps."""
+    return _COUNTED.get(_swept(results).get(name, name).rsplit(".", 1)[-1])
+
+
+def _swept(results: Results) -> dict[str, str]:
+    """The keys of the axes of the sweep that have names of their own."""
+    if sys.version_info < (3, 11):
+        return {}
+    import tomllib
+
+    try:
+        axes = tomllib.loads(results.text).get("sweep", [])
+    except tomllib.TOMLDecodeError:
+        return {}
+    of = {axis.get("name"): axis.get("parameter") for axis in axes if isinstance(axis, dict)}
+    return {name: key for name, key in of.items() if isinstance(key, str)}
+
+
+def axis(name: str, column: numpy.ndarray, unit: str | None = None) -> Axis:
+    """An axis from its column in a table. Quantities of one kind, such as `5ms`, are numbers; plain
+    numbers count in `unit`.
+    """
     values = list(dict.fromkeys(column.tolist()))
     if all(isinstance(it, (int, float)) and not isinstance(it, bool) for it in values):
-        return Axis(name, name[5:], sorted(values), sorted(map(float, values)))
+        label = f"{name[5:]} ({unit})" if unit else name[5:]
+        return Axis(name, label, sorted(values), sorted(map(float, values)))
     sizes = [_comity.quantity(it) if isinstance(it, str) else None for it in values]
     units = [str(it).lstrip("0123456789. ") for it in values]
     if None in sizes or len(set(map(_dimension, units))) > 1:

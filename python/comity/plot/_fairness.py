@@ -26,7 +26,7 @@ def shares(
     controllers, are not. Intervals are those of Student's t distribution, as in `comity sim run
     --json`, cut at zero. `run` is not used: every seed counts.
     """
-    across, beside = _axes(results.groups)
+    across, beside = _axes(results, results.groups)
     of = _data.columns(
         results.groups, ["group", "mean_throughput_bps", *_data.axes(results.groups)]
     )
@@ -51,7 +51,7 @@ def fairness(
     The index is the column `jain` of the tables `runs` and `groups`. Points are joined and
     intervals are made as in `shares`, and cut at 1. `run` is not used: every seed counts.
     """
-    across, beside = _axes(results.runs)
+    across, beside = _axes(results, results.runs)
     names = ["flows", "jain", *_data.axes(results.runs)]
     looks = _data.looks(_data.flows(results, None, only), dark)
     of = _data.columns(results.groups, ["group", *names])
@@ -88,7 +88,7 @@ def fairness(
 _Series = tuple[_data.Look, _data.Columns]
 
 
-def _axes(table: Table) -> tuple[_data.Axis | None, _data.Axis | None]:
+def _axes(results: Results, table: Table) -> tuple[_data.Axis | None, _data.Axis | None]:
     """The axis along the x axis, and the other one: numbers are along x where they can be."""
     names = _data.axes(table)
     if len(names) > 2:
@@ -97,7 +97,7 @@ def _axes(table: Table) -> tuple[_data.Axis | None, _data.Axis | None]:
             "with comity.run(..., points=...) or --point"
         )
     of = _data.columns(table, names)
-    axes = [_data.axis(name, of[name]) for name in names]
+    axes = [_data.axis(name, of[name], _data.counted(results, name[5:])) for name in names]
     axes.sort(key=lambda axis: axis.numbers is None)
     across, beside, *_ = [*axes, None, None]
     return across, beside
@@ -330,8 +330,9 @@ def heatmap(
                         column, row, f"{number:.3g}", ha="center", va="center", fontsize=8,
                         color="black" if is_bright else "white",
                     )  # fmt: skip
-    _style.names_across(figure, panels, names[0][5:])
-    figure.supylabel(names[1][5:], fontsize=10, color=ink)
+    labels = [_data.axis(name, of[name], _data.counted(results, name[5:])) for name in names]
+    _style.names_across(figure, panels, labels[0].name)
+    figure.supylabel(labels[1].name, fontsize=10, color=ink)
     bar = figure.colorbar(image, ax=panels, shrink=0.9)
     bar.set_label(f"{what} ({unit})" if unit else what, color=ink)
     bar.ax.tick_params(colors=ink, labelcolor=ink)

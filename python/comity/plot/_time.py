@@ -12,6 +12,8 @@ from . import _data, _style
 
 #: How many single flows of a group are drawn.
 _MOST = 12
+#: How many steps of a line can be told apart across a picture.
+_STEPS = 120
 
 
 def cwnd(
@@ -62,28 +64,35 @@ def throughput(
     results: Results, *, run: int = 0, only: Sequence[str] = (), dark: bool = False
 ) -> Figure:
     """Draws what each flow delivers in order over time: thin lines for flows, a bold one with
-    markers for the mean of a group."""
+    markers for the mean of a group.
+
+    Bins are joined by 2, 5, 10, ... where there are more than a picture can show; the label of the
+    axis says over how long each rate is a mean.
+    """
     table = _data.need(results, "flow_series", _data.BINS)
     of = _data.columns(table, ["index", "bin_start_ns", "delivered_bytes"], run)
     chosen = _data.flows(results, run, only)
     looks = _data.looks(chosen, dark)
     figure, (ax,) = _style.picture(_data.title(results, run, "goodput of each flow"), dark)
+    starts = of["bin_start_ns"][of["index"] == chosen[0].number] / 1e9
+    joined = _joined(len(starts))
+    length = _bin(starts * 1e9) * joined
+    start = starts[: len(starts) // joined * joined : joined]
     for group, look in looks.items():
         members = [flow for flow in chosen if flow.group == group]
         rates = []
         for flow in members:
-            rows = of["index"] == flow.number
-            start = of["bin_start_ns"][rows] / 1e9
-            length = _bin(of["bin_start_ns"][rows])
-            rates.append(of["delivered_bytes"][rows] * 8 / length / 1e6)
+            delivered = of["delivered_bytes"][of["index"] == flow.number]
+            delivered = delivered[: len(start) * joined].reshape(-1, joined).sum(axis=1)
+            rates.append(delivered * 8 / length / 1e6)
             if len(members) > 1 and len(rates) <= _MOST:
-                ax.step(start, rates[-1], where="post", color=look.colour, linewidth=0.7, alpha=0.4)
+                ax.step(start, rates[-1], where="post", color=look.colour, linewidth=0.7, alpha=0.3)
         mean = numpy.mean(rates, axis=0)
         number = f", mean of {len(members)}" if len(members) > 1 else ""
         middle = start + length / 2
-        _style.curve(ax, look, middle, mean, f"{look.label}{number}", linewidth=1.8)
+        _style.curve(ax, look, middle, mean, f"{look.label}{number}", linewidth=1.8, zorder=3)
     ax.set_xlabel("time (s)")
-    ax.set_ylabel("goodput of a flow (Mb/s)")
+    ax.set_ylabel(f"goodput of a flow (Mb/s), means over {length:g} s")
     ax.set_ylim(bottom=0)
     _style.legend(figure, dark)
     return figure
@@ -93,6 +102,7 @@ def queue(
     results: Results, *, run: int = 0, only: Sequence[str] = (), dark: bool = False
 ) -> Figure:
     """Draws the longest queue of each link in each bin; a cross at the bottom is a bin with drops.
+    Bins are joined as in `throughput`.
 
     Without `only`, at most four links are drawn: those with at least a quarter of the longest
     queue.
@@ -112,21 +122,27 @@ def queue(
     for number, name in enumerate(chosen):
         rows = of["link"] == name
         start = of["bin_start_ns"][rows] / 1e9
+        joined = _joined(len(start))
+        length = _bin(of["bin_start_ns"][rows]) * joined
+        # The last step may be shorter.
+        firsts = numpy.arange(0, len(start), joined)
+        start = start[firsts]
+        highest = numpy.maximum.reduceat(of["max_queue_packets"][rows], firsts)
+        lost = numpy.add.reduceat(of["dropped_packets"][rows], firsts) > 0
         colour = colours[number % len(colours)]
         dashes = _style.DASHES[number % len(_style.DASHES)]
         ax.step(
-            start, of["max_queue_packets"][rows], where="post", color=colour,
+            start, highest, where="post", color=colour,
             linestyle=dashes, linewidth=1.4, label=str(name),
         )  # fmt: skip
-        lost = of["dropped_packets"][rows] > 0
         if lost.any():
-            middle = start[lost] + _bin(of["bin_start_ns"][rows]) / 2
+            middle = start[lost] + length / 2
             ax.plot(
                 middle, numpy.full(len(middle), 0.02), "x", color=colour, markersize=4,
                 transform=ax.get_xaxis_transform(), label=f"{name}: drops",
             )  # fmt: skip
     ax.set_xlabel("time (s)")
-    ax.set_ylabel("longest queue in the bin (packets)")
+    ax.set_ylabel(f"longest queue in {length:g} s (packets)")
     ax.set_ylim(bottom=0)
     _style.legend(figure, dark)
     return figure
@@ -166,3 +182,13 @@ def delay(
 def _bin(starts: numpy.ndarray) -> float:
     """The length of the bins, in seconds."""
     return float(starts[1] - starts[0]) / 1e9 if len(starts) > 1 else 1.0
+
+
+def _joined(bins: int) -> int:
+    """How many bins one step of a line joins: 1, 2, 5, 10, ..."""
+    scale = 1
+    while True:
+        for step in (1, 2, 5):
+            if bins <= _STEPS * scale * step:
+                return scale * step
+        scale *= 10

@@ -2,12 +2,13 @@
 each.
 """
 
-from .claims import Checks, Claim, Expected, Form, Outcome, Verdict, claim, held_by_tests
+from .claims import Cause, Checks, Claim, Expected, Form, Outcome, Verdict, claim, held_by_tests
 from .statistics import best, friendliness, jain, max_min_ratio, variation, worst
 from .study import Run, Scenario, Study
 from .values import Interval, Values, spearman, table
 
 __all__ = [
+    "Cause",
     "Checks",
     "Claim",
     "Expected",

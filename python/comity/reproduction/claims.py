@@ -13,6 +13,7 @@ from .values import Interval, Values, meet
 
 __all__ = [
     "Bound",
+    "Cause",
     "Check",
     "Checks",
     "Claim",
@@ -103,6 +104,27 @@ class Check:
         surprising = {Outcome.HOLDS: Expected.FAILS, Outcome.FAILS: Expected.HOLDS}
         return surprising.get(self.outcome) is not self.expected
 
+    @property
+    def compares_without_judging(self) -> bool:
+        """Whether it shows a number beside the paper's and says nothing of it."""
+        return self.outcome is Outcome.SHOWN and any(row.paper is not None for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a check fails, where part of the evidence was measured in the full form, or in runs of
+    its own: the quick form quotes no number that it did not measure.
+    """
+
+    says: str
+    """What is so in every form."""
+    measured: str
+    """What only the full form quotes."""
+
+    def in_form(self, form: Form) -> str:
+        """The cause as it stands in this form."""
+        return f"{self.says}. {self.measured}" if form is Form.FULL else self.says
+
 
 #: What a check compares with, by the name of the argument: the sign, and how far inside the bound a
 #: value is.
@@ -130,7 +152,7 @@ class Checks:
     axis to the next there is no rise beyond the intervals; `rises_over` likewise. `paper` is what
     the paper has. With `form` the check is judged in that form alone. `fails` says that the failure
     is known, and why; `chance` says that chance decides, and why: such a check counts for nothing.
-    `reading` names the reading of the paper that the check is about. A reading holds if all of its
+    Either is a text, or a `Cause` where it quotes numbers of the full form. `reading` names the reading of the paper that the check is about. A reading holds if all of its
     checks do.
     """
 
@@ -150,8 +172,8 @@ class Checks:
         rises_over: str | None = None,
         paper: Values | float | None = None,
         form: str | None = None,
-        fails: str | None = None,
-        chance: str | None = None,
+        fails: str | Cause | None = None,
+        chance: str | Cause | None = None,
         reading: str | None = None,
         **bounds: Values | float,
     ) -> None:
@@ -188,7 +210,8 @@ class Checks:
                 raise ValueError(f"{says!r} has no point")
             outcome = Outcome.HOLDS if all(row.holds for row in rows) else Outcome.FAILS
         expected = Expected.FAILS if fails else Expected.CHANCE if chance else Expected.HOLDS
-        self.list.append(Check(says, outcome, expected, fails or chance, reading, rows))
+        reason = self._said(fails or chance)
+        self.list.append(Check(says, outcome, expected, reason, reading, rows))
 
     def show(
         self,
@@ -197,7 +220,7 @@ class Checks:
         *,
         paper: Values | float | None = None,
         form: str | None = None,
-        note: str | None = None,
+        note: str | Cause | None = None,
         reading: str | None = None,
     ) -> None:
         """Shows a value without judging it. `note` says why it is far from the paper's."""
@@ -207,7 +230,10 @@ class Checks:
             values = _values(value)
             rows = [_row(values, at, paper) for at in range(len(values))]
             outcome = Outcome.SHOWN
-        self.list.append(Check(says, outcome, Expected.HOLDS, note, reading, rows))
+        self.list.append(Check(says, outcome, Expected.HOLDS, self._said(note), reading, rows))
+
+    def _said(self, why: str | Cause | None) -> str | None:
+        return why.in_form(self.form) if isinstance(why, Cause) else why
 
 
 @dataclass
@@ -304,8 +330,7 @@ def verdict(claim: Claim, checks: list[Check]) -> Verdict:
         open_ends = [
             check
             for check in checks
-            if check.outcome is Outcome.SKIPPED
-            or (check.outcome is Outcome.SHOWN and any(row.paper is not None for row in check.rows))
+            if check.outcome is Outcome.SKIPPED or check.compares_without_judging
         ]
         return Verdict.HOLDS_IN_PART if open_ends else Verdict.HOLDS
     if readings_that_hold(checks):

@@ -8,15 +8,17 @@ import fnmatch
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..errors import Error
-from .claims import Claim, Form, readings_that_hold, verdict
+from .claims import Check, Claim, Form, readings_that_hold, verdict
 from .figures import found_in
 from .page import page, readme
 from .report import Report
@@ -83,7 +85,10 @@ def main(arguments: list[str] | None = None) -> int:
         "--report", type=Path, metavar="PATH", help="write a page with pictures, for any browser"
     )
     parser.add_argument(
-        "--page", type=Path, metavar="PATH", help="write the verdicts as a page in Markdown"
+        "--page",
+        type=Path,
+        metavar="PATH",
+        help="write the verdicts as a page in Markdown; with --full, those of both forms",
     )
     parser.add_argument(
         "--readme",
@@ -107,6 +112,11 @@ def main(arguments: list[str] | None = None) -> int:
         )
     if options.readme and not options.page:
         parser.error("--readme: expected --page too, which it leads to")
+    for output in (options.report, options.page):
+        if output and not output.parent.is_dir():
+            parser.error(
+                f"cannot write {output}: no such folder; make it first: mkdir -p {output.parent}"
+            )
     try:
         claims = chosen(found_in(options.experiments), options.claims)
         if options.list:
@@ -127,42 +137,100 @@ def _run(claims: list[tuple[str, Claim]], form: Form, options: argparse.Namespac
     console = Console(highlight=False)
     report = Report(form) if options.report else None
     results: list[Result] = []
+    quick: list[Result] = []
     with _progress(
         console if not options.json and console.is_terminal else Console(stderr=True)
     ) as progress:
-        whole, part = progress.add_task("claims", total=len(claims)), progress.add_task("")
-        log = _Log(len(claims))
+        follow = _Follow(progress, len(claims))
 
-        def tell(scenario: str, done: int, runs: int) -> None:
-            progress.update(
-                part, description=f"runs of {Path(scenario).name}", completed=done, total=runs
-            )
-            if progress.disable:
-                log.tell(len(results), scenario, done, runs)
-
-        runner = Runner(form, options.jobs, tell)
-        for system, claim in claims:
-            runs = runner.runs(claim)
-            checks = claim.checks(runs, form)
+        def take(system: str, claim: Claim, checks: list[Check], runs: Any) -> None:
             results.append((system, claim, checks))
             if report:
                 report.add(system, claim, checks, runs)
             if not options.json:
                 print_claim(console, claim, checks)
-            progress.advance(whole)
+
+        with follow:
+            _judge(claims, form, options, follow, take)
+            if options.page and form is Form.FULL:
+                follow.begin("quick form: ")
+
+                def take_quick(system: str, claim: Claim, checks: list[Check], _: Any) -> None:
+                    quick.append((system, claim, checks))
+
+                _judge(claims, Form.QUICK, options, follow, take_quick)
     if report:
         beyond = options.experiments.parent / "docs" / "results" / "controllers.md"
         command = _command(options, "report")
         report.write(options.report, command, beyond if beyond.exists() else None)
     if options.page:
-        options.page.write_text(page(results, form, _command(options, "page")), encoding="utf-8")
+        text = page(results, form, _command(options, "page"), quick)
+        options.page.write_text(text, encoding="utf-8")
     if options.readme:
         text = options.readme.read_text(encoding="utf-8")
         link = os.path.relpath(options.page, options.readme.parent)
-        options.readme.write_text(readme(text, results, link), encoding="utf-8")
-    print(json.dumps(document(results, form), indent=1) if options.json else summary(results))
+        options.readme.write_text(readme(text, results, form, link, quick), encoding="utf-8")
+    print(
+        json.dumps(document(results, form), indent=1) if options.json else summary(results, form)
+    )
     surprises = [check for _, _, checks in results for check in checks if not check.is_as_expected]
     return 1 if surprises else 0
+
+
+def _judge(
+    claims: list[tuple[str, Claim]],
+    form: Form,
+    options: argparse.Namespace,
+    follow: _Follow,
+    take: Callable[[str, Claim, list[Check], Any], None],
+) -> None:
+    """Runs and judges the claims in one form, and hands each to `take`."""
+    runner = Runner(form, options.jobs, follow.runs)
+    for system, claim in claims:
+        runs = runner.runs(claim)
+        take(system, claim, claim.checks(runs, form), runs)
+        follow.judged()
+
+
+class _Follow:
+    """Says how far the claims are: as a bar on a terminal, elsewhere in lines."""
+
+    def __init__(self, progress: Progress, claims: int) -> None:
+        self._progress = progress
+        self._whole = progress.add_task("claims", total=claims)
+        self._part = progress.add_task("")
+        self._log = _Log(claims)
+        self._ended = threading.Event()
+
+    def __enter__(self) -> None:
+        if self._progress.disable:
+            threading.Thread(target=self._watch, daemon=True).start()
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+
+    def begin(self, what: str) -> None:
+        """Begins anew with the first claim."""
+        self._progress.reset(self._whole, description=f"{what}claims")
+        self._log.begin(what)
+
+    def runs(self, scenario: str, done: int, runs: int) -> None:
+        """So many runs of a scenario are done."""
+        name = Path(scenario).name
+        self._progress.update(
+            self._part, description=f"runs of {name}", completed=done, total=runs
+        )
+        self._log.runs = f"{done} of {runs} runs of {name}, "
+
+    def judged(self) -> None:
+        """One more claim is judged."""
+        self._progress.advance(self._whole)
+        self._log.judged += 1
+
+    def _watch(self) -> None:
+        """A single run, or the pictures of a claim, can take longer than the interval of lines."""
+        while not self._ended.wait(0.5):
+            self._log.tick()
 
 
 class _Log:
@@ -171,14 +239,22 @@ class _Log:
     def __init__(self, claims: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._claims, self._clock, self._began = claims, clock, clock()
         self._due = self._began + 2.0
+        self._what = ""
+        self.judged = 0
+        """How many claims are judged."""
+        self.runs = ""
+        """How many runs of the latest scenario are done."""
 
-    def tell(self, judged: int, scenario: str, done: int, runs: int) -> None:
+    def begin(self, what: str) -> None:
+        self._what, self.judged, self.runs = what, 0, ""
+
+    def tick(self) -> None:
         now = self._clock()
         if now < self._due:
             return
         self._due = now + 10.0
         print(
-            f"{judged} of {self._claims} claims, {done} of {runs} runs of {Path(scenario).name}, "
+            f"{self._what}{self.judged} of {self._claims} claims, {self.runs}"
             f"{now - self._began:.0f} s",
             file=sys.stderr,
             flush=True,

@@ -84,12 +84,16 @@ class Report:
         self._papers[system] = claim.paper
         self._entries.append(
             Entry(
-                system, claim, checks, drawing.svg() if len(drawing) else "", _settings(scenarios)
+                system,
+                claim,
+                checks,
+                drawing.svg() if len(drawing) else "",
+                _settings(scenarios, self._form),
             )
         )
 
     def write(self, path: Path, command: str, beyond: Path | None = None) -> None:
-        """Writes the page, with a Markdown file as its last chapter."""
+        """Writes the page. In the full form, a Markdown file is its last chapter."""
         environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(Path(__file__).parent),
             autoescape=True,
@@ -107,13 +111,14 @@ class Report:
             },
             papers=self._papers,
             form=self._form.value,
-            title=text.title(*found),
-            headline=text.headline(*found),
+            title=text.title(*found, self._form),
+            headline=text.headline(*found, self._form),
             text=text,
             command=command,
-            beyond=_chapter(beyond.read_text(encoding="utf-8")) if beyond else None,
+            beyond=_chapter(beyond.read_text(encoding="utf-8"))
+            if beyond and self._form is Form.FULL
+            else None,
         )
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(page, encoding="utf-8")
 
 
@@ -127,8 +132,13 @@ def _chapter(markdown: str) -> str:
     return reader.renderer.render(tokens, reader.options, {})
 
 
-def _settings(scenarios: Mapping[str, Scenario]) -> list[tuple[str, str, str, str]]:
-    """The name of each scenario, its path, what is different here, and its text."""
+def _settings(
+    scenarios: Mapping[str, Scenario], form: Form
+) -> list[tuple[str, str, str, str]]:
+    """The name of each scenario, its path, what is different here, and its text.
+
+    The comments of a file quote results of the full form, so only that form has them.
+    """
     settings = []
     for name, scenario in scenarios.items():
         changes = [f"{key} = {value}" for key, value in scenario.set.items()]
@@ -136,12 +146,19 @@ def _settings(scenarios: Mapping[str, Scenario]) -> list[tuple[str, str, str, st
             f"{axis}: {', '.join(map(str, values))} only" for axis, values in scenario.only.items()
         ]
         changes += [f"the first {scenario.seeds} seeds"] if scenario.seeds else []
+        toml = Path(scenario.path).read_text(encoding="utf-8")
         settings.append(
             (
                 name,
                 scenario.path,
                 "; ".join(changes),
-                Path(scenario.path).read_text(encoding="utf-8"),
+                toml if form is Form.FULL else _without_comments(toml),
             )
         )
     return settings
+
+
+def _without_comments(toml: str) -> str:
+    """A file of TOML without the lines that are comments."""
+    lines = [line for line in toml.splitlines() if not line.startswith("#")]
+    return "\n".join(lines).strip() + "\n"

@@ -12,6 +12,7 @@ from .claims import (
     Check,
     Claim,
     Expected,
+    Form,
     Outcome,
     Row,
     Verdict,
@@ -23,6 +24,7 @@ from .claims import (
 __all__ = [
     "Result",
     "at",
+    "counts",
     "headline",
     "number",
     "outcome",
@@ -99,27 +101,50 @@ def verdict_with_checks(claim: Claim, checks: list[Check]) -> str:
     held, judged = held_and_judged(checks)
     text = found.value
     if judged:
-        text += f", {held} of {judged} check{'' if judged == 1 else 's'}"
+        text += f", {held} of {_checks(judged)}"
     elif found is Verdict.HOLDS:
         text += ", by tests"
+    if found is Verdict.HOLDS_IN_PART and held == judged:
+        text += f"; {_left_open(checks)}"
     if found is Verdict.HOLDS_FOR_READINGS:
         text += f": {'; '.join(readings_that_hold(checks))}"
     return text
 
 
-def title(found: Sequence[Verdict], papers: int) -> str:
-    """The title of a page: `12 of 37 claims of five papers hold here`."""
+def _checks(count: int) -> str:
+    return f"{count} check{'' if count == 1 else 's'}"
+
+
+def _left_open(checks: Sequence[Check]) -> str:
+    """Why a claim holds in part only although each check that is judged holds."""
+    skipped = sum(check.outcome is Outcome.SKIPPED for check in checks)
+    shown = sum(check.compares_without_judging for check in checks)
+    numbers = f"{shown} number{'' if shown == 1 else 's'} of the paper"
+    return " and ".join(
+        [f"{_checks(skipped)} of the other form left out"] * bool(skipped)
+        + [f"{numbers} shown but not judged"] * bool(shown)
+    )
+
+
+def title(found: Sequence[Verdict], papers: int, form: Form) -> str:
+    """The title of a page: `12 of 37 claims of five papers hold here, in the full form`."""
     held = found.count(Verdict.HOLDS)
-    return f"{held} of {_claims(found, papers)} {_do(Verdict.HOLDS, held)} here"
+    holds = _do(Verdict.HOLDS, held)
+    return f"{held} of {_claims(found, papers)} {holds} here, in the {form.value} form"
 
 
-def headline(found: Sequence[Verdict], papers: int) -> str:
-    """How many claims have each verdict: `Of 3 claims of one paper, 1 holds and 2 hold in part`."""
-    counts = {each: found.count(each) for each in Verdict if each in found}
-    parts = [f"{count} {_do(each, count)}" for each, count in counts.items()]
-    *before, last = parts
-    listed = f"{', '.join(before)} and {last}" if before else last
-    return f"Of {_claims(found, papers)}, {listed}"
+def headline(found: Sequence[Verdict], papers: int, form: Form) -> str:
+    """How many claims have each verdict: `In the quick form, of 3 claims of one paper 1 holds and 2
+    hold in part`.
+    """
+    return f"In the {form.value} form, of {_claims(found, papers)} {counts(found)}"
+
+
+def counts(found: Sequence[Verdict]) -> str:
+    """How many claims have each verdict: `1 holds and 2 hold in part`."""
+    numbers = {each: found.count(each) for each in Verdict if each in found}
+    *before, last = [f"{count} {_do(each, count)}" for each, count in numbers.items()]
+    return f"{', '.join(before)} and {last}" if before else last
 
 
 def _claims(found: Sequence[Verdict], papers: int) -> str:
@@ -179,9 +204,9 @@ def verdicts(results: Sequence[Result]) -> tuple[list[Verdict], int]:
     return found, len({claim.paper for _, claim, _ in results})
 
 
-def summary(results: list[Result]) -> str:
+def summary(results: list[Result], form: Form) -> str:
     """How many claims have each verdict, and which checks are a surprise."""
-    lines = [f"{headline(*verdicts(results))}."]
+    lines = [f"{headline(*verdicts(results), form)}."]
     for _, claim, checks in results:
         lines += [
             f"surprise: {claim.id}: {check.says}: {check.outcome.value}, known to be: "

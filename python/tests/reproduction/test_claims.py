@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from comity.reproduction import (
+    Cause,
     Checks,
     Claim,
     Form,
@@ -215,6 +216,33 @@ def test_verdicts(calls, expected):
 def test_a_verdict_names_the_readings_that_hold():
     calls = [{**HOLDS, "reading": "a"}, {**FAILS, "reading": "b"}, {**HOLDS, "reading": "c"}]
     assert verdict_of(*calls)[1] == "holds for some readings, 2 of 3 checks: a; c"
+
+
+def test_a_verdict_in_part_names_what_is_missing_where_no_check_fails():
+    shown = {"shows": True, "value": 1, "paper": 2}
+    other = {**HOLDS, "form": "full"}
+    for calls, missing in [
+        ([shown], "1 number of the paper shown but not judged"),
+        ([other, other], "2 checks of the other form left out"),
+        (
+            [other, shown, shown],
+            "1 check of the other form left out and 2 numbers of the paper shown but not judged",
+        ),
+    ]:
+        said = verdict_of(dict(HOLDS), *[dict(call) for call in calls])[1]
+        assert said == f"holds in part, 1 of 1 check; {missing}"
+    # Where a check fails, that is what is missing.
+    assert verdict_of(dict(HOLDS), dict(FAILS), dict(shown))[1] == "holds in part, 1 of 2 checks"
+
+
+def test_only_the_full_form_quotes_what_it_measured():
+    cause = Cause("it is so", "It measures 5")
+    assert judged(Form.QUICK, value=1, above=2, fails=cause).reason == "it is so"
+    assert judged(Form.FULL, value=1, above=2, chance=cause).reason == "it is so. It measures 5"
+    for form, said in [(Form.QUICK, "it is so"), (Form.FULL, "it is so. It measures 5")]:
+        checks = Checks(form)
+        checks.show("a number", 1, note=cause)
+        assert checks.list[0].reason == said
 
 
 def test_what_cannot_hold_is_called_so_where_it_fails():

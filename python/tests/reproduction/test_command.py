@@ -13,7 +13,8 @@ from comity.reproduction.page import BEGIN, END
 
 ROOT = Path(__file__).resolve().parents[3]
 
-SCENARIO = """
+SCENARIO = """\
+# measured: 0.987
 [scenario]
 name = "narrow"
 duration = "10s"
@@ -87,13 +88,22 @@ def experiments(tmp_path):
 def test_a_log_hears_how_far_the_claims_are(capsys):
     now = [100.0]
     log = _Log(8, lambda: now[0])
+    log.judged = 3
     for done in range(30):
-        log.tell(3, "experiments/libra/fig08.toml", done, 30)
+        # Whether runs end or not.
+        log.runs = f"{min(done, 5)} of 30 runs of fig08.toml, "
+        log.tick()
         now[0] += 1.0
+    log.begin("quick form: ")
+    now[0] += 10.0
+    log.tick()
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.splitlines() == [
-        f"3 of 8 claims, {done} of 30 runs of fig08.toml, {done} s" for done in (2, 12, 22)
+        "3 of 8 claims, 2 of 30 runs of fig08.toml, 2 s",
+        "3 of 8 claims, 5 of 30 runs of fig08.toml, 12 s",
+        "3 of 8 claims, 5 of 30 runs of fig08.toml, 22 s",
+        "quick form: 0 of 8 claims, 40 s",
     ]
 
 
@@ -103,7 +113,7 @@ def test_a_claim_that_holds_is_printed(experiments, capsys):
     begin = "narrow-fig1: holds, 2 of 2 checks\n  two flows fill the link (figure 1)"
     assert text.startswith(begin)
     assert "queue=40" in text
-    assert text.endswith("Of 1 claim of one paper, 1 holds.\n")
+    assert text.endswith("In the quick form, of 1 claim of one paper 1 holds.\n")
     assert max(map(len, text.splitlines())) <= 80
 
 
@@ -131,7 +141,7 @@ def test_the_page_has_the_verdicts(experiments, tmp_path, monkeypatch):
     page = tmp_path / "page.md"
     assert main([*experiments(), "--page", str(page)]) == 0
     text = page.read_text(encoding="utf-8")
-    begin = "# 1 of 1 claim of one paper holds here\n\nOf 1 claim of one paper, 1 holds, "
+    begin = "# 1 of 1 claim of one paper holds here, in the quick form\n\nIn the quick form, of 1 claim"
     assert text.startswith(begin)
     assert f"```sh\nmake claims CLAIMS='--page {page}'\n```\n" in text
     assert "## Narrow" in text
@@ -145,7 +155,9 @@ def test_the_readme_says_how_many_claims_hold(experiments, tmp_path, capsys):
     readme.write_text(f"# A\n\n{BEGIN}\nold\n{END}\n\nb\n", encoding="utf-8")
     arguments = [*experiments('{"flow.reno.rwnd": 1}'), "--page", str(page)]
     assert main([*arguments, "--readme", str(readme)]) == 1
-    sentence = "Of 1 claim of one paper, 1 holds in part: [the verdicts](pages/page.md)."
+    sentence = (
+        "In the quick form, of 1 claim of one paper 1 holds in part: [the verdicts](pages/page.md)."
+    )
     assert readme.read_text() == f"# A\n\n{BEGIN}\n{sentence}\n{END}\n\nb\n"
     assert f"--page {page} --readme {readme}'" in page.read_text(encoding="utf-8")
     readme.write_text("# A\n", encoding="utf-8")
@@ -153,41 +165,101 @@ def test_the_readme_says_how_many_claims_hold(experiments, tmp_path, capsys):
     assert "expected the lines <!-- claims: begin" in capsys.readouterr().err
 
 
-def test_the_stored_pages_count_the_stored_verdicts():
-    """The oracle are the rows of the table, one for each claim."""
-    text = (ROOT / "docs" / "results" / "reproduction.md").read_text(encoding="utf-8")
-    cells = re.findall(r"^\| `[^`]+` \| .* \| ([^|]+) \|$", text, re.MULTILINE)
+def test_the_page_of_the_full_form_has_the_quick_form_beside_it(experiments, tmp_path):
+    """With a third seed alone, one check is judged in the full form only."""
+    page, readme = tmp_path / "page.md", tmp_path / "README.md"
+    readme.write_text(f"{BEGIN}\n{END}\n", encoding="utf-8")
+    judged = 'check("bins have'
+    figure = FIGURE.replace(judged, f'check("a", 1, at_least=1, form="full")\n    {judged}')
+    arguments = [*experiments(figure=figure), "--page", str(page), "--readme", str(readme)]
+    assert main([*arguments, "--full"]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("# 1 of 1 claim of one paper holds here, in the full form\n")
+    quick = "holds in part, 2 of 2 checks; 1 check of the other form left out"
+    row = f"| `narrow-fig1` | two flows fill the link (figure 1) | holds, 3 of 3 checks | {quick} |"
+    assert row in text.splitlines()
+    sentences = " ".join(readme.read_text(encoding="utf-8").split())
+    assert "In the full form, of 1 claim of one paper 1 holds: [the verdicts](page.md)." in sentences
+    assert "with fewer seeds and points and shorter runs, 1 holds in part." in sentences
+
+
+def counted(cells):
+    """How many claims have each verdict, by the cells of a table."""
     readings = sum(cell.startswith("holds for some readings, ") for cell in cells)
     in_part = sum(cell.startswith("holds in part, ") for cell in cells)
     never = sum(cell.startswith("does not hold, 0 of ") for cell in cells)
     hold = sum(re.match(r"holds, (by tests|(\d+) of \2 checks?)$", cell) is not None for cell in cells)
-    assert hold + readings + in_part + never == len(cells) == len(found_in(ROOT / "experiments"))
-    assert text.startswith(f"# {hold} of {len(cells)} claims of five papers hold here\n")
-    counted = (
-        f"Of {len(cells)} claims of five papers, {hold} hold, {readings} hold for some readings, "
-        f"{in_part} hold in part and {never} do not hold"
+    assert hold + readings + in_part + never == len(cells)
+    return (
+        f"{hold} hold, {readings} hold for some readings, {in_part} hold in part and {never} do not "
+        "hold"
     )
+
+
+def test_the_stored_pages_count_the_stored_verdicts():
+    """The oracle are the rows of the table, one for each claim."""
+    text = (ROOT / "docs" / "results" / "reproduction.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `[^`]+` \| .* \| ([^|]+) \| ([^|]+) \|$", text, re.MULTILINE)
+    assert len(rows) == len(found_in(ROOT / "experiments"))
+    full = counted([cell for cell, _ in rows])
+    quick = counted([cell if other == "the same" else other for cell, other in rows])
+    hold = full.partition(" ")[0]
+    title = f"# {hold} of {len(rows)} claims of five papers hold here, in the full form\n"
+    assert text.startswith(title)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for of in (text, readme.partition(BEGIN)[2].partition(END)[0]):
-        assert counted in " ".join(of.split())
+        said = " ".join(of.split())
+        assert f"In the full form, of {len(rows)} claims of five papers {full}" in said
+        assert "In the quick form, that of `make report`, with fewer seeds" in said
+        assert f"shorter runs, {quick}." in said
+
+
+#: A check that is known to fail beside the others.
+KNOWN = FIGURE.replace("import claim", "import Cause, claim").replace(
+    'check("bins have',
+    'check("b", 1, above=2, fails=Cause("one is less", "It measures 0.987"))\n    check("bins have',
+)
 
 
 def test_the_report_needs_nothing_but_itself(experiments, tmp_path):
     page = tmp_path / "report.html"
-    arguments = experiments()
+    arguments = experiments(figure=KNOWN)
     results = Path(arguments[-1]).parent / "docs" / "results"
     results.mkdir(parents=True)
     table = "# Which controller?\n\n| controller | s |\n| --- | ---: |\n| Reno | <1 |\n"
     (results / "controllers.md").write_text(table, encoding="utf-8")
-    assert main([*arguments, "--report", str(page)]) == 0
+    assert main([*arguments, "--report", str(page), "--full"]) == 0
     text = page.read_text(encoding="utf-8")
-    assert "<title>Comity: 1 of 1 claim of one paper holds here</title>" in text
+    assert "<title>Comity: 0 of 1 claim of one paper hold here, in the full form</title>" in text
     assert "<h2>Which controller?</h2>" in text and "<td>Reno</td>" in text and "&lt;1" in text
+    assert "# measured: 0.987" in text and "one is less. It measures 0.987." in text
     assert "The paper gives no queue." in text
     assert "name = &#34;narrow&#34;" in text
     assert text.count("<svg") == 1
     for outside in ('src="', 'href="http', "url(http", "@import", "<script"):
         assert outside not in text
+
+
+def test_the_report_of_the_quick_form_quotes_no_other_numbers(experiments, tmp_path):
+    page = tmp_path / "report.html"
+    arguments = experiments(figure=KNOWN)
+    results = Path(arguments[-1]).parent / "docs" / "results"
+    results.mkdir(parents=True)
+    (results / "controllers.md").write_text("# Which controller?\n", encoding="utf-8")
+    assert main([*arguments, "--report", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "0 of 1 claim of one paper hold here, in the quick form</title>" in text
+    assert "name = &#34;narrow&#34;" in text and "one is less." in text
+    assert "0.987" not in text and "Which controller" not in text
+
+
+@pytest.mark.parametrize("option", ["--report", "--page"])
+def test_a_folder_for_a_page_has_to_be_there(experiments, tmp_path, capsys, option):
+    with pytest.raises(SystemExit) as end:
+        main([*experiments(), option, str(tmp_path / "none" / "page")])
+    assert end.value.code == 2
+    assert f"make it first: mkdir -p {tmp_path / 'none'}" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium to open the page in")

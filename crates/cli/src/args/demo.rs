@@ -16,14 +16,17 @@ of the same library compete for the bottleneck. By default, the rate of the bott
 three quarters of an equal share. With --clip, the video is one copy of your own file, with the bursts of its encoder.
 
 At the same time, the same video goes over SRT through an equal bottleneck, if srt-live-transmit is installed (Debian: \
-srt-tools). Then it goes over TCP in the simulator.
+srt-tools). Then it goes over TCP in the simulator. The results say why one of them did not run.
+
+Ctrl-C ends the demo early: it prints the results until then, and writes no file. A second one ends it at once.
 
 Exit codes:
   0    done
   1    the demo failed, or the report could not be written
   2    the command line is wrong
   3    done, but this machine was too busy to emulate the bottleneck exactly: do not trust the numbers
-  130  interrupted; the results cover the time until then
+  6    the file of --clip cannot be opened
+  130  interrupted; the results cover the time until then, and no file was written
 
 Examples:
   comity demo

@@ -39,7 +39,7 @@ macro_rules! link_options {
 
             /// Lose all packets for a time: 5s+3s begins 5 s after the start and lasts 3 s; may be
             /// repeated
-            #[arg(long = $outage, id = $outage, value_name = "AT+TIME", value_parser = outage)]
+            #[arg(long = $outage, id = $outage, value_name = "START+LENGTH", value_parser = outage)]
             pub(crate) outages: Vec<Outage>,
 
             /// A random extra delay of each packet, up to a maximum such as 2ms; packets stay in
@@ -83,6 +83,7 @@ link_options!(
   2    the command line or the file is invalid, or the target is unreachable
   3    the emulator could not keep up: discard measurements made through it
   5    the address to listen on is in use, or does not belong to this host
+  6    the file of --config cannot be opened
 
 The emulator runs until it is interrupted, or for --duration. All callers
 share the two links. A packet's size on the wire is its payload plus
@@ -132,7 +133,7 @@ pub(crate) struct Emulate {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Print statistics at this interval, such as 1s
+    /// Print statistics at this interval, such as 1s [default: 10s where there is no terminal]
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) statsfreq: Option<Span>,
 
@@ -190,11 +191,18 @@ pub(crate) struct Outage {
 /// Reads `5s+3s`.
 pub(super) fn outage(text: &str) -> Result<Outage, String> {
     let (at, lasts) = text.split_once('+').ok_or_else(|| {
-        format!("{text:?} is not an outage; expected its start and its length, such as 5s+3s")
+        format!(
+            "{text:?} is not an outage; expected START+LENGTH, as in 5s+3s: 3 s of loss from 5 s on"
+        )
     })?;
+    let part = |name: &str, text: &str| {
+        quantity::<Span>(text).map_err(|error| {
+            format!("{name} {text:?}: {error}; expected START+LENGTH, as in 5s+3s: 3 s of loss from 5 s on")
+        })
+    };
     let outage = Outage {
-        at: quantity(at)?,
-        lasts: quantity(lasts)?,
+        at: part("START", at)?,
+        lasts: part("LENGTH", lasts)?,
     };
     if outage.lasts.is_zero() {
         return Err(format!(
@@ -216,7 +224,8 @@ mod tests {
         };
         assert_eq!(outage("1.5s+3s"), Ok(expected));
         for bad in ["", "5s", "+", "5s+", "+3s", "5+3", "5s+0s", "-1s+1s"] {
-            assert!(outage(bad).is_err(), "{bad:?} was accepted");
+            let said = outage(bad).unwrap_err();
+            assert!(said.contains("5s+3s"), "{bad:?}: {said}");
         }
     }
 

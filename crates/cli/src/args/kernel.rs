@@ -73,9 +73,9 @@ Exit codes:
   2    the command line is wrong
 
 Examples:
-  sudo comity kernel load libra
-  sudo comity kernel load libra --capacity 100Mbps --cgroup /sys/fs/cgroup/video.slice
-  sudo comity kernel load libra --capacity-to 10.0.0.0/8=50Mbps --capacity-to 2001:db8::/32=1Gbps"
+  sudo ~/.cargo/bin/comity kernel load libra
+  sudo ~/.cargo/bin/comity kernel load libra --capacity 100Mbps --cgroup /sys/fs/cgroup/video.slice
+  sudo ~/.cargo/bin/comity kernel load libra --capacity-to 10.0.0.0/8=50Mbps --capacity-to 2001:db8::/32=1Gbps"
 )]
 pub(crate) struct LoadLibra {
     /// A: round trips well below it get equal rates
@@ -130,8 +130,8 @@ Exit codes:
   2    the command line is wrong
 
 Examples:
-  sudo comity kernel load real
-  sudo comity kernel load real --max-level 48 --cgroup /sys/fs/cgroup/video.slice"
+  sudo ~/.cargo/bin/comity kernel load real
+  sudo ~/.cargo/bin/comity kernel load real --max-level 48 --cgroup /sys/fs/cgroup/video.slice"
 )]
 pub(crate) struct LoadReal {
     /// The highest level; a level is two segments of window

@@ -33,13 +33,14 @@ Exit codes:
   2    the command line or the scenario is wrong, or the lab lacks a feature of the scenario
   3    a run was done, but do not trust its results: the router was late or lost packets, or a
        program failed
+  6    the scenario cannot be opened
   130  interrupted; with --out, the runs done by then are stored, and the same command continues
 
 Examples:
-  sudo comity lab run experiments/lab/contended.toml
-  sudo comity lab run experiments/lab/contended.toml --set flow.tcp.controller=bbr --seeds 1-5
-  sudo comity lab run experiments/lab/contended.toml --pcapng bottleneck=link.pcapng --qlog qlogs
-  sudo comity lab run experiments/lab/iperf.toml --logs logs"
+  sudo ~/.cargo/bin/comity lab run experiments/lab/contended.toml
+  sudo ~/.cargo/bin/comity lab run experiments/lab/contended.toml --set flow.tcp.controller=bbr --seeds 1-5
+  sudo ~/.cargo/bin/comity lab run experiments/lab/contended.toml --pcapng bottleneck=link.pcapng --qlog qlogs
+  sudo ~/.cargo/bin/comity lab run experiments/lab/iperf.toml --logs logs"
 )]
 pub(crate) struct LabRun {
     #[command(flatten)]

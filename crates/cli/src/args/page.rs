@@ -59,7 +59,8 @@ fn the_page_is_up_to_date() {
         "# Exit codes\n\n\
          Generated from the help of the commands;\n\
          `COMITY_UPDATE=1 cargo test -p comity-cli --lib args::page` writes it anew.\n\n\
-         Every command ends with 0 if it succeeded, 1 if it failed and 2 if the command line is wrong.\n\
+         Every command ends with 0 if it succeeded, 1 if it failed, 2 if the command line is wrong, and 6 if\n\
+         a file or folder to read, which the command line names, cannot be opened.\n\
          Commands that are not listed use no other code.\n",
     );
     tables(&mut page, "comity", &Cli::command()).unwrap();

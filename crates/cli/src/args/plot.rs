@@ -42,11 +42,12 @@ Kinds:
 
 Exit codes:
   0    the picture is drawn
-  1    the results cannot be read, or the picture cannot be written
+  1    the picture cannot be written
   2    the results lack what the kind needs, or the command line is wrong
+  6    the results cannot be opened
 
 Examples:
-  comity sim run experiments/demo/dumbbell.toml --out demo --set scenario.bins=100ms
+  comity sim run experiments/demo/dumbbell.toml --out demo --set scenario.bins=1s
   comity plot demo --kind throughput --out throughput.png
   comity plot demo --kind delay --dark --out delay.svg"
 )]

@@ -18,6 +18,7 @@ pub(crate) enum Results {
   0    the results are stored
   1    runs are missing, or the results could not be stored
   2    the command line is wrong, or the runs are of different sweeps
+  6    no runs are stored where the command line says
 
 Examples:
   comity sim run sweep.toml --out results --shard 1/2

@@ -78,6 +78,7 @@ pub(crate) struct Reading {
   0    all runs are done
   1    a run failed, or its results could not be stored; the other results are
   2    the command line or the scenario is wrong
+  6    the scenario cannot be opened
   130  interrupted; with --out, the finished runs are stored, and the same command continues
 
 With --out PATH, each run is stored in the folder PATH.runs as it ends. Runs that are stored are not

@@ -28,7 +28,7 @@ Exit codes:
   1    reading or writing failed, such as on a full disk; the data written
        so far is kept
   2    the command line, a URI or a key file is invalid
-  3    no connection; a lost connection that was not re-established; or
+  3    no connection, or nobody called; a lost connection that was not re-established; or
        the receiver did not confirm the end, or confirmed no section
   4    the other end refused: wrong passphrase, unknown key, a
        different kind of protection, or another stream

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use comity_units::Span;
 
-use super::values::{ControllerName, own_address, quantity};
+use super::values::{TcpControllerName, own_address, quantity};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tcp {
@@ -44,7 +44,7 @@ pub(crate) struct TcpHost {
     pub(crate) mtu: u16,
 
     /// The congestion controller; `comity list` describes them
-    #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = ControllerName)]
+    #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = TcpControllerName)]
     pub(crate) cc: String,
 }
 
@@ -65,7 +65,7 @@ Exit codes:
 
 Examples:
   nc -l 10.77.0.1 9000 > copy &
-  sudo comity tcp send clip.ts 10.77.0.1:9000 --address 10.77.0.2 --kernel 10.77.0.1/24"
+  sudo ~/.cargo/bin/comity tcp send clip.ts 10.77.0.1:9000 --address 10.77.0.2 --kernel 10.77.0.1/24"
 )]
 pub(crate) struct TcpSend {
     /// The file, or - for the standard input
@@ -98,7 +98,7 @@ Exit codes:
   6    the file cannot be opened
 
 Examples:
-  sudo comity tcp serve clip.ts --port 8000 --address 10.77.0.2 --kernel 10.77.0.1/24 &
+  sudo ~/.cargo/bin/comity tcp serve clip.ts --port 8000 --address 10.77.0.2 --kernel 10.77.0.1/24 &
   nc 10.77.0.2 8000 > copy"
 )]
 pub(crate) struct TcpServe {
@@ -136,7 +136,7 @@ Exit codes:
   5    the listening address is in use, or does not belong to this host
 
 Examples:
-  sudo comity tcp proxy :8080 10.77.0.1:80 --address 10.77.0.2 --kernel 10.77.0.1/24 &
+  sudo ~/.cargo/bin/comity tcp proxy :8080 10.77.0.1:80 --address 10.77.0.2 --kernel 10.77.0.1/24 &
   curl http://127.0.0.1:8080/"
 )]
 pub(crate) struct TcpProxy {
@@ -193,9 +193,9 @@ Exit codes:
 
 Examples:
   ffmpeg -f lavfi -i testsrc2=duration=30 -c:v mpeg1video -b:v 2M film.m1v
-  sudo comity tcp stream film.m1v 10.77.0.2:9000 --tun comity1 --address 10.78.0.2 --kernel 10.78.0.1/24
+  sudo ~/.cargo/bin/comity tcp stream film.m1v 10.77.0.2:9000 --tun comity1 --address 10.78.0.2 --kernel 10.78.0.1/24
   nc -l 10.77.0.1 9000 | ffplay - &
-  sudo comity tcp stream film.m1v 10.77.0.1:9000 --raw --address 10.77.0.2 --kernel 10.77.0.1/24"
+  sudo ~/.cargo/bin/comity tcp stream film.m1v 10.77.0.1:9000 --raw --address 10.77.0.2 --kernel 10.77.0.1/24"
 )]
 pub(crate) struct TcpVideoSend {
     /// The elementary stream
@@ -246,8 +246,8 @@ Exit codes:
   130  interrupted; what was written is kept
 
 Examples:
-  sudo comity tcp receive copy.m1v --port 9000 --address 10.77.0.2 --kernel 10.77.0.1/24
-  sudo comity tcp receive - --port 9000 --address 10.77.0.2 --kernel 10.77.0.1/24 | ffplay -"
+  sudo ~/.cargo/bin/comity tcp receive copy.m1v --port 9000 --address 10.77.0.2 --kernel 10.77.0.1/24
+  sudo ~/.cargo/bin/comity tcp receive - --port 9000 --address 10.77.0.2 --kernel 10.77.0.1/24 | ffplay -"
 )]
 pub(crate) struct TcpVideoReceive {
     /// The file to write, or - for the standard output

@@ -50,6 +50,44 @@ impl TypedValueParser for ControllerName {
     }
 }
 
+/// The name of a congestion controller that can drive TCP.
+#[cfg(feature = "laboratory")]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TcpControllerName;
+
+#[cfg(feature = "laboratory")]
+impl TypedValueParser for TcpControllerName {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        let find = |text: &str| match table::find(text) {
+            Ok(row) if row.drives_tcp() => Ok(row.name.to_owned()),
+            Ok(row) => Err(format!(
+                "{} cannot drive TCP; expected one of {}",
+                row.name,
+                drivers_of_tcp().collect::<Vec<_>>().join(", ")
+            )),
+            Err(error) => Err(error.to_string()),
+        };
+        find.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(drivers_of_tcp().map(PossibleValue::from)))
+    }
+}
+
+#[cfg(feature = "laboratory")]
+fn drivers_of_tcp() -> impl Iterator<Item = &'static str> {
+    let rows = TABLE.iter().filter(|row| row.drives_tcp());
+    rows.map(|row| row.name)
+}
+
 /// Any text, for which shells offer these words.
 #[derive(Clone, Debug)]
 pub(super) struct Offering(pub(super) Vec<&'static str>);
@@ -102,6 +140,14 @@ mod tests {
     use super::*;
 
     #[cfg(feature = "demo")]
+    #[cfg(feature = "laboratory")]
+    #[test]
+    fn only_controllers_that_drive_tcp_are_offered_for_it() {
+        let offered: Vec<_> = drivers_of_tcp().collect();
+        assert!(offered.contains(&"cubic") && offered.contains(&"libra"));
+        assert!(!offered.contains(&"iftp") && !offered.contains(&"psp"));
+    }
+
     #[test]
     fn shares_are_numbers_or_percentages() {
         assert_eq!(share("1%"), Ok(0.01));

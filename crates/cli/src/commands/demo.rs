@@ -11,16 +11,16 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nix::fcntl::OFlag;
 
 use super::interrupt::{self, Request};
-use super::{Failure, complain, print, say};
+use super::{Failure, complain, files, print, say};
 use crate::args;
 use crate::demo::bottleneck::{DemoError, VIDEO};
-use crate::demo::clip::Clip;
+use crate::demo::clip::{Clip, NoClip};
 use crate::demo::metrics::{Metrics, share};
 use crate::demo::network::{Progress, Spectator, run};
 use crate::demo::recording::{Recording, Setup};
 use crate::demo::report::{figures, page};
 use crate::demo::summary::{decimals, document, situation, statements, text, wrap};
-use crate::numbers::percent;
+use crate::numbers::{percent, spaced};
 
 /// The default rate is such that the video needs this share of an equal share.
 const NEED: f64 = 0.75;
@@ -32,9 +32,10 @@ const WIDTH: usize = 100;
 pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
     let clip = match &args.clip {
         None => Clip::bundled(),
-        Some(file) => {
-            Clip::open(file, args.duration).map_err(|reason| complain(&reason.to_string()))?
-        }
+        Some(file) => Clip::open(file, args.duration).map_err(|reason| match reason {
+            NoClip::Unreadable { file, reason } => files::cannot_open(&file, &reason),
+            other => complain(&other),
+        })?,
     };
     let copies = args.copies.unwrap_or(match args.clip {
         None => COPIES,
@@ -79,16 +80,17 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
     let running = run(setup, &plan, others, is_stopped.clone(), &mut live);
     let recording = runtime.block_on(running);
     live.clear();
-    let recording = recording.map_err(|error| {
+    let is_stopped = is_stopped.load(Ordering::Relaxed);
+    if is_stopped || recording.is_err() {
         for file in made {
             // An empty file that stays behind needs no second message.
             let _ = std::fs::remove_file(file);
         }
-        refuse(&error)
-    })?;
+    }
+    let recording = recording.map_err(|error| refuse(&error))?;
     let metrics = Metrics::of(&recording);
-    finish(args, &recording, &metrics)?;
-    if is_stopped.load(Ordering::Relaxed) {
+    finish(args, &recording, &metrics, is_stopped)?;
+    if is_stopped {
         Err(Failure::Interrupted)
     } else if recording.exactness.overload.is_empty() {
         Ok(())
@@ -126,13 +128,27 @@ fn interrupted() -> Arc<AtomicBool> {
     is_stopped
 }
 
-fn finish(args: &args::Demo, recording: &Recording, metrics: &Metrics) -> Result<(), Failure> {
-    let report = report(args);
+/// Writes the files and prints the results. A run that was interrupted leaves the files as they
+/// were.
+fn finish(
+    args: &args::Demo,
+    recording: &Recording,
+    metrics: &Metrics,
+    is_stopped: bool,
+) -> Result<(), Failure> {
+    let report = report(args).filter(|_| !is_stopped);
     if let Some(file) = report {
         write(file, &page(recording, metrics, &command()))?;
     }
-    if let Some(file) = &args.picture {
+    if let Some(file) = args.picture.as_ref().filter(|_| !is_stopped) {
         write(file, &figures::timeline(recording).file())?;
+    }
+    if is_stopped {
+        say(&format!(
+            "interrupted: the results cover {:.1} s of {}, and no file was written",
+            recording.length_s,
+            spaced(recording.setup.duration)
+        ));
     }
     if args.json {
         let mut document = document(recording, metrics);
@@ -179,13 +195,6 @@ fn report(args: &args::Demo) -> Option<&Path> {
 /// Checks before the run that a file can be written, and keeps its content. Returns whether the
 /// file is new.
 fn open(file: &Path) -> Result<bool, Failure> {
-    let folder = file
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder {
-        let made = std::fs::create_dir_all(folder);
-        made.map_err(|error| complain(&format!("cannot create {}: {error}", folder.display())))?;
-    }
     let is_new = !file.exists();
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(false);
@@ -206,7 +215,11 @@ fn write(file: &Path, text: &str) -> Result<(), Failure> {
 }
 
 fn unwritable(file: &Path, error: &std::io::Error) -> Failure {
-    complain(&format!("cannot write {}: {error}", file.display()))
+    complain(&format!(
+        "cannot write {}: {error}{}",
+        file.display(),
+        files::hint(file, error)
+    ))
 }
 
 /// Progress: a bar and a line on a terminal, otherwise a line every few seconds.

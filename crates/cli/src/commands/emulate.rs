@@ -17,10 +17,13 @@ use comity_sim::scenario::{Folder, Setting, read_duplex};
 use comity_units::{Seed, Span};
 use serde_json::{Value, json};
 
+use super::files::cannot_open;
 use super::interrupt::{self, LINGER, Request};
+use super::status_line::StatusLine;
 use super::{Failure, complain, has_colours, print, say};
 use crate::args;
 use crate::clock::now;
+use crate::numbers::spaced;
 use target::Target;
 
 /// The interval at which the command checks that the emulator still runs.
@@ -68,6 +71,7 @@ pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
     let handle = emulator.spawn().map_err(|error| complain(&error))?;
     let began = now();
     let mut reporter = Reporter::default();
+    let mut status = StatusLine::new(args.json || args.statsfreq.is_some());
     loop {
         let left = args.duration.map_or(CHECK_INTERVAL, |duration| {
             let duration = Duration::from_nanos(duration.as_nanos());
@@ -88,8 +92,11 @@ pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
         if is_over || handle.is_finished() {
             break;
         }
-        reporter.report_if_due(args, began, &handle.statistics())?;
+        let statistics = handle.statistics();
+        reporter.report_if_due(args, began, &statistics)?;
+        status.show(|_| line(&statistics));
     }
+    status.clear();
     let report = handle.stop().map_err(|error| complain(&error))?;
     finish(args, &report, reporter.target)
 }
@@ -128,13 +135,15 @@ fn links(args: &args::Emulate) -> Result<(LinkConfig, LinkConfig), Failure> {
     let (name, text, folder) = match &args.config {
         None => ("options".into(), String::new(), Folder(".".into())),
         Some(file) => {
-            let text = std::fs::read_to_string(file).map_err(|error| {
-                let name = file.display();
-                say(&format!("error: cannot read {name}: {error}"));
-                match error.kind() {
-                    ErrorKind::NotFound | ErrorKind::InvalidData => Failure::Usage,
-                    _ => Failure::Failed,
+            let text = std::fs::read_to_string(file).map_err(|error| match error.kind() {
+                ErrorKind::InvalidData => {
+                    let name = file.display();
+                    say(&format!(
+                        "error: {name} is not text; expected the keys of a link in TOML"
+                    ));
+                    Failure::Usage
                 }
+                _ => cannot_open(file, &error),
             })?;
             let folder = Folder(file.parent().unwrap_or(Path::new("")).to_owned());
             (file.display().to_string(), text, folder)
@@ -274,28 +283,33 @@ impl Reporter {
         if args.json {
             return print(format!("{}\n", document("statistics", statistics)));
         }
-        let line = |name: &str, way: &Way| {
-            let counts = &way.counts;
-            format!(
-                "{name} {} in, {} out, {} dropped, {} lost, {} held, error p99 {} max {}",
-                counts.arrived.packets,
-                way.timing.count,
-                dropped(way),
-                counts.lost.packets,
-                counts.held().packets,
-                way.timing.p99,
-                way.timing.max,
-            )
-        };
-        say(&format!(
-            "{:.1} s | callers: {} | {} | {}",
-            statistics.elapsed.as_secs_f64(),
-            statistics.callers,
-            line("to the target:", &statistics.forward),
-            line("back:", &statistics.backward),
-        ));
+        say(&line(statistics));
         Ok(())
     }
+}
+
+/// The statistics in a line.
+fn line(statistics: &Statistics) -> String {
+    let way = |name: &str, way: &Way| {
+        let counts = &way.counts;
+        format!(
+            "{name} {} in, {} out, {} dropped, {} lost, {} held, error p99 {} max {}",
+            counts.arrived.packets,
+            way.timing.count,
+            dropped(way),
+            counts.lost.packets,
+            counts.held().packets,
+            spaced(way.timing.p99),
+            spaced(way.timing.max),
+        )
+    };
+    format!(
+        "{:.1} s | callers: {} | {} | {}",
+        statistics.elapsed.as_secs_f64(),
+        statistics.callers,
+        way("to the target:", &statistics.forward),
+        way("back:", &statistics.backward),
+    )
 }
 
 fn dropped(way: &Way) -> u64 {
@@ -360,7 +374,7 @@ fn text(statistics: &Statistics) -> String {
              dropped: queue full {}, early {}, larger than the MTU {}, losses {}, memory {}; lost on the wire {}; unsent {}\n  \
              timing error: median {}, 99% {}, 99.9% {}, max {}; {} of {} late\n",
             counts.arrived.packets,
-            counts.arrived.bytes,
+            spaced(counts.arrived.bytes),
             counts.released.packets,
             counts.copies.packets,
             counts.held().packets,
@@ -371,10 +385,10 @@ fn text(statistics: &Statistics) -> String {
             counts.dropped_memory.packets,
             counts.lost.packets,
             counts.unsent.packets,
-            timing.p50,
-            timing.p99,
-            timing.p999,
-            timing.max,
+            spaced(timing.p50),
+            spaced(timing.p99),
+            spaced(timing.p999),
+            spaced(timing.max),
             timing.late,
             timing.count,
         ));

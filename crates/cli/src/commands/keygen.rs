@@ -8,6 +8,7 @@ use comity::session::{Randomness, StaticKey};
 use serde_json::json;
 use zeroize::Zeroizing;
 
+use super::files::cannot_open;
 use super::{Failure, complain, core_dumps, print, say};
 use crate::args;
 
@@ -34,7 +35,7 @@ fn read(file: &Path) -> Result<StaticKey, Failure> {
     const MOST: u64 = 1_024;
     let unreadable =
         |error: io::Error| complain(&format!("cannot read {}: {error}", file.display()));
-    let opened = File::open(file).map_err(unreadable)?;
+    let opened = File::open(file).map_err(|error| cannot_open(file, &error))?;
     let mut text = Zeroizing::new(String::with_capacity(MOST as usize));
     opened
         .take(MOST)

@@ -10,6 +10,7 @@ mod doctor;
 mod emulate;
 #[cfg(feature = "laboratory")]
 mod figures;
+mod files;
 mod interrupt;
 #[cfg(feature = "laboratory")]
 mod kernel;

@@ -54,6 +54,7 @@ pub(super) fn refused(error: &StoreError) -> Failure {
     };
     match error {
         StoreError::Write(_) => failed,
+        StoreError::NoStore { .. } => Failure::Unopened,
         _ => Failure::Usage,
     }
 }

@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWriteExt as _, BufReader, copy_bidirectional_wit
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::files::cannot_open;
 use super::interrupt::LINGER;
 use super::stream::Stop;
 use super::{Failure, complain, print, say};
@@ -193,10 +194,7 @@ where
 
 /// A file to send. It is opened with all capabilities: another user's file is readable to root.
 fn open(path: &Path) -> Result<File, Failure> {
-    File::open(path).map_err(|error| {
-        say(&format!("error: cannot open {}: {error}", path.display()));
-        Failure::Unopened
-    })
+    File::open(path).map_err(|error| cannot_open(path, &error))
 }
 
 /// Sends everything from `source`, until the peer has acknowledged it.

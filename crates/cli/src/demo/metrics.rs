@@ -333,14 +333,10 @@ pub(crate) mod tests {
             ],
             flows: vec![flow("video", 2.0), flow("Reno 1", 4.0), flow("Reno 2", 2.0)],
             others: vec![
-                Other {
-                    name: "SRT".into(),
-                    how: "As <sent>.".into(),
-                    sections: Err("it does <not> connect".into()),
-                },
+                Other::left_out("SRT", "it does <not> connect"),
                 Other {
                     name: "TCP, simulated".into(),
-                    how: "Simulated.".into(),
+                    how: "As <sent>.".into(),
                     sections: Ok(vec![
                         sent(Kind::Intra, 0.0, None, complete(300.0)),
                         sent(Kind::Predicted, 1.0, Some(0), complete(-5.0)),

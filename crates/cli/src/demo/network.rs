@@ -27,7 +27,7 @@ use super::bottleneck::{
     DemoError, Ends, LOOPBACK, PATIENCE, Rivals, VIDEO, emulation, join, link, since, video,
 };
 use super::clip::Planned;
-use super::recording::{Exactness, Fate, Flow, Recording, Sample, SenderCount, Sent, Setup};
+use super::recording::{Exactness, Fate, Flow, Other, Recording, Sample, SenderCount, Sent, Setup};
 use super::{srt, tcp};
 use crate::clock::now;
 
@@ -35,8 +35,6 @@ use crate::clock::now;
 const SAMPLING: Duration = Duration::from_millis(100);
 /// Progress is reported after each such number of samples.
 const SAMPLES_PER_REPORT: u32 = 2;
-/// The connections count IPv6 headers; packets here have IPv4 headers, shorter by this.
-const LONGER_HEADER: u64 = 20;
 
 /// The progress of the run.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,15 +80,19 @@ pub(crate) async fn run(
 ) -> Result<Recording, DemoError> {
     let beside = setup.clone();
     let comity = run_comity(setup, plan, is_stopped.clone(), spectator);
+    let left_out = |why: &str| [srt::NAME, tcp::NAME].map(|name| Other::left_out(name, why));
     if !others {
-        return comity.await;
+        let mut recording = comity.await?;
+        recording.others = left_out("--only-comity leaves it out").into();
+        return Ok(recording);
     }
     let srt = async { Ok(srt::run(&beside, plan, is_stopped.clone()).await) };
     let (mut recording, srt) = tokio::try_join!(comity, srt)?;
-    if !is_stopped.load(Ordering::Relaxed) {
-        let tcp = tcp::simulate(&beside, plan, &link(&beside));
-        recording.others = vec![srt, tcp];
-    }
+    recording.others = if is_stopped.load(Ordering::Relaxed) {
+        left_out("the demo was interrupted").into()
+    } else {
+        vec![srt, tcp::simulate(&beside, plan, &link(&beside))]
+    };
     Ok(recording)
 }
 
@@ -301,11 +303,7 @@ impl Watch {
             let path = &sender.path;
             flow.samples.push(Sample {
                 at_s: since(self.start, now()),
-                arrived_bytes: receiver
-                    .received
-                    .counters
-                    .wire_bytes
-                    .saturating_sub(receiver.received.counters.packets * LONGER_HEADER),
+                arrived_bytes: receiver.received.counters.wire_bytes,
             });
             if progress.is_none() {
                 let gaps = &receiver.received.gaps;

@@ -222,3 +222,14 @@ pub(crate) struct Other {
     /// The sections of the video, or why it did not run.
     pub(crate) sections: Result<Vec<Sent>, String>,
 }
+
+impl Other {
+    /// One that was not run, with the reason.
+    pub(crate) fn left_out(name: &str, reason: &str) -> Self {
+        Self {
+            name: name.into(),
+            how: String::new(),
+            sections: Err(reason.into()),
+        }
+    }
+}

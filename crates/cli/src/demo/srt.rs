@@ -23,10 +23,11 @@ use super::bottleneck::{DemoError, Rivals, emulation, since};
 use super::clip::Planned;
 use super::recording::{Fate, Other, Sent, Setup};
 use crate::clock::now;
+use crate::numbers::spaced;
 
 /// The program, of Debian's package srt-tools.
 const PROGRAM: &str = "srt-live-transmit";
-const NAME: &str = "SRT";
+pub(super) const NAME: &str = "SRT";
 /// The size of a live message: seven packets of a transport stream.
 const MESSAGE: usize = 1_316;
 /// The place of a section in the plan, at the beginning of each message.
@@ -52,8 +53,9 @@ pub(super) async fn run(setup: &Setup, plan: &[Planned], is_stopped: Arc<AtomicB
         name: NAME.into(),
         how: format!(
             "Sent by {PROGRAM}{} through the same emulator, beside as many competitors. SRT's latency is \
-             {latency}: it holds every packet back for the same time, which ends just before the deadline.",
-            version.map_or(String::new(), |version| format!(" {version}"))
+             {}: it holds every packet back for the same time, which ends just before the deadline.",
+            version.map_or(String::new(), |version| format!(" {version}")),
+            spaced(latency)
         ),
         sections,
     }

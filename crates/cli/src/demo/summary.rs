@@ -7,7 +7,7 @@ use super::clip::Kind;
 use super::metrics::{Metrics, share};
 use super::recording::{Recording, Setup};
 use super::viewer::{Delay, Transport, transports};
-use crate::numbers::{percent, thousands};
+use crate::numbers::{percent, spaced, thousands};
 
 /// A statement about the results, and its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,15 +36,15 @@ pub(crate) fn situation(setup: &Setup) -> String {
         ""
     };
     format!(
-        "{video}, about {} Mb/s on the wire, beside {others}. The bottleneck is emulated: {} Mb/s, {} delay each \
+        "{video}, about {} Mb/s on the wire, beside {others}. The bottleneck is emulated: {}, {} delay each \
          way, a queue of {} packets{loss}. The video needs {:.0} % of an equal share. Each section has {} to \
          arrive. The video's controller is {}{repeats}.",
         decimals(setup.demand.as_mbps_f64()),
-        decimals(setup.rate.as_mbps_f64()),
-        setup.delay,
+        spaced(setup.rate),
+        spaced(setup.delay),
         setup.queue,
         setup.need() * 100.0,
-        setup.latency,
+        spaced(setup.latency),
         setup.controller,
     )
 }
@@ -335,8 +335,9 @@ fn transport(transport: &Transport) -> Value {
         "pictures": viewing.pictures,
         "shown_in_time": viewing.shown,
         "delay_ms": viewing.delay_ms.map(delay),
+        "copies": viewing.copies,
         "freezes": viewing.freezes,
-        "frozen_s": viewing.frozen_s,
+        "frozen_s_per_copy": viewing.frozen_s,
         "longest_freeze_s": viewing.longest_s,
     })
 }

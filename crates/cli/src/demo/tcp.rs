@@ -13,6 +13,7 @@ use super::recording::{Fate, Other, Sent, Setup};
 use super::viewer::Viewing;
 use crate::numbers::percent;
 
+pub(super) const NAME: &str = "TCP, simulated";
 /// When the video begins: the competitors are a little older, as in the emulator.
 const BEGIN: Span = Span::from_millis(50);
 /// How long after the last deadline a section counts as complete.
@@ -46,7 +47,7 @@ pub(crate) fn simulate(setup: &Setup, plan: &[Planned], link: &LinkConfig) -> Ot
         runs.swap_remove(middle).1
     });
     Other {
-        name: "TCP, simulated".into(),
+        name: NAME.into(),
         how,
         sections,
     }

@@ -56,8 +56,11 @@ pub(crate) struct Viewing {
     /// From the source time of a picture until it was complete, in milliseconds; infinite if it
     /// never was. `None` without pictures.
     pub(crate) delay_ms: Option<Delay>,
+    /// The copies of the video: each has a viewer.
+    pub(crate) copies: u64,
+    /// The freezes of all copies.
     pub(crate) freezes: u64,
-    /// The length of all freezes.
+    /// The length of all freezes, for a copy on average.
     pub(crate) frozen_s: f64,
     pub(crate) longest_s: f64,
     /// The end of the longest freeze, or without one the picture with the least time left.
@@ -123,6 +126,7 @@ impl Viewing {
         }
         let mut viewing = Self {
             pictures: delays.len() as u64,
+            copies: copies.len() as u64,
             delay_ms: Delay::of(delays),
             ..Self::default()
         };
@@ -130,6 +134,7 @@ impl Viewing {
             pictures.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
             viewing.watch(pictures);
         }
+        viewing.frozen_s /= viewing.copies.max(1) as f64;
         viewing
     }
 
@@ -183,13 +188,19 @@ impl Viewing {
         });
         let freezes = match self.freezes {
             0 => "no freeze".to_owned(),
-            1 => format!("one freeze of {:.2} s", self.frozen_s),
-            freezes => format!(
-                "{} freezes, {:.2} s in all, the longest {:.2} s",
-                thousands(freezes),
-                self.frozen_s,
-                self.longest_s
-            ),
+            1 => format!("one freeze of {:.2} s", self.longest_s),
+            freezes => {
+                let (of, each) = match self.copies {
+                    0 | 1 => (String::new(), "in all"),
+                    copies => (format!(" in {copies} copies"), "a copy"),
+                };
+                format!(
+                    "{} freezes{of}, {:.2} s {each}, the longest {:.2} s",
+                    thousands(freezes),
+                    self.frozen_s,
+                    self.longest_s
+                )
+            }
         };
         format!(
             "{} of {} pictures shown in time; {delay}{freezes}.",
@@ -253,6 +264,26 @@ mod tests {
             }),
         };
         pictures.iter().enumerate().map(section).collect()
+    }
+
+    #[test]
+    fn each_copy_has_a_viewer_of_its_own() {
+        // Of the first copy all is late, and of the second two pictures in a row.
+        let mut both = sections(&[(None, None), (None, None), (None, None), (None, None)]);
+        let second = sections(&[
+            (None, Some(20.0)),
+            (None, None),
+            (None, None),
+            (None, Some(20.0)),
+        ]);
+        both.extend(second.into_iter().map(|sent| Sent { copy: 1, ..sent }));
+        let viewing = Viewing::of(&both);
+        assert_eq!((viewing.copies, viewing.freezes), (2, 2));
+        near(viewing.frozen_s, (4.0 * 0.04 + 2.0 * 0.04) / 2.0);
+        near(viewing.longest_s, 4.0 * 0.04);
+        let words = viewing.words();
+        let expected = "2 freezes in 2 copies, 0.12 s a copy, the longest 0.16 s.";
+        assert!(words.ends_with(expected), "{words}");
     }
 
     fn near(found: f64, expected: f64) {

@@ -185,10 +185,6 @@ fn an_emulator_that_cannot_work_is_refused_with_the_reason() {
         &["200%", "100%"],
     );
     refused(
-        &["--listen", ":0", "--to", &free, "--config", "none.toml"],
-        &["none.toml"],
-    );
-    refused(
         &["--listen", ":0", "--to", &free, "--trace", "none.trace"],
         &["none.trace"],
     );

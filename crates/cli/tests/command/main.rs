@@ -3,8 +3,8 @@
 mod check;
 mod emulate;
 mod kernel;
-
 mod pages;
+mod refusals;
 mod runs;
 mod signals;
 mod sweeps;

@@ -1,6 +1,7 @@
 //! Pipes that close and keys that interrupt.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
 use crate::{root, said, small};
@@ -73,6 +74,27 @@ fn an_interrupted_trace_leaves_nothing() {
     assert_eq!(interrupt(child), "interrupted: no trace was written\n");
     assert_eq!(fs::read_to_string(path("events.csv")).unwrap(), "before");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+/// A listener that nobody called says so. It was stopped, so that is no failure.
+#[cfg(unix)]
+#[test]
+fn a_listener_that_is_stopped_says_that_nobody_called() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_comity"))
+        .args(["recv", "comity://:0", "/dev/null", "--insecure"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("listening on ") {
+        assert_ne!(lines.read_line(&mut said).unwrap(), 0, "{said}");
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    lines.read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
+    assert!(said.ends_with("nobody called\n"), "{said}");
 }
 
 /// Presses the interrupt key, which ends the command with 130. Returns what it said.

@@ -137,7 +137,7 @@ fn shards_and_processes_at_once_make_the_same_bytes() {
     ends(0, &[&merge[..], &["--force"]].concat());
     assert_eq!(tables(Path::new(&parts)), expected);
     let nowhere = said(&ends(
-        2,
+        6,
         &["results", "merge", &path("no"), "--out", &path("x")],
     ));
     assert!(nowhere.contains("no.runs"), "{nowhere}");

@@ -277,6 +277,7 @@ pub(super) fn options_of_senders_are_refused_where_they_do_nothing() {
         ["send", clip, listener, "--all", "--no-shed", "--speed", "2"].as_slice(),
         &["relay", listener, listener, "--all", "--no-shed"],
     ] {
-        ends(0, &[args, &["--duration", "10ms", "--quiet"]].concat());
+        let said = ends(3, &[args, &["--duration", "10ms", "--quiet"]].concat());
+        assert_eq!(said, "error: nobody called\n");
     }
 }

@@ -553,7 +553,7 @@ pub(super) fn a_controller_that_does_not_retransmit_is_told() {
             "--json",
         ];
         let output = command(&args).output().unwrap();
-        checked(0, &output);
+        checked(3, &output);
         let out = String::from_utf8(output.stdout).unwrap();
         let objects = out.lines().map(|line| serde_json::from_str(line).unwrap());
         let notes = objects.filter(|object: &Value| object["event"] == "note");

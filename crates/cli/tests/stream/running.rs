@@ -128,15 +128,15 @@ impl Running {
         (last, said)
     }
 
-    /// Ends its input and waits for the end; the last object, the code, and what was said.
+    /// Ends its input and waits for the end; the last object but for that of a failure, the code,
+    /// and what was said.
     pub(super) fn ended(mut self) -> (Value, Option<i32>, String) {
         drop(self.child.stdin.take());
         let mut rest = String::new();
         self.lines.read_to_string(&mut rest).unwrap();
-        let last = rest
-            .lines()
-            .last()
-            .map_or(Value::Null, |line| serde_json::from_str(line).unwrap());
+        let mut objects = rest.lines().map(|line| serde_json::from_str(line).unwrap());
+        let last = objects.rfind(|object: &Value| object["event"] != "error");
+        let last = last.unwrap_or_default();
         let mut said = String::new();
         let mut stderr = self.child.stderr.take().unwrap();
         stderr.read_to_string(&mut said).unwrap();

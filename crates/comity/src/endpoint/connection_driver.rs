@@ -220,6 +220,7 @@ impl ConnectionDriver {
         while let Some(event) = session.poll_event() {
             match event {
                 SessionEvent::PathChanged { from, to } => {
+                    lock(&self.shared.transport).set_peer_address(to.ip());
                     self.shared.address.send_replace(to);
                     self.shared.tell(Event::PathChanged { from, to });
                 }

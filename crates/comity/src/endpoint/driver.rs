@@ -785,7 +785,8 @@ fn route(
 fn connection_driver(session: &Session<SharedTransport>) -> ConnectionDriver {
     let transport = session.protocol();
     let facts = {
-        let transport = lock(transport);
+        let mut transport = lock(transport);
+        transport.set_peer_address(session.address().ip());
         Facts {
             id: session.id(),
             peer_address: session.address(),

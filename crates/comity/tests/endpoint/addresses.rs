@@ -1,6 +1,8 @@
 //! Hosts with several addresses.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use comity::{Endpoint, Event, Section, connect};
@@ -52,5 +54,69 @@ async fn a_listener_on_all_addresses_answers_from_the_one_that_was_called() {
                 assert!(!has_moved, "{address}: {event:?}");
             }
         }
+    }
+}
+
+/// Passes datagrams between a caller and `target` until the test ends. Returns the address to call,
+/// and how many came from the caller, with their bytes.
+fn counting(target: SocketAddr) -> (SocketAddr, Arc<Mutex<(u64, u64)>>) {
+    let socket = UdpSocket::bind((target.ip(), 0)).unwrap();
+    let address = socket.local_addr().unwrap();
+    let counted = Arc::new(Mutex::new((0, 0)));
+    let counts = counted.clone();
+    thread::spawn(move || {
+        let mut bytes = vec![0; 65_536];
+        let mut caller = None;
+        while let Ok((length, from)) = socket.recv_from(&mut bytes) {
+            let to = if from == target {
+                caller
+            } else {
+                caller = Some(from);
+                let mut counts = counts.lock().unwrap();
+                *counts = (counts.0 + 1, counts.1 + length as u64);
+                Some(target)
+            };
+            if let Some(to) = to {
+                let _ = socket.send_to(&bytes[..length], to);
+            }
+        }
+    });
+    (address, counted)
+}
+
+/// The headers that a packet has on the wire depend on the family of its addresses.
+#[expect(clippy::print_stdout, reason = "it says why it did not look")]
+#[tokio::test]
+async fn bytes_on_the_wire_are_those_of_the_path() {
+    for (host, headers) in [("127.0.0.1", 28), ("::1", 48)] {
+        let host: IpAddr = host.parse().unwrap();
+        if let Err(error) = UdpSocket::bind((host, 0)) {
+            println!("{host}: skipped, since this host has no such address ({error})");
+            continue;
+        }
+        let options = options().build().unwrap();
+        let endpoint = Endpoint::bind(SocketAddr::new(host, 0), options.clone()).unwrap();
+        let (way, counted) = counting(endpoint.local_address());
+        let (caller, accepted) =
+            soon(async { tokio::join!(connect(way, options), endpoint.accept()) }).await;
+        let (caller, accepted) = (caller.unwrap(), accepted.unwrap());
+        for number in 0..50 {
+            let section = Section::new(payload(number, 30_000)).deadline(Duration::MAX);
+            caller.send(section).await.unwrap();
+            soon(accepted.recv()).await.unwrap();
+        }
+        assert_eq!(soon(caller.finish()).await, Ok(()));
+        let sent = caller.stats().sent.counters;
+        let (packets, bytes) = *counted.lock().unwrap();
+        assert!(sent.packets > 1_000, "{host}: {}", sent.packets);
+        // The handshake and the end, which are not counted, have up to 1,500 bytes a packet.
+        let others = packets - sent.packets;
+        assert!(others < 20, "{host}: {others} other packets");
+        let uncounted = (bytes + packets * headers) as i64 - sent.wire_bytes as i64;
+        let possible = 0..=(others * 1_500) as i64;
+        assert!(
+            possible.contains(&uncounted),
+            "{host}: {uncounted} bytes of {others} packets"
+        );
     }
 }

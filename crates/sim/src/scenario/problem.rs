@@ -622,6 +622,7 @@ impl Problem {
                     notes.push(format!("known keys here: {}", known.join(", ")));
                 }
             }
+            ProblemKind::Unreadable { .. } => notes.push("expected a scenario in TOML".into()),
             ProblemKind::Missing { expected } => notes.push(format!("expected {expected}")),
             ProblemKind::UnknownChoice {
                 known,

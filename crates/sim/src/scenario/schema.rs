@@ -175,7 +175,12 @@ const MAX_IN_A_FILE: u64 = 1 << 30;
 pub(super) fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     let mut text = String::new();
     let file = std::fs::File::open(path)?.take(limit + 1);
-    if io::BufReader::new(file).read_to_string(&mut text)? as u64 > limit {
+    let read = io::BufReader::new(file).read_to_string(&mut text);
+    let length = read.map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => io::Error::new(error.kind(), "it is not text"),
+        _ => error,
+    })?;
+    if length as u64 > limit {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
             format!("it is longer than {limit} bytes"),

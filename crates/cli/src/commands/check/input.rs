@@ -11,6 +11,7 @@ use comity_media::check::{Checker, Report, Timing};
 use comity_media::rtp::{Reorder, RtpError};
 use comity_units::Time;
 
+use super::super::files::unread;
 use super::super::interrupt::LINGER;
 use super::super::say;
 use super::super::status_line::{StatusLine, interrupt_key};
@@ -43,7 +44,7 @@ pub(super) fn read(
     let mut status = StatusLine::new(args.quiet);
     let read = match uri {
         Uri::File(path) => {
-            let open = |error: &io::Error| Error::open(path, error);
+            let open = |error: &io::Error| Error::unopened(unread(path, error));
             let file = File::open(path).map_err(|error| open(&error))?;
             let metadata = file.metadata().map_err(|error| open(&error))?;
             if metadata.is_dir() {

@@ -8,7 +8,7 @@ mod text;
 
 use self::findings::Findings;
 use super::stream::error::Error;
-use super::stream::uri::{Uri, without_secrets};
+use super::stream::uri::{PlaceError, Uri, bridge_to_check, without_secrets};
 use super::{Failure, print, say};
 use crate::args;
 
@@ -32,8 +32,14 @@ pub(crate) fn check(args: &args::Check) -> Result<(), Failure> {
 
 fn find(args: &args::Check) -> Result<Findings<'_>, Error> {
     let input = &args.input;
-    let uri: Uri = { input.parse() }
-        .map_err(|error| Error::usage(format!("{}: {error}", without_secrets(input))))?;
+    let uri: Uri = input.parse().map_err(|mut error| {
+        if let PlaceError::Scheme { found, hint } = &mut error
+            && let Some(bridge) = bridge_to_check(found)
+        {
+            *hint = bridge;
+        }
+        Error::usage(format!("{}: {error}", without_secrets(input)))
+    })?;
     let is_live = matches!(uri, Uri::Udp(_) | Uri::Rtp(_));
     if let (Uri::Comity(_), _) | (_, Some(false)) = (&uri, args.duration.map(|_| is_live)) {
         return Err(refused(&uri, input));

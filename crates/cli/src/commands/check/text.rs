@@ -9,7 +9,7 @@ use comity_units::{Rate, Span, Time};
 use super::document::word;
 use super::findings::Findings;
 use crate::commands::tables::{Table, plural};
-use crate::numbers::thousands;
+use crate::numbers::{self, thousands};
 
 /// How many jumps are printed.
 const MAX_JUMPS: usize = 10;
@@ -243,11 +243,7 @@ fn moment(time: Time) -> String {
 }
 
 fn rate(rate: Option<Rate>) -> String {
-    match rate.map(Rate::as_bps) {
-        None => "-".into(),
-        Some(bps @ 0..1_000_000) => format!("{:.1} kb/s", bps as f64 / 1e3),
-        Some(bps) => format!("{:.3} Mb/s", bps as f64 / 1e6),
-    }
+    rate.map_or_else(|| "-".into(), |rate| numbers::rate(rate.as_bps() as f64))
 }
 
 fn micros(nanos: f64) -> String {

@@ -328,7 +328,8 @@ fn mtu(mtu: Option<Mtu>) -> Finding {
             CHECK,
             "no default route, or this system does not say",
             Verdict::CouldBeBetter,
-        );
+        )
+        .mend("ip route show; ip route add default via ADDRESS makes one");
     };
     let (bytes, first, full) = (mtu.bytes, mtu.first(), mtu.full());
     let (found, verdict) = match bytes {

@@ -7,9 +7,8 @@ use comity_sim::scenario::applications::{APPLICATIONS, Application};
 use comity_sim::scenario::reference::Key;
 use serde_json::{Value, json};
 
-use super::Listed;
 use super::controller::first_sentence;
-use super::overview::Entry;
+use super::listed::{Entry, Listed};
 use super::systems::{default, of_key};
 use crate::commands::tables::Table;
 

@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use comity_congestion::table::{Domain, Parameter, Row, TABLE};
 use serde_json::{Value, json};
 
-use super::Listed;
-use super::overview::{Entry, words};
+use super::listed::{Entry, Listed, words};
 use crate::commands::tables::Table;
 
 /// What stands above them in the list.

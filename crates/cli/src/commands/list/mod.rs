@@ -3,6 +3,7 @@
 #[cfg(feature = "laboratory")]
 mod applications;
 mod controller;
+mod listed;
 mod overview;
 #[cfg(feature = "laboratory")]
 mod systems;
@@ -13,22 +14,8 @@ use serde_json::{Value, json};
 use super::{Failure, complain, print};
 use crate::args;
 use controller::controllers;
-use overview::{Entry, line_length, overview};
-
-/// What has a name.
-struct Listed {
-    name: &'static str,
-    /// The list of the JSON document that has it.
-    key: &'static str,
-    /// What stands above it in the overview.
-    heading: &'static str,
-    /// What it is, in the overview.
-    entry: Entry,
-    /// What it is, with every parameter.
-    text: String,
-    /// The same as JSON.
-    document: Value,
-}
+use listed::Listed;
+use overview::{line_length, overview};
 
 pub(crate) fn list(args: &args::Catalogue) -> Result<(), Failure> {
     let mut found = listed();
@@ -58,7 +45,12 @@ fn listed() -> Vec<Listed> {
     let all = controllers();
     #[cfg(feature = "laboratory")]
     let all = all
-        .chain(systems::systems().into_iter().map(systems::listed))
+        .chain(
+            systems::systems()
+                .iter()
+                .map(systems::listed)
+                .collect::<Vec<_>>(),
+        )
         .chain(applications::applications());
     all.collect()
 }

@@ -7,8 +7,7 @@ use std::fmt::Write as _;
 use comity_sim::scenario::reference::{self, Key};
 use serde_json::{Value, json};
 
-use super::Listed;
-use super::overview::Entry;
+use super::listed::{Entry, Listed};
 use crate::commands::tables::Table;
 
 /// The table of a flow in the reference of scenarios.
@@ -144,14 +143,14 @@ pub(super) fn systems() -> Vec<System> {
 }
 
 /// Its place in the list.
-pub(super) fn listed(system: System) -> Listed {
+pub(super) fn listed(system: &System) -> Listed {
     Listed {
         name: system.name,
         key: "systems",
         heading: system.kind.heading(),
-        entry: entry(&system),
-        text: text(&system),
-        document: document(&system),
+        entry: entry(system),
+        text: text(system),
+        document: document(system),
     }
 }
 

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use comity_sim::scenario::{Problems, Reading, Scenario};
 use serde_json::{Value, json};
 
+use super::super::files::cannot_open;
 use super::super::tables::{Table, plural};
-use super::super::{Failure, complain, print};
+use super::super::{Failure, print};
 use crate::args;
 
 pub(crate) fn list(args: &args::List) -> Result<(), Failure> {
@@ -21,8 +22,7 @@ pub(crate) fn list(args: &args::List) -> Result<(), Failure> {
     });
     let mut files = Vec::new();
     if let Err(error) = find(&dir, &mut files) {
-        complain(&format!("cannot list {}: {error}", dir.display()));
-        return Err(Failure::Usage);
+        return Err(cannot_open(&dir, &error));
     }
     files.sort();
     let found: Vec<_> = files

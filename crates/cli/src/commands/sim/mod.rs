@@ -8,7 +8,7 @@ mod statistics;
 mod summary;
 pub(crate) mod trace;
 
-use comity_sim::scenario::{Problems, Run, Scenario, Shard};
+use comity_sim::scenario::{Problem, ProblemKind, Problems, Run, Scenario, Shard};
 
 use super::{Failure, complain, has_colours, say};
 use crate::args;
@@ -40,7 +40,11 @@ pub(crate) fn refuse(problems: &Problems) -> Failure {
     if problems.count() > 1 {
         say(&format!("\nerror: {} problems", problems.count()));
     }
-    Failure::Usage
+    let is_unreadable = |problem: &Problem| matches!(problem.kind, ProblemKind::Unreadable { .. });
+    match problems.iter().any(is_unreadable) {
+        true => Failure::Unopened,
+        false => Failure::Usage,
+    }
 }
 
 /// The runs at these points that belong to a shard, or says what does not exist.

@@ -117,10 +117,15 @@ impl Job<'_> {
         let wall_seconds = began.elapsed().as_secs_f64();
         if let (Some(store), Some(out)) = (&store, &printing.out) {
             if self.is_shard {
+                let (folder, path) = (store.folder().display(), out.path.display());
+                let (stored, all) = (store.stored(), store.len());
+                let next = match stored < all {
+                    true => "once it has all shards, this makes tables",
+                    false => "this makes tables",
+                };
                 say(&format!(
-                    "stored {} in {}; `comity results merge` makes tables of all shards",
-                    plural(done, "run"),
-                    store.folder().display()
+                    "stored {} in {folder}, which has {stored} of {all}; {next}: comity results merge {path} --out {path}",
+                    plural(done, "run")
                 ));
             } else if done > 0 {
                 results::write(&store.results(), out.format, &out.path)

@@ -9,5 +9,6 @@ pub(crate) fn schema(args: &args::Schema) -> Result<(), Failure> {
     if args.json {
         return print(format!("{:#}\n", reference::json_schema()));
     }
-    print(reference::markdown())
+    // The page that the reference links to is not beside what is printed.
+    print(reference::markdown().replace("[controllers](controllers.md)", "`comity list`"))
 }

@@ -106,6 +106,8 @@ struct Group {
     stalled: Vec<f64>,
     /// The mean time from start to end of those flows that came to one.
     completion: Vec<f64>,
+    /// Their mean rate in that time, in bit/s.
+    transfer: Vec<f64>,
     completed: usize,
     sections: Sections,
 }
@@ -219,13 +221,17 @@ impl Group {
 
     /// Takes in how long the flows took that came to an end.
     fn add_completion(&mut self, flows: &[&FlowReport]) {
-        let times: Vec<f64> = flows
-            .iter()
-            .filter_map(|flow| flow.finished?.since(flow.started))
-            .map(Span::as_secs_f64)
-            .collect();
+        let (mut times, mut rates) = (Vec::new(), Vec::new());
+        for flow in flows {
+            if let Some(time) = flow.finished.and_then(|end| end.since(flow.started)) {
+                times.push(time.as_secs_f64());
+                rates.push(flow.delivered_bytes_total as f64 * 8.0 / time.as_secs_f64());
+            }
+        }
         self.completed += times.len();
         self.completion.extend(mean(&times));
+        rates.retain(|rate: &f64| rate.is_finite());
+        self.transfer.extend(mean(&rates));
     }
 
     fn json(&self) -> Value {
@@ -251,6 +257,7 @@ impl Group {
             "convergence_s": estimate(&self.convergence),
             "completed_flows": self.completed,
             "completion_s": estimate(&self.completion),
+            "transfer_bps": estimate(&self.transfer),
             "sections": self.sections.json(),
         })
     }
@@ -388,10 +395,11 @@ impl Summary {
                 "\nloss, retransmitted and timeouts count from the start of a run, all else from the end of its warm-up",
             );
         }
-        if self.points.iter().any(Point::has_equal_runs) {
+        let mut groups = self.points.iter().flat_map(|point| &point.groups);
+        if groups.any(|group| group.completed > 0) {
             text.push_str(
-                "\nall seeds of a point gave the same run, because nothing in it is random: \
-                 an interval of zero says nothing",
+                "\ngoodput is that of the whole run, also after a transfer has ended; the last two columns are of \
+                 transfers that ended, from their start to their end",
             );
         }
         let runs = if self.runs == 1 { "run" } else { "runs" };
@@ -468,6 +476,7 @@ impl Summary {
         let has_ends = groups().any(|group| group.completed > 0);
         if has_ends {
             header.push("done after s".into());
+            header.push(format!("transfer {}", unit.name));
         }
         let columns = header.len();
         let mut table = Table::new(header);
@@ -519,6 +528,7 @@ impl Summary {
                 }
                 if has_ends {
                     row.push(or_dash(mean(&group.completion), digits));
+                    row.push(rate(mean(&group.transfer)));
                 }
                 table.row(row);
             }
@@ -593,13 +603,6 @@ impl Summary {
 }
 
 impl Point {
-    /// Whether several seeds made no difference.
-    fn has_equal_runs(&self) -> bool {
-        let mut fingerprints = self.runs.iter().map(|run| run["fingerprint"].as_str());
-        let first = fingerprints.next().flatten();
-        self.runs.len() > 1 && first.is_some() && fingerprints.all(|other| other == first)
-    }
-
     fn add(&mut self, report: &RunReport, backbone: usize) {
         for name in report.groups() {
             let flows: Vec<_> = report

@@ -6,8 +6,8 @@ use std::path::Path;
 use comity::session::CallError;
 use comity::{BindError, ConnectError};
 
-use crate::commands::Failure;
 use crate::commands::mtu::Mtu;
+use crate::commands::{Failure, files};
 
 /// An error with a message that says what to do next. Each variant has an exit code.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +34,9 @@ pub(crate) enum Error {
         "interrupted, and not done within linger: --gaps lists what was sent or received and is not passed on"
     )]
     Late,
+    /// A listener ended without a caller.
+    #[error("nobody called")]
+    Uncalled,
     /// A connection failed, or none was made.
     #[error("{0}{hint}", hint = hint(.0))]
     Stream(comity_stream::Error),
@@ -79,22 +82,7 @@ impl Error {
 
     /// A file cannot be opened because of its name or kind.
     pub(crate) fn open(path: &Path, error: &io::Error) -> Self {
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let hint = match (error.kind(), folder) {
-            (io::ErrorKind::NotFound, Some(folder)) if !folder.exists() => {
-                format!("; make its folder first: mkdir -p {}", folder.display())
-            }
-            (io::ErrorKind::NotFound, _) => "; check its name".into(),
-            (io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem, _) => {
-                "; this user lacks permission: check the file and its folder with ls -ld, or choose another path"
-                    .into()
-            }
-            (io::ErrorKind::IsADirectory, _) => "; name a file in it".into(),
-            _ => String::new(),
-        };
-        Self::Unopened(format!("cannot open {}: {error}{hint}", path.display()))
+        Self::Unopened(files::unopened(path, error))
     }
 
     /// A write failed.
@@ -119,6 +107,7 @@ impl Error {
             Self::Unopened(_) => Failure::Unopened,
             Self::Taken(_) => Failure::Taken,
             Self::Abandoned | Self::Late => Failure::Interrupted,
+            Self::Uncalled => Failure::Unconnected,
             Self::Stream(Stream::Bind(error)) => of_bind(error),
             Self::Stream(Stream::Call { error, .. }) => match &**error {
                 ConnectError::Bind(error) => of_bind(error),

@@ -10,7 +10,7 @@ use comity_stream::{Event, Notice, Observer, plain};
 
 use super::error::hint;
 use super::gaps::SharedGaps;
-use super::status::Reporter;
+use super::status::{Deadlines, Reporter};
 use crate::clock::now;
 
 /// The number of notices of one kind that are printed one by one.
@@ -20,10 +20,15 @@ const MAX_NOTICES: u64 = 20;
 const AT_THE_BEGINNING: Duration = Duration::from_millis(500);
 
 /// Reports events to `reporter`, and lists missing sections in `gaps`.
-pub(crate) fn observer(reporter: Reporter, gaps: SharedGaps, began: Instant) -> Observer {
+pub(crate) fn observer(
+    reporter: Reporter,
+    gaps: SharedGaps,
+    began: Instant,
+    deadlines: Deadlines,
+) -> Observer {
     Observer::new(move |event| {
         match event {
-        Event::Connected(connection) => reporter.connected(connection),
+        Event::Connected(connection) => reporter.connected(connection, deadlines),
         Event::Disconnected(connection, end) => reporter.disconnected(connection, end),
         Event::Redialling {
             was_connected,
@@ -70,7 +75,12 @@ fn tell_size(reporter: &Reporter, peer: SocketAddr, PathSize { datagram, max }: 
 fn tell_notice(reporter: &Reporter, notice: &Notice, count: u64, began: Instant) {
     let elapsed = now().saturating_duration_since(began);
     let text = match elapsed >= AT_THE_BEGINNING {
-        true => format!("at {:.1} s: {}", elapsed.as_secs_f64(), notice.text),
+        // `comity check` has the times of the stream instead.
+        true => format!(
+            "{:.1} s after the start: {}",
+            elapsed.as_secs_f64(),
+            notice.text
+        ),
         false => notice.text.clone(),
     };
     match count {

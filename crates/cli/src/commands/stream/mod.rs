@@ -44,7 +44,7 @@ use input::{Input, PassedOn, Reading};
 use metrics::Bound;
 use output::{Output, Room};
 use session::Session;
-use status::{Channel, Reporter};
+use status::{Channel, Deadlines, Reporter};
 pub(crate) use stop::Stop;
 use uri::{Uri, without_secrets};
 
@@ -70,7 +70,7 @@ struct Options<'a> {
 
 /// `comity send`
 pub(crate) fn send(args: &args::Send) -> Result<(), Failure> {
-    report(run(
+    report(
         Verb::Send,
         (&args.input, &args.output),
         &args.common,
@@ -78,12 +78,12 @@ pub(crate) fn send(args: &args::Send) -> Result<(), Failure> {
             sending: Some(&args.sending),
             ..Options::default()
         },
-    ))
+    )
 }
 
 /// `comity recv`
 pub(crate) fn recv(args: &args::Recv) -> Result<(), Failure> {
-    report(run(
+    report(
         Verb::Recv,
         (&args.input, &args.output),
         &args.common,
@@ -91,12 +91,12 @@ pub(crate) fn recv(args: &args::Recv) -> Result<(), Failure> {
             is_remultiplexed: args.remux,
             ..Options::default()
         },
-    ))
+    )
 }
 
 /// `comity relay`
 pub(crate) fn relay(args: &args::Relay) -> Result<(), Failure> {
-    report(run(
+    report(
         Verb::Relay,
         (&args.input, &args.output),
         &args.common,
@@ -105,13 +105,26 @@ pub(crate) fn relay(args: &args::Relay) -> Result<(), Failure> {
             add_latency: args.add_latency.map_or(Duration::ZERO, Into::into),
             is_remultiplexed: false,
         },
-    ))
+    )
 }
 
-fn report(done: Result<(), Error>) -> Result<(), Failure> {
-    done.map_err(|error| {
-        say(&format!("error: {error}"));
-        error.failure()
+/// Runs, and reports a failure on standard error, or with `--json` as an object.
+fn report(
+    verb: Verb,
+    places: (&str, &str),
+    args: &args::Common,
+    options: Options<'_>,
+) -> Result<(), Failure> {
+    // Standard output carries the media.
+    let channel = match places.1 {
+        "-" | "file://con" => Channel::Error,
+        _ => Channel::Output,
+    };
+    let reporter = Reporter::new(args.quiet, args.json.then_some(channel));
+    run(verb, places, args, options, &reporter).map_err(|error| {
+        let failure = error.failure();
+        reporter.failed(&error.to_string(), failure.into());
+        failure
     })
 }
 
@@ -124,6 +137,7 @@ fn run(
         add_latency,
         is_remultiplexed,
     }: Options<'_>,
+    reporter: &Reporter,
 ) -> Result<(), Error> {
     core_dumps::turn_off();
     let (input, output) = (read(from)?, read(to)?);
@@ -160,11 +174,6 @@ fn run(
         None => None,
         Some(path) => Some(metrics::token(path)?),
     };
-    let json = args.json.then_some(match output {
-        Uri::Pipe => Channel::Error,
-        _ => Channel::Output,
-    });
-    let reporter = Reporter::new(args.quiet, json);
     for warning in warnings_of_settings(&input, &output) {
         reporter.warn(&warning);
     }
@@ -200,13 +209,15 @@ fn run(
         };
         let list = gaps.map(|path| GapList::open(path, existing, began));
         let gaps = SharedGaps::from(list.transpose()?);
+        let observer =
+            |deadlines| events::observer(reporter.clone(), gaps.clone(), began, deadlines);
         let connecting = Connecting {
             insecure: args.insecure,
             reconnect: args.reconnect,
             takes_layouts: !is_remultiplexed,
             qlog: qlog.clone(),
-            reporter: &reporter,
-            observer: events::observer(reporter.clone(), gaps.clone(), began),
+            reporter,
+            observer: observer(Deadlines::Own),
         };
         let opened = (|| {
             let reading = sending.map(Reading::from).unwrap_or_default();
@@ -216,12 +227,23 @@ fn run(
             };
             let source = Input::open(&input, from, reading, passed_on, &connecting)?;
             let options = fanout(args, sending);
+            let onwards = Connecting {
+                qlog: qlog.clone(),
+                observer: observer(match is_between {
+                    true => Deadlines::PassedOn,
+                    false => Deadlines::Own,
+                }),
+                ..connecting
+            };
             let room = (room(&input), existing);
-            let sink = Output::open(&output, to, room, options, &connecting)?;
+            let sink = Output::open(&output, to, room, options, &onwards)?;
             Ok((source, sink))
         })();
         let (source, sink) = opened.inspect_err(|_: &Error| gaps.withdraw())?;
         gaps.begin()?;
+        // Whoever reads the address may stop it.
+        let stop = Stop::on_interrupt(3, linger(&[&input, &output]));
+        let stop = stop.after(args.duration.map(Into::into));
         reporter.opened();
         let relay = Relay::new(source, sink, connecting.observer.clone());
         let session = Session {
@@ -232,15 +254,19 @@ fn run(
         if let Some(metrics) = metrics {
             metrics.serve(relay.monitor())?;
         }
-        let stop = Stop::on_interrupt(3, linger(&[&input, &output]));
-        let stop = stop.after(args.duration.map(Into::into));
         let running = relay.run_until(stop.clone().wanted(), stop.clone().at_once());
         let done = session.watch(running).await;
         match done.map_err(Error::from)? {
-            Ending::Abandoned if stop.was_repeated() => Err(Error::Abandoned),
-            Ending::Abandoned => Err(Error::Late),
-            _ => gaps.result(),
+            Ending::Abandoned if stop.was_repeated() => return Err(Error::Abandoned),
+            Ending::Abandoned => return Err(Error::Late),
+            _ => gaps.result()?,
         }
+        match session.is_uncalled([&input, &output].map(listens)) {
+            true if !stop.is_requested() => return Err(Error::Uncalled),
+            true => reporter.remark("nobody called"),
+            false => {}
+        }
+        Ok(())
     });
     // Do not wait for a pending look-up or read.
     runtime.shutdown_background();
@@ -258,6 +284,11 @@ fn linger(ends: &[&Uri]) -> Duration {
         _ => None,
     });
     lingers.max().unwrap_or(LINGER)
+}
+
+/// Whether a place waits for callers.
+fn listens(uri: &Uri) -> bool {
+    matches!(uri, Uri::Comity(uri) if matches!(uri.role, Role::Listener { .. }))
 }
 
 /// The interval between statistics, except on a terminal.

@@ -56,6 +56,16 @@ impl Session {
         done
     }
 
+    /// Whether nobody called on a side that waits for callers.
+    pub(crate) fn is_uncalled(&self, [input, output]: [bool; 2]) -> bool {
+        let snapshot = self.monitor.snapshot();
+        let sides = [(&snapshot.input, input), (&snapshot.output, output)];
+        sides.into_iter().any(|(side, listens)| {
+            let connections = side.totals.map(|totals| totals.connections);
+            listens && connections == Some(0) && side.refused.is_empty()
+        })
+    }
+
     fn tell(&self) {
         let snapshot = self.monitor.snapshot();
         self.reporter.object("statistics", &snapshot);

@@ -41,6 +41,15 @@ pub(crate) enum Channel {
     Error,
 }
 
+/// Where the deadlines of a connection come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deadlines {
+    /// From the connection's own latency.
+    Own,
+    /// From another connection, whose deadlines a relay passes on.
+    PassedOn,
+}
+
 impl Reporter {
     pub(crate) fn new(is_quiet: bool, json: Option<Channel>) -> Self {
         Self(Arc::new(Mutex::new(Telling {
@@ -72,6 +81,14 @@ impl Reporter {
         }
     }
 
+    /// A line for people about what the last object has in numbers.
+    pub(crate) fn remark(&self, message: &str) {
+        let mut telling = self.telling();
+        if !telling.is_quiet && telling.json.is_none() {
+            telling.line(message);
+        }
+    }
+
     /// A warning, printed even with `--quiet`.
     pub(crate) fn warn(&self, message: &str) {
         let mut telling = self.telling();
@@ -93,6 +110,15 @@ impl Reporter {
             None,
             &format!("listening on {address}"),
         );
+    }
+
+    /// Why the command fails, as an object if those are enabled, and otherwise as a line.
+    pub(crate) fn failed(&self, message: &str, code: u8) {
+        let mut telling = self.telling();
+        telling.object(&json!({ "event": "error", "message": message, "code": code }));
+        if telling.json != Some(Channel::Error) {
+            telling.line(&format!("error: {message}"));
+        }
     }
 
     /// Prints the address, once everything is open.
@@ -123,13 +149,17 @@ impl Reporter {
         }
     }
 
-    pub(crate) fn connected(&self, connection: &Connection) {
+    /// The latency of a connection that takes over deadlines says nothing.
+    pub(crate) fn connected(&self, connection: &Connection, deadlines: Deadlines) {
         let peer = plain(connection.peer_address());
-        let latency = connection.latency().as_millis();
+        let latency = match deadlines {
+            Deadlines::Own => format!(", latency {} ms", connection.latency().as_millis()),
+            Deadlines::PassedOn => String::new(),
+        };
         let named = connection
             .stream_name()
             .map_or_else(String::new, |name| format!(", {name:?}"));
-        let text = format!("connected with {peer}, latency {latency} ms{named}");
+        let text = format!("connected with {peer}{latency}{named}");
         self.event("connected", peer, None, &text);
     }
 

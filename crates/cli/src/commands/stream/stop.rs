@@ -63,6 +63,11 @@ impl Stop {
         }
     }
 
+    /// Whether somebody requested the stop.
+    pub(crate) fn is_requested(&self) -> bool {
+        *self.requests.borrow() > 0
+    }
+
     /// Returns at the request to stop without waiting for anything, and after the time that an
     /// orderly end may take.
     pub(crate) async fn at_once(mut self) {

@@ -10,7 +10,7 @@ use super::super::summary::{decimals, situation};
 use super::super::thumbnails;
 use super::super::viewer::{Delay, Transport, Viewing, milliseconds, transports};
 use super::figures;
-use crate::numbers::{percent, thousands};
+use crate::numbers::{percent, rate, spaced, thousands};
 
 const PAGE_STYLE: &str = "\
 :root{color-scheme:light dark;--page:#ffffff;--text:#1d2430;--soft:#5c6675;--line:#dfe3e8;--card:#f6f7f9;--warn:#c01030;--warn-page:#fdecef}
@@ -89,10 +89,9 @@ pub(crate) fn page(recording: &Recording, metrics: &Metrics, command: &str) -> S
 fn headline(transports: &[Transport]) -> String {
     let shown: Vec<String> = transports
         .iter()
-        .filter_map(|transport| {
-            let viewing = transport.viewing.as_ref().ok()?;
-            let share = percent(viewing.shown_share());
-            Some(format!("{} {share}", transport.name))
+        .map(|transport| match &transport.viewing {
+            Ok(viewing) => format!("{} {}", transport.name, percent(viewing.shown_share())),
+            Err(_) => format!("{} did not run", transport.name),
         })
         .collect();
     format!("Pictures shown in time: {}", shown.join("; "))
@@ -118,6 +117,10 @@ fn viewings(out: &mut String, recording: &Recording, transports: &[Transport]) {
         }
     };
     let seconds = |length: f64| format!("{length:.2} s");
+    let (freezes, frozen) = match recording.setup.copies {
+        1 => ("freezes".to_owned(), "frozen in all"),
+        copies => (format!("freezes of {copies} copies"), "frozen, a copy"),
+    };
     let rows: [Vec<String>; 9] = [
         row("pictures", &|viewing| thousands(viewing.pictures)),
         row("shown in time", &|viewing| percent(viewing.shown_share())),
@@ -125,8 +128,8 @@ fn viewings(out: &mut String, recording: &Recording, transports: &[Transport]) {
         row("delay, 95 %", &delay(|delay| delay.p95)),
         row("delay, 99 %", &delay(|delay| delay.p99)),
         row("delay, longest", &delay(|delay| delay.max)),
-        row("freezes", &|viewing| thousands(viewing.freezes)),
-        row("frozen in all", &|viewing| seconds(viewing.frozen_s)),
+        row(&freezes, &|viewing| thousands(viewing.freezes)),
+        row(frozen, &|viewing| seconds(viewing.frozen_s)),
         row("longest freeze", &|viewing| seconds(viewing.longest_s)),
     ];
     let heads: Vec<&str> = std::iter::once("")
@@ -140,19 +143,18 @@ fn viewings(out: &mut String, recording: &Recording, transports: &[Transport]) {
          one copy that are not shown then: each, or one that it depends on, was incomplete. The delay is the \
          time from the sending of a picture until it was complete; a picture that was never complete counts as \
          the longest.</p>",
-        recording.setup.latency
+        spaced(recording.setup.latency)
     );
     for transport in transports {
-        let failure = match &transport.viewing {
-            Ok(_) => String::new(),
-            Err(reason) => format!(" It did not run: {reason}."),
+        let about = match &transport.viewing {
+            Ok(_) => transport.how.clone(),
+            Err(reason) => format!("It did not run: {reason}."),
         };
         let _ = writeln!(
             out,
-            "<p class=\"soft\"><b>{}.</b> {}{}</p>",
+            "<p class=\"soft\"><b>{}.</b> {}</p>",
             Escaped(&transport.name),
-            Escaped(&transport.how),
-            Escaped(&failure)
+            Escaped(&about)
         );
     }
 }
@@ -367,8 +369,8 @@ fn run(out: &mut String, recording: &Recording) {
     let setup = &recording.setup;
     let rows = [
         ("version", env!("CARGO_PKG_VERSION").to_owned()),
-        ("bottleneck", setup.rate.to_string()),
-        ("delay each way", setup.delay.to_string()),
+        ("bottleneck", spaced(setup.rate)),
+        ("delay each way", spaced(setup.delay)),
         ("queue", format!("{} packets, drop-tail", setup.queue)),
         ("random loss each way", percent(setup.loss)),
         (
@@ -377,7 +379,11 @@ fn run(out: &mut String, recording: &Recording) {
         ),
         (
             "video",
-            format!("{}, about {} on the wire", setup.video(), setup.demand),
+            format!(
+                "{}, about {} on the wire",
+                setup.video(),
+                rate(setup.demand.as_bps() as f64)
+            ),
         ),
         ("controller", setup.controller.clone()),
         (
@@ -389,7 +395,7 @@ fn run(out: &mut String, recording: &Recording) {
             }
             .into(),
         ),
-        ("latency", setup.latency.to_string()),
+        ("latency", spaced(setup.latency)),
         ("length", format!("{:.1} s", recording.length_s)),
         ("seed of the losses", setup.seed.to_string()),
         ("cipher", recording.cipher.clone()),
@@ -416,9 +422,10 @@ mod tests {
     fn the_page_has_these_parts() {
         let page = built();
         for part in [
-            "<h1>Pictures shown in time: Comity 50.0 %; TCP, simulated 50.0 %</h1>",
+            "<h1>Pictures shown in time: Comity 50.0 %; SRT did not run; TCP, simulated 50.0 %</h1>",
             "<tr><td>delay, 95 %</td><td>never</td><td>405\u{a0}ms</td></tr>",
-            "<p class=\"soft\"><b>SRT.</b> As &lt;sent&gt;. It did not run: it does &lt;not&gt; connect.</p>",
+            "<p class=\"soft\"><b>SRT.</b> It did not run: it does &lt;not&gt; connect.</p>",
+            "<p class=\"soft\"><b>TCP, simulated.</b> As &lt;sent&gt;.</p>",
             "<figcaption>on the screen</figcaption>",
             "<pre><code>comity demo</code></pre>",
             "<div><b>0</b>bytes sent after their deadline</div>",

@@ -18,6 +18,7 @@ use super::super::error::Error;
 use super::notice;
 use super::overrun::Overrun;
 use crate::clock::now;
+use crate::commands::files::unread;
 
 /// How much is read at once from a file or a pipe, in bytes.
 const PIECE: usize = 64 << 10;
@@ -91,7 +92,7 @@ impl From<mpsc::Receiver<Piece>> for Feed {
 
 /// Opens a file; whether it is one that is there as a whole, and not a pipe or a device.
 pub(crate) fn file(path: &Path) -> Result<(Feed, bool), Error> {
-    let file = File::open(path).map_err(|error| Error::open(path, &error))?;
+    let file = File::open(path).map_err(|error| Error::unopened(unread(path, &error)))?;
     let metadata = file.metadata().map_err(|error| Error::open(path, &error))?;
     if metadata.is_dir() {
         return Err(Error::unopened(format!(

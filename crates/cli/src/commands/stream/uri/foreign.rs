@@ -28,6 +28,19 @@ pub(super) fn bridge(scheme: &str) -> Option<String> {
     })
 }
 
+/// As [`bridge`], for `comity check`, which only reads.
+pub(crate) fn bridge_to_check(scheme: &str) -> Option<String> {
+    bridge(scheme)?;
+    let scheme = scheme.to_ascii_lowercase();
+    let tool = match &*scheme {
+        "srt" => "srt-live-transmit -q 'srt://..' file://con".to_owned(),
+        _ => format!("ffmpeg -i '{scheme}://..' -c copy -f mpegts -"),
+    };
+    Some(format!(
+        "other tools speak this protocol. Bridge it with a pipe: {tool} | comity check -"
+    ))
+}
+
 /// What to do for someone who gives `udp://` or `rtp://` a key of ffmpeg or of a connection.
 pub(super) fn hint(name: &str) -> Option<&'static str> {
     Some(match name {

@@ -26,6 +26,7 @@ use comity_congestion::table::nearest;
 use thiserror::Error;
 
 pub(crate) use comity::uri::parts::without_secrets;
+pub(crate) use foreign::bridge_to_check;
 pub(crate) use media::{Direction, MediaUri};
 
 /// Where media comes from or goes to.

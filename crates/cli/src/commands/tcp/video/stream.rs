@@ -16,6 +16,7 @@ use tokio::io::AsyncWriteExt as _;
 use super::LONGEST;
 use super::message::{Label, Report};
 use crate::args::{self, Pictures};
+use crate::commands::files::cannot_open;
 use crate::commands::tcp::run;
 use crate::commands::{Failure, complain, print, say};
 
@@ -23,13 +24,7 @@ use crate::commands::{Failure, complain, print, say};
 const INTERVAL: Span = Span::from_secs(1);
 
 pub(crate) fn stream(args: &args::TcpVideoSend) -> Result<(), Failure> {
-    let source = fs::read(&args.file).map_err(|error| {
-        say(&format!(
-            "error: cannot open {}: {error}",
-            args.file.display()
-        ));
-        Failure::Unopened
-    })?;
+    let source = fs::read(&args.file).map_err(|error| cannot_open(&args.file, &error))?;
     let pictures = pictures(&source)
         .map_err(|reason| complain(&format!("{}: {reason}", args.file.display())))?;
     let framing = match args.raw {
