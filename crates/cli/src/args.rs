@@ -1,16 +1,26 @@
 //! What can be written on the command line.
 
 mod check;
+#[cfg(feature = "demo")]
 mod demo;
+#[cfg(feature = "laboratory")]
 mod emulate;
+#[cfg(feature = "laboratory")]
 mod kernel;
+#[cfg(feature = "laboratory")]
 mod lab;
 #[cfg(test)]
 mod page;
+#[cfg(feature = "laboratory")]
 mod plot;
+#[cfg(feature = "laboratory")]
 mod results;
+#[cfg(feature = "laboratory")]
+mod runs;
+#[cfg(feature = "laboratory")]
 mod sim;
 mod stream;
+#[cfg(feature = "laboratory")]
 mod tcp;
 mod values;
 
@@ -20,34 +30,34 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub(crate) use check::Check;
+#[cfg(feature = "demo")]
 pub(crate) use demo::Demo;
-pub(crate) use emulate::Emulate;
+#[cfg(feature = "laboratory")]
+pub(crate) use emulate::{Emulate, Outage};
+#[cfg(feature = "laboratory")]
 pub(crate) use kernel::{
     Kernel, KernelFractions, KernelList, KernelLoad, KernelOpening, KernelStatus, LoadLibra,
     LoadReal,
 };
+#[cfg(feature = "laboratory")]
 pub(crate) use lab::{Lab, LabEndpoint, LabRun};
+#[cfg(feature = "laboratory")]
 pub(crate) use plot::Plot;
+#[cfg(feature = "laboratory")]
 pub(crate) use results::Results;
+#[cfg(feature = "laboratory")]
 pub(crate) use sim::{Capture, List, Printing, Reading, Run, Schema, Sim, Trace};
 pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send, Sending};
+#[cfg(feature = "laboratory")]
 pub(crate) use tcp::{
     Pictures, Tcp, TcpHost, TcpProxy, TcpSend, TcpServe, TcpVideoReceive, TcpVideoSend,
 };
-pub(crate) use values::Outage;
 use values::{Offering, named_file};
 
 use crate::commands::list;
 
-/// Deadline-aware media transport, and a simulator to try it in.
-#[derive(Debug, Parser)]
-#[command(
-    name = "comity",
-    version,
-    max_term_width = 100,
-    subcommand_required = true,
-    arg_required_else_help = true,
-    after_help = "Examples:
+#[cfg(feature = "laboratory")]
+const EXAMPLES: &str = "Examples:
   comity demo
   comity recv 'comity://:9000?passphrase=@secret' film.ts
   comity send clip.ts 'comity://host:9000?passphrase=@secret'
@@ -64,7 +74,26 @@ use crate::commands::list;
   comity tcp serve clip.ts --port 8000 --address 10.77.0.2 --kernel 10.77.0.1/24
   comity keygen key
   comity doctor
-  comity completions bash > /etc/bash_completion.d/comity"
+  comity completions bash > /etc/bash_completion.d/comity";
+#[cfg(not(feature = "laboratory"))]
+const EXAMPLES: &str = "Examples:
+  comity recv 'comity://:9000?passphrase=@secret' film.ts
+  comity send clip.ts 'comity://host:9000?passphrase=@secret'
+  comity check clip.ts
+  comity list
+  comity keygen key
+  comity doctor
+  comity completions bash > /etc/bash_completion.d/comity";
+
+/// Deadline-aware media transport, and a simulator to try it in.
+#[derive(Debug, Parser)]
+#[command(
+    name = "comity",
+    version,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = EXAMPLES
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -73,6 +102,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    #[cfg(feature = "demo")]
     /// Send video with deadlines beside greedy flows through an emulated bottleneck, and report
     /// what happened
     Demo(Demo),
@@ -88,23 +118,30 @@ pub(crate) enum Command {
     /// Check a transport stream for faults, in the terms of TR 101 290
     #[command(arg_required_else_help = true)]
     Check(Check),
+    #[cfg(feature = "laboratory")]
     /// Simulate networks that scenario files describe
     #[command(subcommand, arg_required_else_help = true)]
     Sim(Sim),
+    #[cfg(feature = "laboratory")]
     /// Work with the stored results of sweeps
     #[command(subcommand, arg_required_else_help = true)]
     Results(Results),
+    #[cfg(feature = "laboratory")]
     /// Run scenarios on real packets, beside the TCP of the Linux kernel and other programs
     #[command(subcommand, arg_required_else_help = true)]
     Lab(Lab),
+    #[cfg(feature = "laboratory")]
     /// Add TCP Libra or TCP-Real to the congestion controllers of the Linux kernel, and watch flows
     #[command(subcommand, arg_required_else_help = true)]
     Kernel(Kernel),
+    #[cfg(feature = "laboratory")]
     /// Draw a picture of stored results
     Plot(Plot),
+    #[cfg(feature = "laboratory")]
     /// Emulate a network between real programs, as a UDP proxy that needs no privileges
     #[command(arg_required_else_help = true)]
     Emulate(Box<Emulate>),
+    #[cfg(feature = "laboratory")]
     /// Speak TCP with Comity's own state machine, from an address behind a TUN device
     #[command(subcommand, arg_required_else_help = true)]
     Tcp(Tcp),

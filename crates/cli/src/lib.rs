@@ -3,6 +3,7 @@
 mod args;
 mod clock;
 mod commands;
+#[cfg(feature = "demo")]
 mod demo;
 mod numbers;
 mod picture;

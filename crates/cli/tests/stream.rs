@@ -241,14 +241,21 @@ impl Folder {
 
     /// The sections of a list of gaps. The list names each once.
     fn listed(&self, name: &str) -> BTreeSet<(u64, u64)> {
+        self.gaps(name).into_keys().collect()
+    }
+
+    /// Each section of a list of gaps, by stream and number, with the line that has it. Neighbours
+    /// with the same fate may share a line.
+    fn gaps(&self, name: &str) -> BTreeMap<(u64, u64), Value> {
         let list = String::from_utf8(self.read(name)).unwrap();
-        let mut sections = BTreeSet::new();
+        let mut sections = BTreeMap::new();
         for line in list.lines() {
             let gap: Value = serde_json::from_str(line).unwrap();
             let number = |name: &str| gap[name].as_u64().unwrap();
             let first = number("section");
             for section in first..first + number("count") {
-                assert!(sections.insert((number("stream"), section)), "{gap}");
+                let earlier = sections.insert((number("stream"), section), gap.clone());
+                assert!(earlier.is_none(), "{gap}");
             }
         }
         sections

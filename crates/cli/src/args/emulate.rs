@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use comity_units::{Bytes, Span};
 
-use super::values::{Outage, outage, packet_size, quantity, share};
+use super::values::{quantity, share};
 
 /// Declares the options for the link of one way, or of both.
 macro_rules! link_options {
@@ -168,4 +168,64 @@ pub(crate) struct Emulate {
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::<Bytes>,
           help_heading = "Limits")]
     pub(crate) memory: Bytes,
+}
+
+/// A number of bytes, with or without their unit.
+pub(super) fn packet_size(text: &str) -> Result<Bytes, String> {
+    match text.trim().parse() {
+        Ok(bytes) => Ok(Bytes::new(bytes)),
+        Err(_) => quantity(text),
+    }
+}
+
+/// A while in which nothing arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outage {
+    /// When it begins, after the start.
+    pub(crate) at: Span,
+    /// How long it lasts.
+    pub(crate) lasts: Span,
+}
+
+/// Reads `5s+3s`.
+pub(super) fn outage(text: &str) -> Result<Outage, String> {
+    let (at, lasts) = text.split_once('+').ok_or_else(|| {
+        format!("{text:?} is not an outage; expected its start and its length, such as 5s+3s")
+    })?;
+    let outage = Outage {
+        at: quantity(at)?,
+        lasts: quantity(lasts)?,
+    };
+    if outage.lasts.is_zero() {
+        return Err(format!(
+            "{text:?} has a length of zero; expected a longer time, as in 5s+3s"
+        ));
+    }
+    Ok(outage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outages_have_a_beginning_and_a_length() {
+        let expected = Outage {
+            at: Span::from_millis(1_500),
+            lasts: Span::from_secs(3),
+        };
+        assert_eq!(outage("1.5s+3s"), Ok(expected));
+        for bad in ["", "5s", "+", "5s+", "+3s", "5+3", "5s+0s", "-1s+1s"] {
+            assert!(outage(bad).is_err(), "{bad:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn the_size_of_a_packet_needs_no_unit() {
+        assert_eq!(packet_size("1400"), Ok(Bytes::new(1_400)));
+        assert_eq!(packet_size("1.4kB"), Ok(Bytes::new(1_400)));
+        for bad in ["", "-1", "1400b", "many"] {
+            assert!(packet_size(bad).is_err(), "{bad:?} was accepted");
+        }
+    }
 }

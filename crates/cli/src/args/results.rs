@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
-use super::values::Out;
+use super::runs::Out;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Results {

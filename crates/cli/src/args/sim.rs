@@ -7,7 +7,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use comity_sim::scenario::Shard;
 
-use super::values::{Out, Seeds, jobs, seed, seeds};
+use super::runs::{Out, Seeds, jobs, seed, seeds};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sim {

@@ -2,15 +2,14 @@
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::builder::{PathBufValueParser, PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
+#[cfg(feature = "demo")]
 use comity_congestion::table::{self, TABLE};
-use comity_sim::results::Format;
-use comity_units::{Bytes, ParseError, Span};
+use comity_units::ParseError;
 
 /// Reads a number with its unit.
 pub(super) fn quantity<T: FromStr<Err = ParseError>>(text: &str) -> Result<T, String> {
@@ -28,9 +27,11 @@ pub(super) fn named_file() -> impl TypedValueParser<Value = PathBuf> {
 }
 
 /// The name of a congestion controller, which shells complete. A wrong one is refused with advice.
+#[cfg(feature = "demo")]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ControllerName;
 
+#[cfg(feature = "demo")]
 impl TypedValueParser for ControllerName {
     type Value = String;
 
@@ -81,41 +82,8 @@ pub(super) fn own_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// A number of bytes, with or without their unit.
-pub(super) fn packet_size(text: &str) -> Result<Bytes, String> {
-    match text.trim().parse() {
-        Ok(bytes) => Ok(Bytes::new(bytes)),
-        Err(_) => quantity(text),
-    }
-}
-
-/// A while in which nothing arrives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outage {
-    /// When it begins, after the start.
-    pub(crate) at: Span,
-    /// How long it lasts.
-    pub(crate) lasts: Span,
-}
-
-/// Reads `5s+3s`.
-pub(super) fn outage(text: &str) -> Result<Outage, String> {
-    let (at, lasts) = text.split_once('+').ok_or_else(|| {
-        format!("{text:?} is not an outage; expected its start and its length, such as 5s+3s")
-    })?;
-    let outage = Outage {
-        at: quantity(at)?,
-        lasts: quantity(lasts)?,
-    };
-    if outage.lasts.is_zero() {
-        return Err(format!(
-            "{text:?} has a length of zero; expected a longer time, as in 5s+3s"
-        ));
-    }
-    Ok(outage)
-}
-
 /// Reads `1%` or `0.01`.
+#[cfg(feature = "demo")]
 pub(super) fn share(text: &str) -> Result<f64, String> {
     let (number, whole) = match text.trim().strip_suffix('%') {
         Some(number) => (number.trim(), 100.0),
@@ -129,90 +97,11 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("{text:?} is not a share; expected 0% to 100%, or 0 to 1"))
 }
 
-/// Where results are stored, and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Out {
-    pub(crate) path: PathBuf,
-    pub(crate) format: Format,
-}
-
-impl Out {
-    /// The ending says the format.
-    pub(super) fn new(path: PathBuf) -> Result<Self, String> {
-        let format = Format::of(&path).map_err(|error| error.to_string())?;
-        Ok(Self { path, format })
-    }
-}
-
-pub(super) fn jobs(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse()
-        .map_err(|_| "expected a whole number from 1".to_owned())
-}
-
-/// The largest seed: tables store seeds as signed numbers.
-const MAX_SEED: u64 = i64::MAX as u64;
-
-pub(super) fn seed(text: &str) -> Result<u64, String> {
-    let seed = text.parse().ok().filter(|seed| *seed <= MAX_SEED);
-    seed.ok_or_else(|| format!("expected a whole number from 0 to {MAX_SEED}"))
-}
-
-/// Seeds as written on the command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seeds(pub(crate) Vec<u64>);
-
-/// Reads `1-5`, `1,2,7` or both mixed.
-pub(super) fn seeds(text: &str) -> Result<Seeds, String> {
-    const MOST: u64 = 1_000_000;
-    let number = |text: &str| {
-        seed(text.trim())
-            .map_err(|_| format!("{text:?} is not a seed; expected numbers such as 1-5 or 1,2,7"))
-    };
-    let mut seeds = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = match part.split_once('-') {
-            Some((first, last)) => (number(first)?, number(last)?),
-            None => (number(part)?, number(part)?),
-        };
-        if last < first {
-            return Err(format!(
-                "{part:?} goes backwards; expected the smaller seed first, as in 1-5"
-            ));
-        }
-        if last - first >= MOST {
-            return Err(format!(
-                "{part:?} has more than {MOST} seeds; expected fewer"
-            ));
-        }
-        seeds.extend(first..=last);
-    }
-    let mut sorted = seeds.clone();
-    sorted.sort_unstable();
-    if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(format!(
-            "seed {} is listed twice; list it once, because runs with the same seed are identical",
-            pair[0]
-        ));
-    }
-    Ok(Seeds(seeds))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn outages_have_a_beginning_and_a_length() {
-        let expected = Outage {
-            at: Span::from_millis(1_500),
-            lasts: Span::from_secs(3),
-        };
-        assert_eq!(outage("1.5s+3s"), Ok(expected));
-        for bad in ["", "5s", "+", "5s+", "+3s", "5+3", "5s+0s", "-1s+1s"] {
-            assert!(outage(bad).is_err(), "{bad:?} was accepted");
-        }
-    }
-
+    #[cfg(feature = "demo")]
     #[test]
     fn shares_are_numbers_or_percentages() {
         assert_eq!(share("1%"), Ok(0.01));
@@ -220,15 +109,6 @@ mod tests {
         assert_eq!(share("100 %"), Ok(1.0));
         for bad in ["", "%", "101%", "1.1", "-1%", "nan", "inf%", "one"] {
             assert!(share(bad).is_err(), "{bad:?} was accepted");
-        }
-    }
-
-    #[test]
-    fn the_size_of_a_packet_needs_no_unit() {
-        assert_eq!(packet_size("1400"), Ok(Bytes::new(1_400)));
-        assert_eq!(packet_size("1.4kB"), Ok(Bytes::new(1_400)));
-        for bad in ["", "-1", "1400b", "many"] {
-            assert!(packet_size(bad).is_err(), "{bad:?} was accepted");
         }
     }
 
@@ -245,43 +125,6 @@ mod tests {
         for bad in ["", ":", "65536", "host:1", "::1"] {
             let said = own_address(bad).unwrap_err();
             assert!(said.contains(":9100"), "{bad:?}: {said}");
-        }
-    }
-
-    #[test]
-    fn the_ending_says_how_results_are_stored() {
-        for (path, format) in [
-            ("out", Format::Parquet),
-            ("a.b/out", Format::Parquet),
-            ("out.csv", Format::Csv),
-            ("out.json", Format::Json),
-        ] {
-            assert_eq!(
-                Out::new(path.into()).map(|out| out.format),
-                Ok(format),
-                "{path}"
-            );
-        }
-        for bad in ["out.xml", "out.CSV", "out.1", "out.csv.gz"] {
-            assert!(Out::new(bad.into()).is_err(), "{bad} was accepted");
-        }
-    }
-
-    #[test]
-    fn seeds_are_lists_and_ranges() {
-        assert_eq!(seeds("1-3,7"), Ok(Seeds(vec![1, 2, 3, 7])));
-        assert_eq!(seeds("5"), Ok(Seeds(vec![5])));
-        for bad in [
-            "",
-            "a",
-            "3-1",
-            "1-99999999999",
-            "-1",
-            "1,,2",
-            "1,1",
-            "1-3,2",
-        ] {
-            assert!(seeds(bad).is_err(), "{bad:?} was accepted");
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Exit codes, and lines on the standard output and error.
 
 use std::fmt::Display;
-use std::io::{self, IsTerminal, Write};
+#[cfg(feature = "laboratory")]
+use std::io::IsTerminal as _;
+use std::io::{self, Write};
 
 /// Why a command ends with another code than 0. What went wrong has been said by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +17,7 @@ pub(crate) enum Failure {
     /// There was no connection, or none any more.
     Unconnected,
     /// It was done, but not as exactly as it has to be.
+    #[cfg(feature = "demo")]
     Overloaded,
     /// The stream that was checked has faults.
     Faulty,
@@ -31,7 +34,9 @@ impl From<Failure> for u8 {
         match failure {
             Failure::Failed => 1,
             Failure::Usage => 2,
-            Failure::Overloaded | Failure::Unconnected | Failure::Faulty => 3,
+            #[cfg(feature = "demo")]
+            Failure::Overloaded => 3,
+            Failure::Unconnected | Failure::Faulty => 3,
             Failure::Refused => 4,
             Failure::Taken => 5,
             Failure::Unopened => 6,
@@ -93,6 +98,7 @@ fn fitting(text: &str, width: usize) -> &str {
 }
 
 /// Whether the standard error shows colours.
+#[cfg(feature = "laboratory")]
 pub(crate) fn has_colours() -> bool {
     io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

@@ -3,46 +3,76 @@
 mod check;
 mod console;
 mod core_dumps;
+#[cfg(feature = "demo")]
 mod demo;
 mod doctor;
+#[cfg(feature = "laboratory")]
 mod emulate;
+#[cfg(feature = "laboratory")]
+mod figures;
 mod interrupt;
+#[cfg(feature = "laboratory")]
 mod kernel;
 mod keygen;
+#[cfg(feature = "laboratory")]
 mod lab;
 pub(crate) mod list;
 mod mtu;
+#[cfg(feature = "laboratory")]
 mod plot;
+#[cfg(feature = "laboratory")]
 mod progress;
+#[cfg(feature = "laboratory")]
 mod results;
+#[cfg(feature = "laboratory")]
 mod sim;
+mod status_line;
 pub(crate) mod stream;
+mod tables;
+#[cfg(feature = "laboratory")]
 mod tcp;
 
 use clap::CommandFactory;
 
-pub(crate) use console::{Failure, complain, has_colours, print, say};
+#[cfg(feature = "laboratory")]
+pub(crate) use console::has_colours;
+pub(crate) use console::{Failure, complain, print, say};
 
-use crate::args::{Cli, Command, Sim};
+#[cfg(feature = "laboratory")]
+use crate::args::Sim;
+use crate::args::{Cli, Command};
 use crate::picture::Plotter;
 
 /// Does what a command line says, and returns the exit code.
 pub(crate) fn dispatch(cli: Cli, plotter: Option<Plotter<'_>>) -> u8 {
+    #[cfg(not(feature = "laboratory"))]
+    let _ = plotter;
     let done = match cli.command {
+        #[cfg(feature = "demo")]
         Command::Demo(args) => demo::demo(&args),
         Command::Send(args) => stream::send(&args),
         Command::Recv(args) => stream::recv(&args),
         Command::Relay(args) => stream::relay(&args),
         Command::Check(args) => check::check(&args),
+        #[cfg(feature = "laboratory")]
         Command::Sim(Sim::Run(args)) => sim::run::run(&args),
+        #[cfg(feature = "laboratory")]
         Command::Sim(Sim::List(args)) => sim::list::list(&args),
+        #[cfg(feature = "laboratory")]
         Command::Sim(Sim::Schema(args)) => sim::schema::schema(&args),
+        #[cfg(feature = "laboratory")]
         Command::Sim(Sim::Trace(args)) => sim::trace::trace(&args),
+        #[cfg(feature = "laboratory")]
         Command::Results(args) => results::results(&args),
+        #[cfg(feature = "laboratory")]
         Command::Lab(args) => lab::lab(args),
+        #[cfg(feature = "laboratory")]
         Command::Kernel(args) => kernel::kernel(args),
+        #[cfg(feature = "laboratory")]
         Command::Plot(args) => return plot::plot(args, plotter),
+        #[cfg(feature = "laboratory")]
         Command::Emulate(args) => emulate::emulate(&args),
+        #[cfg(feature = "laboratory")]
         Command::Tcp(args) => tcp::tcp(args),
         Command::Keygen(args) => keygen::keygen(&args),
         Command::List(args) => list::list(&args),

@@ -40,6 +40,7 @@ pub enum WriteError {
         found: PathBuf,
     },
     /// The values cannot be put into a Parquet file.
+    #[cfg(feature = "parquet")]
     Parquet {
         /// Where the results were to go.
         path: PathBuf,
@@ -76,6 +77,7 @@ impl WriteError {
         }
     }
 
+    #[cfg(feature = "parquet")]
     pub(super) fn parquet(path: &Path, source: parquet::errors::ParquetError) -> Self {
         use parquet::errors::ParquetError;
         match source {
@@ -128,6 +130,7 @@ impl fmt::Display for WriteError {
                 path.display(),
                 found.display()
             ),
+            #[cfg(feature = "parquet")]
             Self::Parquet { path, source } => {
                 write!(
                     f,
@@ -164,6 +167,7 @@ impl std::error::Error for WriteError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io { source, .. } => Some(source),
+            #[cfg(feature = "parquet")]
             Self::Parquet { source, .. } => Some(source),
             _ => None,
         }

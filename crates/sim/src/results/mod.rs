@@ -37,6 +37,7 @@ mod error;
 mod flows_and_links;
 mod json;
 mod meaning;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod place;
 mod receive_window;
@@ -67,7 +68,8 @@ pub enum Format {
     /// One JSON file: `{"metadata": {…}, "tables": {"runs": [{…}, …], …}}`, a line for each row. A
     /// number that is not finite is null.
     Json,
-    /// A directory of Parquet files, compressed with Snappy.
+    /// A directory of Parquet files, compressed with Snappy. The feature `parquet` has it.
+    #[cfg(feature = "parquet")]
     Parquet,
 }
 
@@ -78,7 +80,12 @@ impl Format {
     /// [`WriteError::UnknownFormat`] with any other extension.
     pub fn of(path: &Path) -> Result<Self, WriteError> {
         match path.extension() {
+            #[cfg(feature = "parquet")]
             None => Ok(Self::Parquet),
+            #[cfg(not(feature = "parquet"))]
+            None => Err(WriteError::UnknownFormat {
+                extension: String::new(),
+            }),
             Some(extension) if extension == "csv" => Ok(Self::Csv),
             Some(extension) if extension == "json" => Ok(Self::Json),
             Some(extension) => Err(WriteError::UnknownFormat {
@@ -103,6 +110,7 @@ pub fn write(set: &ResultSet, format: Format, path: &Path) -> Result<(), WriteEr
     match format {
         Format::Csv => separated::write(&tables, &metadata, path),
         Format::Json => json::write(&tables, &metadata, path),
+        #[cfg(feature = "parquet")]
         Format::Parquet => parquet::write(&tables, &metadata, path),
     }
 }

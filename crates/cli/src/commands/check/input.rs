@@ -12,8 +12,8 @@ use comity_media::rtp::{Reorder, RtpError};
 use comity_units::Time;
 
 use super::super::interrupt::LINGER;
-use super::super::progress::{StatusLine, interrupt_key};
 use super::super::say;
+use super::super::status_line::{StatusLine, interrupt_key};
 use super::super::stream::error::Error;
 use super::super::stream::sockets;
 use super::super::stream::uri::Uri;

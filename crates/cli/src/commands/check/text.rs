@@ -8,7 +8,7 @@ use comity_units::{Rate, Span, Time};
 
 use super::document::word;
 use super::findings::Findings;
-use crate::commands::sim::tables::{Table, plural};
+use crate::commands::tables::{Table, plural};
 use crate::numbers::thousands;
 
 /// How many jumps are printed.

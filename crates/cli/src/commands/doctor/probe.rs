@@ -30,12 +30,21 @@ pub(super) fn probe(ports: &[u16]) -> Facts {
                 .and_then(|table| default_interface(&table)),
         }),
         mtu: Mtu::of_default_route(),
-        kernel_controllers: comity_kernel::Controller::ALL
-            .into_iter()
-            .map(|controller| (controller.name(), comity_kernel::missing(controller)))
-            .collect(),
+        kernel_controllers: kernel_controllers(),
         ports: ports.iter().map(|&number| port(number)).collect(),
     }
+}
+
+/// What this host lacks for each controller that this program can add to the kernel.
+fn kernel_controllers() -> Vec<(&'static str, Vec<String>)> {
+    #[cfg(feature = "laboratory")]
+    let all = comity_kernel::Controller::ALL
+        .into_iter()
+        .map(|controller| (controller.name(), comity_kernel::missing(controller)))
+        .collect();
+    #[cfg(not(feature = "laboratory"))]
+    let all = Vec::new();
+    all
 }
 
 fn word(path: &str) -> Option<String> {

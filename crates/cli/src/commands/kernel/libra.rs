@@ -5,7 +5,8 @@ use comity_kernel::{Error, Settings};
 use comity_units::Span;
 use serde_json::{Map, Value, json};
 
-use super::super::sim::tables::{Table, digits};
+use super::super::figures::digits;
+use super::super::tables::Table;
 use super::socket::socket_document;
 use crate::args;
 

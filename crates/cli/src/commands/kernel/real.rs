@@ -4,7 +4,8 @@ use comity_kernel::real::{Flow, Fractions, Opening, Parameters, flows};
 use comity_kernel::{Error, Settings};
 use serde_json::{Map, Value, json};
 
-use super::super::sim::tables::{Table, digits};
+use super::super::figures::digits;
+use super::super::tables::Table;
 use super::socket::socket_document;
 use crate::args::{KernelFractions, KernelOpening, LoadReal};
 

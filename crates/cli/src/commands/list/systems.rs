@@ -1,8 +1,15 @@
 //! What has a name besides the controllers.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use comity_sim::scenario::reference::{self, Key};
+use serde_json::{Value, json};
+
+use super::Listed;
+use super::overview::Entry;
+use crate::commands::tables::Table;
 
 /// The table of a flow in the reference of scenarios.
 pub(super) const FLOW: &str = "[[flow]]";
@@ -136,6 +143,18 @@ pub(super) fn systems() -> Vec<System> {
     SYSTEMS.iter().cloned().chain(declared).collect()
 }
 
+/// Its place in the list.
+pub(super) fn listed(system: System) -> Listed {
+    Listed {
+        name: system.name,
+        key: "systems",
+        heading: system.kind.heading(),
+        entry: entry(&system),
+        text: text(&system),
+        document: document(&system),
+    }
+}
+
 /// Those that no table of scenarios tells enough of.
 const SYSTEMS: &[System] = &[
     system(
@@ -263,6 +282,103 @@ const SYSTEMS: &[System] = &[
         "In order, as soon as they are whole.",
     ),
 ];
+
+fn text(system: &System) -> String {
+    let System {
+        name,
+        kind,
+        summary,
+        source,
+    } = system;
+    let what = match kind {
+        Kind::System => "a system".to_owned(),
+        Kind::Workload => "a value of workload.kind".to_owned(),
+        kind => format!("a value of {}", kind.key()),
+    };
+    let mut text = format!("{name}: {what}\n\n{summary}\n\nsource: {source}\n");
+    let settings = system.settings();
+    if !settings.is_empty() {
+        let mut table = Table::new(["key", "value", "what it is"]);
+        for (key, value) in settings {
+            let key_of_flow = key.replace("rto.", "");
+            let title = if key == key_of_flow {
+                FLOW
+            } else {
+                "a retransmission timer"
+            };
+            let summary = reference::keys(title, (title == FLOW).then_some("tcp"))
+                .into_iter()
+                .flatten()
+                .find(|known| known.name == key_of_flow)
+                .map_or(String::new(), |known| known.summary);
+            table.row([key.into(), value, summary]);
+        }
+        let _ = writeln!(text, "\n{table}");
+    }
+    if let Some(keys) = system.keys() {
+        if keys.is_empty() {
+            text.push_str("\nNo parameters.\n");
+            return text;
+        }
+        let mut table = Table::new(["parameter", "default", "values", "what it is"]);
+        for Key {
+            name,
+            default,
+            values,
+            summary,
+        } in keys
+        {
+            let default = default.unwrap_or_else(|| "required".into());
+            table.row([name, default, values, summary]);
+        }
+        let _ = writeln!(text, "\n{table}");
+    }
+    text
+}
+
+fn entry(system: &System) -> Entry {
+    let mut entry = Entry::new(system.name, &system.summary, system.source);
+    let settings = system.settings();
+    if !settings.is_empty() {
+        let settings = settings.into_iter();
+        let settings = settings.map(|(key, value)| format!("{key} = {value}"));
+        entry.list("settings", settings);
+    }
+    if let Some(keys) = system.keys() {
+        entry.list("parameters", keys.iter().map(|key| default("", key)));
+    }
+    entry
+}
+
+/// Its keys as JSON.
+fn document(system: &System) -> Value {
+    let keys = system.keys().into_iter().flatten();
+    json!({
+        "name": system.name,
+        "key": system.kind.key(),
+        "summary": system.summary,
+        "source": system.source,
+        "parameters": keys.map(|key| of_key(&key)).collect::<Vec<_>>(),
+        "settings": system.settings().into_iter().collect::<BTreeMap<_, _>>(),
+    })
+}
+
+pub(super) fn of_key(key: &Key) -> Value {
+    json!({
+        "name": key.name,
+        "summary": key.summary,
+        "values": key.values,
+        "required": key.default.is_none(),
+        "default": key.default,
+    })
+}
+
+pub(super) fn default(of: &str, key: &Key) -> String {
+    match &key.default {
+        Some(default) => format!("{of}{} = {default}", key.name),
+        None => format!("{of}{} (required)", key.name),
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use comity_sim::scenario::{Problems, Reading, Scenario};
 use serde_json::{Value, json};
 
+use super::super::tables::{Table, plural};
 use super::super::{Failure, complain, print};
-use super::tables::{Table, plural};
 use crate::args;
 
 pub(crate) fn list(args: &args::List) -> Result<(), Failure> {

@@ -6,10 +6,7 @@ pub(crate) mod schema;
 mod sections;
 mod statistics;
 mod summary;
-pub(crate) mod tables;
 pub(crate) mod trace;
-
-pub(crate) use tables::Table;
 
 use comity_sim::scenario::{Problems, Run, Scenario, Shard};
 

@@ -12,9 +12,9 @@ use comity_sim::scenario::{Execution, Interrupted, Run, RunSettings, Scenario, e
 
 use super::super::progress::{OnInterrupt, Teller, follow};
 use super::super::results::refused;
+use super::super::tables::plural;
 use super::super::{Failure, complain, print, say};
 use super::summary::Summary;
-use super::tables::plural;
 use super::{choose_runs, load};
 use crate::args;
 use crate::clock::now;

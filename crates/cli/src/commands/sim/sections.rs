@@ -3,8 +3,8 @@
 use comity_sim::report::{FlowReport, FrameCounts, SectionsReport};
 use serde_json::{Value, json};
 
+use super::super::figures::{RateUnit, digits, or_dash, percent};
 use super::statistics::{estimate, least, mean};
-use super::tables::{RateUnit, digits, or_dash, percent};
 use crate::numbers::thousands;
 
 /// Each list has a value for each run.

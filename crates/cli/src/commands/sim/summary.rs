@@ -9,9 +9,10 @@ use comity_sim::scenario::{Run, Scenario};
 use comity_units::Span;
 use serde_json::{Map, Value, json};
 
+use super::super::figures::{RateUnit, digits, or_dash, percent};
+use super::super::tables::Table;
 use super::sections::{self, Sections};
 use super::statistics::{estimate, least, mean, most};
-use super::tables::{RateUnit, Table, digits, or_dash, percent};
 use crate::numbers::thousands;
 
 /// The version of the JSON document: raised when a key changes its meaning or goes away.

@@ -12,8 +12,8 @@ use comity_sim::{RunOptions, run_observed};
 
 use super::super::interrupt::{self, LINGER};
 use super::super::progress::timed;
+use super::super::tables::plural;
 use super::super::{Failure, complain, say};
-use super::tables::plural;
 use super::{choose_runs, load};
 use crate::args;
 

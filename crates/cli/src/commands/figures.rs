@@ -1,49 +1,4 @@
-//! Numbers and tables for people.
-
-use std::fmt;
-
-use comfy_table::{CellAlignment, ContentArrangement, presets};
-
-use crate::numbers::thousands;
-
-/// A table without frames.
-pub(crate) struct Table(comfy_table::Table);
-
-impl Table {
-    pub(crate) fn new<T: Into<String>>(header: impl IntoIterator<Item = T>) -> Self {
-        let mut table = comfy_table::Table::new();
-        table
-            .load_style(presets::NOTHING)
-            .set_content_arrangement(ContentArrangement::Disabled)
-            .set_header(header.into_iter().map(Into::into).collect::<Vec<String>>());
-        Self(table)
-    }
-
-    /// Puts the numbers of a column under each other.
-    pub(crate) fn right(&mut self, column: usize) {
-        if let Some(column) = self.0.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-
-    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.0.add_row(cells.into_iter().collect::<Vec<_>>());
-    }
-}
-
-impl fmt::Display for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, line) in self.0.lines().enumerate() {
-            if index > 0 {
-                f.write_str("\n")?;
-            }
-            // Cells have a space on either side.
-            let line = line.strip_prefix(' ').unwrap_or(&line);
-            f.write_str(line.trim_end())?;
-        }
-        Ok(())
-    }
-}
+//! Figures of runs, as people read them.
 
 /// The unit that suits a set of rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,12 +54,6 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// A count with its noun.
-pub(crate) fn plural(count: usize, noun: &str) -> String {
-    let s = if count == 1 { "" } else { "s" };
-    format!("{} {noun}{s}", thousands(count as u64))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,8 +64,6 @@ mod tests {
         assert_eq!(digits(123.44), "123.4");
         assert_eq!(digits(12.3), "12.30");
         assert_eq!(digits(0.0), "0.000");
-        assert_eq!(thousands(1_234_567), "1,234,567");
-        assert_eq!(thousands(12), "12");
         assert_eq!(percent(0.5), "50.0%");
         assert_eq!(percent(0.0123), "1.23%");
         assert_eq!(percent(0.0), "0.0%");
