@@ -1,5 +1,6 @@
 //! Numbers for people.
 
+#[cfg(feature = "demo")]
 use std::fmt::Display;
 
 /// A whole number with a comma after every third digit.
@@ -55,6 +56,7 @@ pub(crate) fn rate(bits_per_second: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "demo")]
     use comity_units::{Rate, Span};
 
     use super::*;

@@ -71,6 +71,10 @@ pub(crate) fn on_request(
 }
 
 /// Ends the program after this time, if it is still there.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it is about real time, and must not depend on anything else"
+)]
 fn end_after(limit: Duration) {
     std::thread::spawn(move || {
         std::thread::sleep(limit);
