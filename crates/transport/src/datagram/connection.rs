@@ -19,6 +19,7 @@ use super::lifecycle::Lifecycle;
 use super::loss::LossDetection;
 use super::notifications::Notifications;
 use super::parts::{Contents, Control, Path};
+use super::proof::Tokens;
 use super::reception::Reception;
 use super::reports::Reports;
 use super::sent::SentPackets;
@@ -66,6 +67,8 @@ pub struct Connection<P: Payload> {
     /// How large packets may be.
     pub(super) size: PathSize,
     pub(super) feedback: FeedbackFilter,
+    /// The tokens of this end's packets, where acknowledgements are proved.
+    pub(super) tokens: Option<Tokens>,
     pub(super) reports: Reports,
     pub(super) departures: Departures,
     pub(super) ecn: EcnValidation,
@@ -124,6 +127,7 @@ impl<P: Payload> Connection<P> {
             path: Path::new(),
             size: PathSize::new(config.base_payload, config.payload),
             feedback: FeedbackFilter::default(),
+            tokens: config.proofs.then(|| Tokens::new(config.seed)),
             reports: Reports::new(meter, now),
             departures: Departures::new(config.seed, now),
             ecn: EcnValidation::new(config.ecn),

@@ -67,6 +67,7 @@ mod notifications;
 #[cfg(test)]
 mod page;
 mod parts;
+mod proof;
 mod receive;
 mod received;
 mod reception;

@@ -10,6 +10,7 @@ use super::congestion::Signal;
 use super::connection::Connection;
 use super::events::{PathFrame, Violation};
 use super::parts::Contents;
+use super::proof::token_of;
 use super::received::Ecn;
 use super::statistics::PeerReport;
 use crate::timeline::{Importance, Meta, Payload, SectionId, StreamId, inbox};
@@ -83,13 +84,14 @@ impl<P: Payload> Connection<P> {
         self.reception.on_packet(now, number);
         let reading = self.read_frames(now, number, packet.frames)?;
         let kind = (reading.section_bytes > 0, reading.wants_answer);
+        let token = token_of(packet.departure);
         if (reading.is_refused || reading.asks_for_room) && !self.reception.refuses_sections() {
             self.advertised.on_shortage();
         }
         if reading.is_refused {
             return Ok(());
         }
-        if !self.reception.acknowledge(now, number, ecn, kind) {
+        if !self.reception.acknowledge(now, number, token, ecn, kind) {
             return Ok(());
         }
         if reading.section_bytes > 0 {
@@ -273,6 +275,12 @@ impl<P: Payload> Connection<P> {
             .sent
             .on_ack(now, ack.ranges.iter())
             .map_err(|unsent| Violation::AcknowledgedUnsent { number: unsent.0 })?;
+        if let Some(tokens) = &self.tokens
+            && ack.proof != Some(tokens.proof(ack.ranges.iter()))
+        {
+            let number = ack.ranges.largest();
+            return Err(Violation::AcknowledgedUnseen { number });
+        }
         if let Some(number) = news.largest_above_base {
             self.size.on_arrived(number);
         }
