@@ -274,6 +274,12 @@ impl<P: Payload> Pair<P> {
         };
         let now = self.reading(packet.to);
         let end = &mut self.ends[packet.to];
+        if let Some(liar) = &mut self.liar
+            && packet.to == 0
+            && end.is_open()
+        {
+            liar.on_heard(packet.number);
+        }
         if let Err(violation) = end.on_packet(now, packet.number, ecn, &packet.payload) {
             self.violations.push((packet.to, violation));
         }
@@ -292,7 +298,7 @@ impl<P: Payload> Pair<P> {
                 let mut payload = std::mem::take(&mut payload);
                 match &mut self.liar {
                     Some(liar) if index == 0 => liar.on_sent(sent.number),
-                    Some(liar) => payload = liar.change(&payload),
+                    Some(liar) => payload = liar.change(sent.number, &payload),
                     None => {}
                 }
                 let is_out = self

@@ -23,8 +23,12 @@ pub struct Liar {
     /// The numbers that left its peer.
     sent: BTreeSet<u64>,
     seed: Seed,
-    /// The frames that were false.
-    pub lies: u64,
+    /// The false frames that it has sent.
+    frames: u64,
+    /// The numbers of its packets with false frames.
+    lies: BTreeSet<u64>,
+    /// Its false packets that reached its peer while that was open.
+    pub heard: u64,
 }
 
 impl Liar {
@@ -34,7 +38,9 @@ impl Liar {
             lie,
             sent: BTreeSet::new(),
             seed,
-            lies: 0,
+            frames: 0,
+            lies: BTreeSet::new(),
+            heard: 0,
         }
     }
 
@@ -43,11 +49,17 @@ impl Liar {
         self.sent.insert(number.get());
     }
 
-    /// The payload that leaves in the place of this one.
+    /// A packet reached its peer, which is open.
+    pub fn on_heard(&mut self, number: PacketNumber) {
+        self.heard += u64::from(self.lies.remove(&number.get()));
+    }
+
+    /// The payload that leaves in the place of that of packet `number`.
     ///
     /// # Panics
     /// If the payload cannot be read: an error in the test.
-    pub fn change(&mut self, payload: &[u8]) -> Vec<u8> {
+    pub fn change(&mut self, number: PacketNumber, payload: &[u8]) -> Vec<u8> {
+        let before = self.frames;
         let read = frame::decode(payload, Content::Present).expect("the end's own");
         let mut changed = Vec::new();
         frame::encode_departure(read.departure, &mut changed);
@@ -58,8 +70,9 @@ impl Liar {
                     let ranges = self.all_up_to(ack.ranges.largest());
                     let ranges = AckRanges::new(&ranges).expect("they descend");
                     let is_lie = ranges != ack.ranges;
-                    self.lies += u64::from(is_lie);
-                    let guess = self.seed.derive("guess").index(self.lies).get() as u8 & PROOF_MASK;
+                    self.frames += u64::from(is_lie);
+                    let guess =
+                        self.seed.derive("guess").index(self.frames).get() as u8 & PROOF_MASK;
                     let proof = ack.proof.map(|truth| if is_lie { guess } else { truth });
                     Frame::Ack(Ack {
                         ranges,
@@ -70,12 +83,15 @@ impl Liar {
                 }
                 (Frame::Feedback(report), Lie::Reports(change)) => {
                     let told = change(&report);
-                    self.lies += u64::from(told != report);
+                    self.frames += u64::from(told != report);
                     Frame::Feedback(told).encode(&mut changed)
                 }
                 _ => frame.encode(&mut changed),
             };
             written.expect("within the format");
+        }
+        if self.frames > before {
+            self.lies.insert(number.get());
         }
         changed
     }

@@ -94,6 +94,8 @@ pub enum Violation {
         /// The largest number that it acknowledged.
         number: PacketNumber,
     },
+    /// Its report of what arrived contradicts its acknowledgements.
+    FalseReport,
     /// A payload cannot be read.
     Malformed(DecodeError),
     /// Sections contradict each other or exceed the limits.
@@ -105,16 +107,16 @@ impl Violation {
     pub const fn is_false_feedback(&self) -> bool {
         matches!(
             self,
-            Self::AcknowledgedUnsent { .. } | Self::AcknowledgedUnseen { .. }
+            Self::AcknowledgedUnsent { .. } | Self::AcknowledgedUnseen { .. } | Self::FalseReport
         )
     }
 
     /// The code for the peer.
     pub const fn code(&self) -> CloseCode {
         match self {
-            Self::AcknowledgedUnsent { .. } | Self::AcknowledgedUnseen { .. } => {
-                CloseCode::OPTIMISTIC_ACK
-            }
+            Self::AcknowledgedUnsent { .. }
+            | Self::AcknowledgedUnseen { .. }
+            | Self::FalseReport => CloseCode::OPTIMISTIC_ACK,
             Self::Malformed(error) => error.code(),
             Self::Sections(
                 inbox::Violation::TooManyBytes { .. }
@@ -140,6 +142,9 @@ impl fmt::Display for Violation {
                 f,
                 "the peer acknowledged packets up to {number} that it had not received"
             ),
+            Self::FalseReport => {
+                f.write_str("the peer's report of what arrived contradicts its acknowledgements")
+            }
             Self::Malformed(error) => write!(f, "the peer sent what cannot be read: {error}"),
             Self::Sections(violation) => violation.fmt(f),
         }

@@ -58,6 +58,7 @@ mod departures;
 mod ecn;
 mod episode;
 mod events;
+mod evidence;
 mod feedback;
 mod intervals;
 mod lifecycle;

@@ -135,7 +135,7 @@ impl<P: Payload> Connection<P> {
                 Frame::Blocked => reading.asks_for_room = true,
                 Frame::Ack(ack) => {
                     let answered = self.outbox.answered();
-                    self.on_ack(now, &ack)?;
+                    self.on_ack(now, number, &ack)?;
                     if self.outbox.answered() != answered {
                         self.credit.on_answer(number);
                     }
@@ -159,8 +159,11 @@ impl<P: Payload> Connection<P> {
                     .map_err(Violation::Sections)?,
                 Frame::Credit(credit) => self.on_credit(number, &credit),
                 Frame::Tag(tag) => reading.tag = tag,
-                Frame::Feedback(report) => self.on_report(now, number, &report),
+                Frame::Feedback(report) => self.on_report(now, number, &report)?,
                 Frame::ReceiverReport(report) => {
+                    if self.evidence.is_some() && report.packets > self.statistics.sent.packets {
+                        return Err(Violation::FalseReport);
+                    }
                     // Its counters only grow: one that was overtaken has lower ones.
                     let known = self.statistics.peer.as_ref();
                     let known = known.map(|known| (known.packets, known.complete));
@@ -249,15 +252,26 @@ impl<P: Payload> Connection<P> {
     }
 
     /// The peer's meter reported in the packet `number`.
-    fn on_report(&mut self, now: Time, number: PacketNumber, report: &Report) {
+    fn on_report(
+        &mut self,
+        now: Time,
+        number: PacketNumber,
+        report: &Report,
+    ) -> Result<(), Violation> {
         let acknowledged = self.sent.largest_acknowledged();
         if self.feedback.accepts(number, report, acknowledged) {
+            if let Some(evidence) = &mut self.evidence
+                && !evidence.admits(number, report)
+            {
+                return Err(Violation::FalseReport);
+            }
             self.congestion.on_feedback(&Feedback {
                 now,
                 report,
                 rtt: self.loss.latest(),
             });
         }
+        Ok(())
     }
 
     fn on_credit(&mut self, number: PacketNumber, credit: &Credit) {
@@ -269,7 +283,8 @@ impl<P: Payload> Connection<P> {
 
     // ---------------------------------------------------------------- acknowledgements
 
-    fn on_ack(&mut self, now: Time, ack: &Ack<'_>) -> Result<(), Violation> {
+    /// The packet `by` acknowledges what this frame says.
+    fn on_ack(&mut self, now: Time, by: PacketNumber, ack: &Ack<'_>) -> Result<(), Violation> {
         let was_in_flight = self.sent.in_flight();
         let news = self
             .sent
@@ -280,6 +295,9 @@ impl<P: Payload> Connection<P> {
         {
             let number = ack.ranges.largest();
             return Err(Violation::AcknowledgedUnseen { number });
+        }
+        if let Some(evidence) = &mut self.evidence {
+            evidence.on_ack(now, by, ack.ranges.iter());
         }
         if let Some(number) = news.largest_above_base {
             self.size.on_arrived(number);

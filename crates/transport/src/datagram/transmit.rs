@@ -221,6 +221,9 @@ impl<P: Payload> Connection<P> {
         let app_limited = self.outbox.backlog() == 0;
         let counted = if is_eliciting { size } else { 0 };
         self.sent.on_sent(now, counted, contents);
+        if let Some(evidence) = &mut self.evidence {
+            evidence.on_sent(now, number, size);
+        }
         self.congestion.on_flight(now, self.sent.in_flight());
         if self.departures.on_sent(now, self.sent.next_number()) {
             self.sent.skip();
@@ -306,7 +309,11 @@ impl<P: Payload> Connection<P> {
             return;
         }
         contents.acknowledged = Some(ack.ranges.largest());
-        let report = self.reports.feedback(now);
+        // Who takes nothing yet has not acknowledged what its meter would tell of.
+        let report = match self.awaits_taker() {
+            true => Report::None,
+            false => self.reports.feedback(now),
+        };
         if report != Report::None {
             builder.push(&Frame::Feedback(report));
         }
@@ -514,6 +521,9 @@ impl<P: Payload> Connection<P> {
         }
         self.feedback.on_tag(tag);
         if builder.push(&Frame::Tag(tag)) {
+            if let Some(evidence) = &mut self.evidence {
+                evidence.on_tag(tag);
+            }
             self.feedback.on_tag_sent(self.sent.next_number());
         }
     }
