@@ -13,8 +13,11 @@ pub enum Lie {
     /// out on purpose: it knows these.
     Acks,
     /// Its acknowledgements are true, and its reports go through this function.
-    Reports(fn(&Report) -> Report),
+    Reports(Change),
 }
+
+/// The report that a liar gives in the place of a true one.
+pub type Change = fn(&Report) -> Report;
 
 /// Changes the packets of an end.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use comity_congestion::Report;
 use comity_link::LinkConfig;
 use comity_testkit::datagram::{Pair, controllers, ends};
-use comity_testkit::liar::{Liar, Lie};
+use comity_testkit::liar::{Change, Liar, Lie};
 use comity_testkit::paths::{losses, random_path};
 use comity_transport::datagram::{CloseReason, Config, Connection, Violation};
 use comity_transport::timeline::{Importance, Outgoing, StreamId};
@@ -100,7 +100,7 @@ fn a_receiver_that_acknowledges_what_was_lost_is_told_within_a_few_lies() {
 #[test]
 #[cfg_attr(miri, ignore = "too many packets for an interpreter")]
 fn a_meter_that_contradicts_its_acknowledgements_is_told() {
-    const LIES: [(&str, fn(&Report) -> Report); 6] = [
+    const LIES: [(&str, Change); 6] = [
         ("tfrc", |report| change_losses(report, |_| 0.0, 1)),
         ("tfrc", |report| change_losses(report, |_| 1e-9, 1)),
         ("tfrc", |report| change_losses(report, |p| p / 100.0, 1)),
