@@ -346,7 +346,7 @@ impl Evidence {
                 // Rates are rounded, and so are round trips in tags.
                 received.as_bps() as f64 <= most * 1.01 + 1_000.0
             }
-            // Nothing that knows a round trip may have arrived of late.
+            // Nothing that knows a round trip may have arrived recently.
             _ => true,
         }
     }

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! The tokens of a range cancel but for its ends. So the sender checks any acknowledgement of any
-//! age without a record of packets. The P are independent and uniform, so their differences are too:
-//! whoever knows all tokens but one knows nothing of that one.
+//! age without a record of packets. The P are independent and uniform, so their differences are
+//! too: whoever knows all tokens but one knows nothing of that one.
 //!
 //! Source: the ECN nonce (Ely and others 2001; RFC 3540) and the nonce echo of DCCP (RFC 4342,
 //! section 9). Differs from both in: 1. more than one bit; 2. the tokens need no state at the

@@ -159,8 +159,8 @@ const ALL_FEATURES: RangeInclusive<u64> = 0..=varint::MAX;
 const STREAM_NAMES: RangeInclusive<u64> = 1..=MAX_STREAM_NAME as u64;
 
 impl Parameters {
-    /// Appends the list: all numbers but the last two, which stand only if they are not zero, and the
-    /// texts that are present.
+    /// Appends the list: all numbers but the last two, which stand only if they are not zero, and
+    /// the texts that are present.
     ///
     /// # Errors
     /// [`EncodeError`] if a value is out of range or the texts are too long together; nothing is

@@ -256,8 +256,8 @@ pub struct EcnCounts {
 /// before, each further one is `s - gap - 2 - range` to `s - gap - 2`.
 ///
 /// Source: RFC 9000, section 19.3. Differs from the source in: 1. the delay is in microseconds,
-/// without an exponent; 2. the frame has an arrival; 3. at most [`MAX_ACK_RANGES`] ranges; 4. the type may
-/// hold a proof.
+/// without an exponent; 2. the frame has an arrival; 3. at most [`MAX_ACK_RANGES`] ranges; 4. the
+/// type may hold a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack<'a> {
     /// The packets.
