@@ -1,4 +1,4 @@
-//! Receivers that lie about what arrived are told from honest ones.
+//! A sender tells lying receivers from honest ones.
 
 use bytes::Bytes;
 use comity_congestion::Report;
@@ -147,7 +147,7 @@ fn change_count(report: &Report, packets: impl Fn(u32) -> u32) -> Report {
     }
 }
 
-/// Without proofs such a receiver is not found: this is what they are for.
+/// Without proofs such a receiver is not found.
 #[test]
 fn without_proofs_contents_tell_what_was_left_out() {
     let legacy = |seed| Config {

@@ -95,7 +95,7 @@ pub(super) struct Evidence {
     upcoming: Tag,
     /// The least number that the newest acknowledgement named.
     least: PacketNumber,
-    /// The newest round of which a packet was forgotten.
+    /// The newest round with a forgotten packet.
     forgotten: Option<u32>,
     /// Bytes that may have arrived, and the least round trip in their tags, between the last
     /// reports; the newest first.
