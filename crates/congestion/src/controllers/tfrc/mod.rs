@@ -278,7 +278,7 @@ impl Tfrc {
     /// What acknowledgements say of the loss event rate, from when the interval before the first
     /// event does not count any more. An honest meter sees no fewer events, though it may group
     /// them otherwise.
-    fn least_losses(&self) -> f64 {
+    fn shown_losses(&self) -> f64 {
         let (intervals, events) = &self.shown;
         match self.config.small_packets || *events <= self.config.memory + 1 {
             true => 0.0,
@@ -293,7 +293,7 @@ impl Tfrc {
         let rtt = self.measure(now, sample);
         let has_more_losses = losses > self.losses;
         let had_losses = self.losses > 0.0;
-        self.losses = losses.max(self.least_losses()).clamp(0.0, 1.0);
+        self.losses = losses.max(self.shown_losses()).clamp(0.0, 1.0);
         self.by_equation = self.equation(rtt);
         // A report without arrivals measured nothing, so it limits nothing.
         let limit = if self.was_used || received <= 0.0 {
