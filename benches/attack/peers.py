@@ -72,6 +72,18 @@ def acknowledgements(programs):
             f"closed with code {found['code']:#04x} after {found['received']} packets",
             found["code"] == OPTIMISTIC_ACK,
         )
+    sender = programs.run("send", programs.clip, "comity://127.0.0.1:0?mode=listener", "--speed", 3)
+    with sender:
+        with programs.attack("peer", "--to", sender.address(), "--script", "hidden-loss", "--hold", 20) as peer:
+            found = peer.event("end")
+        counted = sender.stop()[1]["output"]["totals"]["falseFeedback"]
+    lies = found["frames"]
+    yield Outcome(
+        "a viewer that acknowledges what it lost, one packet in 20, with guesses",
+        "",
+        f"closed with code {found['code']:#04x} after {number(lies)} {'lie' if lies == 1 else 'lies'}, and counted",
+        found["code"] == OPTIMISTIC_ACK and lies <= 10 and counted == 1,
+    )
 
 
 def fragments(programs):

@@ -72,7 +72,7 @@ pub(crate) fn opener(script: Script) -> Opener<Scripted> {
     let mut script = Some(script);
     Box::new(move |_, _, _, _| {
         Ok(Scripted {
-            script: script.take().ok_or(BadParameters)?,
+            script: script.take().ok_or(BadParameters::Unfit)?,
             next: 0,
             is_heard: false,
             kept_at: Time::ZERO,
@@ -106,6 +106,8 @@ impl Protocol for Scripted {
         let Ok(payload) = frame::decode(payload, Content::Present) else {
             return;
         };
+        let token = payload.departure.as_micros() as u8;
+        self.script.on_packet(number.get(), token);
         for frame in payload.frames.flatten() {
             if let Frame::Close(close) = frame {
                 self.closed = Some((close.code.get(), close.reason.to_owned()));
@@ -250,7 +252,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let key = Passphrase::stretch(&arguments.passphrase)?;
     let mut parameters = Vec::new();
     let config = Config::builder().insecure().build()?;
-    config.parameters().encode(&mut parameters)?;
+    let mut own = config.parameters();
+    // An older peer proves nothing, and meets the numbers that are left out.
+    own.proofs = arguments.script != Name::AllAcked;
+    own.encode(&mut parameters)?;
     let mut randomness = Randomness::system();
     for connection in arguments.first..arguments.first + arguments.connections {
         let credentials = CallerCredentials::Passphrase(key.clone());

@@ -1,12 +1,16 @@
 //! What a hostile peer sends: payloads of Data packets without their departure.
 
+use std::collections::BTreeMap;
+
 use clap::ValueEnum;
+use comity_transport::wire::frame::PROOF_MASK;
 use comity_transport::wire::limits::{MAX_SECTION, MAX_SECTION_ID, MAX_TIME_US};
 use comity_transport::wire::varint;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 const ACK: u8 = 0x02;
+const PROVED_ACK: u8 = 0x30;
 const FLOOR: u8 = 0x08;
 const DROP: u8 = 0x09;
 const CREDIT: u8 = 0x0a;
@@ -54,6 +58,8 @@ pub(crate) enum Name {
     AllAcked,
     /// Acknowledges packets that were not sent yet
     EarlyAck,
+    /// Drops one packet in 20, and acknowledges all that were sent with a guess of their proof
+    HiddenLoss,
     /// Nothing
     Silent,
 }
@@ -65,6 +71,8 @@ pub(crate) struct Script {
     step: u64,
     acked: Option<u64>,
     frames: u64,
+    /// The packets that were sent, with the tokens that the peer believes in.
+    heard: BTreeMap<u64, u8>,
     random: Xoshiro256PlusPlus,
 }
 
@@ -160,6 +168,7 @@ impl Script {
             step: 0,
             acked: None,
             frames: 0,
+            heard: BTreeMap::new(),
             random: Xoshiro256PlusPlus::seed_from_u64(connection),
         }
     }
@@ -180,7 +189,7 @@ impl Script {
             Name::Fragments => STREAMS * SECTIONS * PIECES,
             Name::Extreme => EXTREMES,
             Name::Random => RANDOM_PACKETS,
-            Name::AllAcked => u64::MAX,
+            Name::AllAcked | Name::HiddenLoss => u64::MAX,
             Name::Silent => 0,
         }
     }
@@ -215,11 +224,56 @@ impl Script {
                 self.acked = Some(largest);
                 ack(largest)
             }
+            Name::HiddenLoss => {
+                let largest = largest.filter(|_| largest > self.acked)?;
+                self.acked = Some(largest);
+                self.proved()
+            }
             Name::Random => self.random(),
             Name::Fragments => return Some(self.fragments()),
         };
         self.step += 1;
         Some(payload)
+    }
+
+    /// A packet came, with this token.
+    pub(crate) fn on_packet(&mut self, number: u64, token: u8) {
+        if self.name != Name::HiddenLoss {
+            return;
+        }
+        let is_lost = self.heard.len() % 20 == 19;
+        // Once the peer has accepted a guess, it is as good as the token.
+        let token = match is_lost {
+            true => self.random.next_u64() as u8,
+            false => token,
+        };
+        self.frames += u64::from(is_lost);
+        self.heard.insert(number, token & PROOF_MASK);
+    }
+
+    /// An Ack frame with a proof for the newest packets that were sent.
+    fn proved(&self) -> Vec<u8> {
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        let mut proof = 0;
+        for (&number, token) in self.heard.iter().rev() {
+            match ranges.last_mut() {
+                Some((first, _)) if *first == number + 1 => *first = number,
+                _ if ranges.len() == 60 => break,
+                _ => ranges.push((number, number)),
+            }
+            proof ^= token;
+        }
+        let Some(&(first, last)) = ranges.first() else {
+            return Vec::new();
+        };
+        let mut out = frame(PROVED_ACK | proof << 1, &[last, 0]);
+        out.extend([0; 4]);
+        put(&mut out, &[ranges.len() as u64 - 1, last - first]);
+        for pair in ranges.windows(2) {
+            let (above, (first, last)) = (pair[0].0, pair[1]);
+            put(&mut out, &[above - last - 2, last - first]);
+        }
+        out
     }
 
     fn fragments(&mut self) -> Vec<u8> {

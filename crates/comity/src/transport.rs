@@ -214,6 +214,9 @@ impl Transport {
         seed: Seed,
         memory: Arc<MemoryShare>,
     ) -> Result<Self, BadParameters> {
+        if config.settings().require_proofs && !peer.proofs {
+            return Err(BadParameters::Unfit);
+        }
         let own = config.transport();
         let sealing = u32::try_from(overhead).map_err(|_| BadParameters::Unfit)?;
         let datagram = (own.payload + limits::SEALING).min(peer.max_datagram.into());
@@ -224,6 +227,7 @@ impl Transport {
             // Without a peer that sees marks, which the handshake shows, requesting them is
             // pointless.
             ecn: own.ecn && peer.ecn,
+            proofs: peer.proofs,
             keep_alive: keep_alive(own.keep_alive, peer.idle_timeout),
             seed,
             ..*own

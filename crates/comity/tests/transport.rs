@@ -310,6 +310,34 @@ fn the_parameters_of_a_controller_reach_its_meter() {
     assert_eq!(plain.unwrap().parameters().meter_parameters, None);
 }
 
+/// An older peer does not state the parameter.
+#[test]
+fn a_peer_without_proofs_is_served_unless_they_are_required() {
+    let builder = || Config::builder().insecure();
+    let own = builder().build().unwrap().parameters();
+    assert!(own.proofs);
+    let older = Parameters {
+        proofs: false,
+        ..own.clone()
+    };
+    for (required, peer, is_open) in [
+        (false, &older, true),
+        (true, &older, false),
+        (true, &own, true),
+    ] {
+        let config = builder().require_proofs(required).build().unwrap();
+        let opened = Transport::open(
+            START,
+            Role::Listener,
+            &config,
+            29,
+            peer.clone(),
+            Seed::new(1),
+        );
+        assert_eq!(opened.is_ok(), is_open, "{required}, {peer:?}");
+    }
+}
+
 /// A path that takes 60 ms: no section with 40 ms is on time, and every one with 80 ms is, from the
 /// first on. The handshake has related the clocks.
 #[test]

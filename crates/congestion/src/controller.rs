@@ -60,6 +60,18 @@ pub struct Needs {
     pub in_order_acks: bool,
     /// [`Event::PacketAcked`], for controllers that find losses by themselves. IFTP, RAP.
     pub packet_numbers: bool,
+    /// How the meter finds the loss events that it reports, so that its reports can be checked.
+    /// TFRC.
+    pub losses: LossHistory,
+}
+
+/// How a meter finds loss events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossHistory {
+    /// So many later packets make a missing one lost.
+    pub threshold: usize,
+    /// The loss event rate is that of so many intervals; zero if the meter reports none.
+    pub memory: usize,
 }
 
 /// What a flow may do.

@@ -32,7 +32,7 @@ pub mod recovery;
 mod rtt;
 pub mod table;
 
-pub use controller::{Controller, Decision, Needs, Pacing, Phase, TimeoutRepair};
+pub use controller::{Controller, Decision, LossHistory, Needs, Pacing, Phase, TimeoutRepair};
 pub use delivery_rate::{DeliveryRate, Departure, PacketLoss, RateSample};
 pub use event::{Ack, Arrived, Event, Feedback, Idle, InOrderAck, Loss, LossCause, Sent, Timeout};
 pub use loss_intervals::LossIntervals;

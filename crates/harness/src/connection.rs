@@ -406,6 +406,7 @@ impl<P: Fuzzed> World<P> {
             _ => None,
         };
         let ack = Frame::Ack(Ack {
+            proof: None,
             ranges,
             delay: Span::from_micros(source.number() >> 12),
             arrival: Stamp::from_micros(match source.u8() {

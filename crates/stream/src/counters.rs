@@ -101,8 +101,13 @@ impl Connections {
 fn add(totals: &mut Totals, connection: &Connection) -> Statistics {
     let statistics = connection.stats();
     totals.add(&statistics);
-    let internal = CloseReason::Session(Closed::Internal);
-    totals.internal_errors += u64::from(connection.close_reason() == Some(internal));
+    match connection.close_reason() {
+        Some(CloseReason::Session(Closed::Internal)) => totals.internal_errors += 1,
+        Some(CloseReason::Violation(violation)) if violation.is_false_feedback() => {
+            totals.false_feedback += 1;
+        }
+        _ => {}
+    }
     statistics
 }
 

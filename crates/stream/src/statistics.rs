@@ -84,6 +84,9 @@ pub struct Totals {
     /// Of these, those that an internal error of this program ended.
     #[serde(rename = "internalErrors")]
     pub internal_errors: u64,
+    /// Of these, those that this program ended since the peer's feedback was false.
+    #[serde(rename = "falseFeedback")]
+    pub false_feedback: u64,
     /// Bytes sent on the wire, headers included.
     #[serde(rename = "byteSent")]
     pub sent_bytes: u64,

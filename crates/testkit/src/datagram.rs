@@ -10,6 +10,8 @@ use comity_transport::datagram::{Config, Connection, Ecn, Event, Violation};
 use comity_transport::timeline::{Delivery, Payload};
 use comity_units::{PacketNumber, Seed, Span, Time};
 
+use crate::liar::Liar;
+
 /// All controllers, which can all drive the transport. The transport reports the acknowledgement
 /// and meter events that each requires; `fixed` requires none, and fills any queue.
 pub fn controllers() -> Vec<&'static str> {
@@ -141,6 +143,8 @@ pub struct Pair<P: Payload> {
     clocks: [Clock; 2],
     /// The extra delay of each direction beside its link.
     extra_delays: [Span; 2],
+    /// Changes the packets of end 1.
+    pub liar: Option<Liar>,
 }
 
 impl<P: Payload> Pair<P> {
@@ -169,6 +173,7 @@ impl<P: Payload> Pair<P> {
             largest: u32::MAX,
             clocks: [Clock::TRUE; 2],
             extra_delays: [Span::ZERO; 2],
+            liar: None,
         }
     }
 
@@ -269,6 +274,12 @@ impl<P: Payload> Pair<P> {
         };
         let now = self.reading(packet.to);
         let end = &mut self.ends[packet.to];
+        if let Some(liar) = &mut self.liar
+            && packet.to == 0
+            && end.is_open()
+        {
+            liar.on_heard(packet.number);
+        }
         if let Err(violation) = end.on_packet(now, packet.number, ecn, &packet.payload) {
             self.violations.push((packet.to, violation));
         }
@@ -284,7 +295,12 @@ impl<P: Payload> Pair<P> {
             }
             let mut payload = Vec::new();
             while let Some(sent) = self.ends[index].poll_transmit(now, &mut payload) {
-                let payload = std::mem::take(&mut payload);
+                let mut payload = std::mem::take(&mut payload);
+                match &mut self.liar {
+                    Some(liar) if index == 0 => liar.on_sent(sent.number),
+                    Some(liar) => payload = liar.change(sent.number, &payload),
+                    None => {}
+                }
                 let is_out = self
                     .outage
                     .is_some_and(|(from, to)| from <= self.now && self.now < to);

@@ -2,6 +2,7 @@
 
 pub mod conformance;
 pub mod datagram;
+pub mod liar;
 pub mod memory;
 pub mod meters;
 pub mod page;

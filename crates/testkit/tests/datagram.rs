@@ -549,6 +549,7 @@ fn a_peer_that_acknowledges_unsent_packets_is_disconnected() {
         last: PacketNumber::new(4),
     }];
     let ack = Ack {
+        proof: None,
         ranges: AckRanges::new(&ranges).expect("one range"),
         delay: Span::ZERO,
         arrival: Stamp::from_micros(0),

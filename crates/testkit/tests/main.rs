@@ -8,6 +8,7 @@ mod datagram;
 mod datagram_clocks;
 mod datagram_controllers;
 mod datagram_streams;
+mod honest;
 mod tcp_calendar;
 mod tcp_close;
 mod tcp_ecn;

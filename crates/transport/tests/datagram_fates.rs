@@ -420,6 +420,7 @@ fn open_sections_stay_within_the_limit_of_the_peer() {
         delay: Span::ZERO,
         arrival: Stamp::from_micros(0),
         ecn: None,
+        proof: None,
     };
     let mut answer = Vec::new();
     encode_departure(Stamp::from_micros(0), &mut answer);

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::interrupt;
 use super::status_line::{LINES, PATIENCE, TICK, interrupt_key};
 use super::{Failure, interrupt, say};
 use crate::clock::now;

@@ -14,6 +14,7 @@ const VALUES: &[(&str, [&str; 2])] = &[
     ("streamid", ["a", "b"]),
     ("payload", ["1000", "1100"]),
     ("ecn", ["true", "false"]),
+    ("requireproofs", ["true", "false"]),
     ("conntimeo", ["1s", "2s"]),
     ("peeridletimeo", ["5s", "6s"]),
     ("keepalive", ["1s", "2s"]),
@@ -28,6 +29,10 @@ const VALUES: &[(&str, [&str; 2])] = &[
 
 /// Keys that the transport and the peer do not see, and who goes by them.
 const ELSEWHERE: &[(&str, &str)] = &[
+    (
+        "requireproofs",
+        "the transport, when it opens: crates/comity/tests/transport.rs",
+    ),
     (
         "conntimeo",
         "the caller: crates/comity/tests/endpoint, crates/cli/tests/stream/ends.rs",

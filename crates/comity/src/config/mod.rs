@@ -189,6 +189,7 @@ impl Config {
             meter_parameters: Some(settings.controller_parameters.to_list())
                 .filter(|list| self.controller.has_meter() && !list.is_empty()),
             features: self.features,
+            proofs: true,
         }
     }
 }

@@ -353,6 +353,10 @@ settings! {
     /// Whether packets request ECN: the network marks them instead of dropping them.
     ecn: [bool] = Transport::DEFAULT.ecn, FLAG, uri("ecn");
 
+    /// Whether a peer is refused that cannot prove its acknowledgements. Every peer of this release
+    /// can. An older one is accepted otherwise, and can hide from the sender what was lost.
+    require_proofs: [bool] = false, FLAG, uri("requireproofs");
+
     /// The time limit of one attempt to connect.
     connect_timeout: [Duration] = duration(CALL_TIMEOUT),
         span(Span::from_millis(10)..=HOUR), Some(Spelling {

@@ -200,6 +200,7 @@ impl PythonController {
             rate_samples: packet_lost.is_some() || flag(object.as_any(), "needs_rate_samples")?,
             in_order_acks: in_order_ack.is_some(),
             packet_numbers: packet_acked.is_some(),
+            ..Needs::default()
         };
         let (decision, capacity) = (object.borrow().decision, object.borrow().capacity());
         Ok(Self {

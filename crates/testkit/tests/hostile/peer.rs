@@ -99,6 +99,7 @@ impl World {
             })
             .collect();
         let ack = Ack {
+            proof: None,
             ranges: AckRanges::new(&ranges).expect("ranges from the largest down"),
             delay: Span::ZERO,
             arrival: Stamp::from_micros(0),

@@ -68,7 +68,10 @@ pub struct Config {
     /// Whether packets with sections are filled up to [`Config::payload`], so that all have one
     /// size.
     pub pad: bool,
-    /// The seed of the numbers that are left out.
+    /// Whether packets have tokens, and acknowledgements prove that the packets arrived which they
+    /// name: whether both ends know how.
+    pub proofs: bool,
+    /// The seed of the tokens and of the numbers that are left out.
     pub seed: Seed,
 }
 
@@ -98,6 +101,7 @@ impl Config {
         max_latency: DEFAULT_MAX_LATENCY,
         play_out: Span::from_secs(1),
         pad: false,
+        proofs: false,
         seed: Seed::new(0),
     };
 }

@@ -14,11 +14,13 @@ use super::credit::PeerCredit;
 use super::departures::Departures;
 use super::ecn::EcnValidation;
 use super::events::{CloseReason, Event, LostPacket, PathFrame, Violation};
+use super::evidence::Evidence;
 use super::feedback::FeedbackFilter;
 use super::lifecycle::Lifecycle;
 use super::loss::LossDetection;
 use super::notifications::Notifications;
 use super::parts::{Contents, Control, Path};
+use super::proof::Tokens;
 use super::reception::Reception;
 use super::reports::Reports;
 use super::sent::SentPackets;
@@ -66,6 +68,10 @@ pub struct Connection<P: Payload> {
     /// How large packets may be.
     pub(super) size: PathSize,
     pub(super) feedback: FeedbackFilter,
+    /// The tokens of this end's packets, where acknowledgements are proved.
+    pub(super) tokens: Option<Tokens>,
+    /// What is proved of the packets that the peer's meter reports on, where acknowledgements are.
+    pub(super) evidence: Option<Evidence>,
     pub(super) reports: Reports,
     pub(super) departures: Departures,
     pub(super) ecn: EcnValidation,
@@ -111,6 +117,9 @@ impl<P: Payload> Connection<P> {
             true => config.receive_buffer,
             false => DEFAULT_BUFFER,
         };
+        let evidence = config
+            .proofs
+            .then(|| Evidence::new(congestion.needs().losses));
         let mut connection = Self {
             epoch: now,
             lifecycle: Lifecycle::new(),
@@ -129,6 +138,8 @@ impl<P: Payload> Connection<P> {
             path: Path::new(),
             size: PathSize::new(config.base_payload, config.payload),
             feedback: FeedbackFilter::default(),
+            tokens: config.proofs.then(|| Tokens::new(config.seed)),
+            evidence,
             reports: Reports::new(meter, now),
             departures: Departures::new(config.seed, now),
             ecn: EcnValidation::new(config.ecn),
@@ -381,6 +392,9 @@ impl<P: Payload> Connection<P> {
         self.congestion
             .on_new_path(now, controller, self.feedback.last_tag());
         self.feedback.on_new_path();
+        if let Some(evidence) = &mut self.evidence {
+            evidence.on_new_path();
+        }
         let keeps = self.congestion.needs().packet_numbers;
         self.sent.keep_numbers(keeps);
         self.path = Path::new();

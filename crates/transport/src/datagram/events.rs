@@ -89,6 +89,13 @@ pub enum Violation {
         /// The packet's number.
         number: PacketNumber,
     },
+    /// It acknowledged packets that it had not got: it does not know their tokens.
+    AcknowledgedUnseen {
+        /// The largest number that it acknowledged.
+        number: PacketNumber,
+    },
+    /// Its report of what arrived contradicts its acknowledgements.
+    FalseReport,
     /// A payload cannot be read.
     Malformed(DecodeError),
     /// Sections contradict each other or exceed the limits.
@@ -96,10 +103,20 @@ pub enum Violation {
 }
 
 impl Violation {
+    /// Whether the peer said of what arrived what it knew to be false, or could not know.
+    pub const fn is_false_feedback(&self) -> bool {
+        matches!(
+            self,
+            Self::AcknowledgedUnsent { .. } | Self::AcknowledgedUnseen { .. } | Self::FalseReport
+        )
+    }
+
     /// The code for the peer.
     pub const fn code(&self) -> CloseCode {
         match self {
-            Self::AcknowledgedUnsent { .. } => CloseCode::OPTIMISTIC_ACK,
+            Self::AcknowledgedUnsent { .. }
+            | Self::AcknowledgedUnseen { .. }
+            | Self::FalseReport => CloseCode::OPTIMISTIC_ACK,
             Self::Malformed(error) => error.code(),
             Self::Sections(
                 inbox::Violation::TooManyBytes { .. }
@@ -121,6 +138,13 @@ impl fmt::Display for Violation {
                 f,
                 "the peer acknowledged packet {number}, which was never sent"
             ),
+            Self::AcknowledgedUnseen { number } => write!(
+                f,
+                "the peer acknowledged packets up to {number} that it had not received"
+            ),
+            Self::FalseReport => {
+                f.write_str("the peer's report of what arrived contradicts its acknowledgements")
+            }
             Self::Malformed(error) => write!(f, "the peer sent what cannot be read: {error}"),
             Self::Sections(violation) => violation.fmt(f),
         }

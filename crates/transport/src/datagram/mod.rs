@@ -58,6 +58,7 @@ mod departures;
 mod ecn;
 mod episode;
 mod events;
+mod evidence;
 mod feedback;
 mod intervals;
 mod lifecycle;
@@ -67,6 +68,7 @@ mod notifications;
 #[cfg(test)]
 mod page;
 mod parts;
+mod proof;
 mod receive;
 mod received;
 mod reception;

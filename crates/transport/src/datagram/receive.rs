@@ -10,6 +10,7 @@ use super::congestion::Signal;
 use super::connection::Connection;
 use super::events::{PathFrame, Violation};
 use super::parts::Contents;
+use super::proof::token_of;
 use super::received::Ecn;
 use super::statistics::PeerReport;
 use crate::timeline::{Importance, Meta, Payload, SectionId, StreamId, inbox};
@@ -83,13 +84,14 @@ impl<P: Payload> Connection<P> {
         self.reception.on_packet(now, number);
         let reading = self.read_frames(now, number, packet.frames)?;
         let kind = (reading.section_bytes > 0, reading.wants_answer);
+        let token = token_of(packet.departure);
         if (reading.is_refused || reading.asks_for_room) && !self.reception.refuses_sections() {
             self.advertised.on_shortage();
         }
         if reading.is_refused {
             return Ok(());
         }
-        if !self.reception.acknowledge(now, number, ecn, kind) {
+        if !self.reception.acknowledge(now, number, token, ecn, kind) {
             return Ok(());
         }
         if reading.section_bytes > 0 {
@@ -133,7 +135,7 @@ impl<P: Payload> Connection<P> {
                 Frame::Blocked => reading.asks_for_room = true,
                 Frame::Ack(ack) => {
                     let answered = self.outbox.answered();
-                    self.on_ack(now, &ack)?;
+                    self.on_ack(now, number, &ack)?;
                     if self.outbox.answered() != answered {
                         self.credit.on_answer(number);
                     }
@@ -161,8 +163,11 @@ impl<P: Payload> Connection<P> {
                     .map_err(Violation::Sections)?,
                 Frame::Credit(credit) => self.on_credit(number, &credit),
                 Frame::Tag(tag) => reading.tag = tag,
-                Frame::Feedback(report) => self.on_report(now, number, &report),
+                Frame::Feedback(report) => self.on_report(now, number, &report)?,
                 Frame::ReceiverReport(report) => {
+                    if self.evidence.is_some() && report.packets > self.statistics.sent.packets {
+                        return Err(Violation::FalseReport);
+                    }
                     // Its counters only grow: one that was overtaken has lower ones.
                     let known = self.statistics.peer.as_ref();
                     let known = known.map(|known| (known.packets, known.complete));
@@ -273,15 +278,26 @@ impl<P: Payload> Connection<P> {
     }
 
     /// The peer's meter reported in the packet `number`.
-    fn on_report(&mut self, now: Time, number: PacketNumber, report: &Report) {
+    fn on_report(
+        &mut self,
+        now: Time,
+        number: PacketNumber,
+        report: &Report,
+    ) -> Result<(), Violation> {
         let acknowledged = self.sent.largest_acknowledged();
         if self.feedback.accepts(number, report, acknowledged) {
+            if let Some(evidence) = &mut self.evidence
+                && !evidence.admits(number, report)
+            {
+                return Err(Violation::FalseReport);
+            }
             self.congestion.on_feedback(&Feedback {
                 now,
                 report,
                 rtt: self.loss.latest(),
             });
         }
+        Ok(())
     }
 
     fn on_credit(&mut self, number: PacketNumber, credit: &Credit) {
@@ -293,12 +309,22 @@ impl<P: Payload> Connection<P> {
 
     // ---------------------------------------------------------------- acknowledgements
 
-    fn on_ack(&mut self, now: Time, ack: &Ack<'_>) -> Result<(), Violation> {
+    /// The packet `by` acknowledges what this frame says.
+    fn on_ack(&mut self, now: Time, by: PacketNumber, ack: &Ack<'_>) -> Result<(), Violation> {
         let was_in_flight = self.sent.in_flight();
         let news = self
             .sent
             .on_ack(now, ack.ranges.iter())
             .map_err(|unsent| Violation::AcknowledgedUnsent { number: unsent.0 })?;
+        if let Some(tokens) = &self.tokens
+            && ack.proof != Some(tokens.proof(ack.ranges.iter()))
+        {
+            let number = ack.ranges.largest();
+            return Err(Violation::AcknowledgedUnseen { number });
+        }
+        if let Some(evidence) = &mut self.evidence {
+            evidence.on_ack(now, by, ack.ranges.iter());
+        }
         if let Some(number) = news.largest_above_base {
             self.size.on_arrived(number);
         }

@@ -28,6 +28,8 @@ pub enum Ecn {
 pub(super) struct ReceivedPackets {
     /// Disjoint, not adjacent, from the largest numbers down.
     ranges: Vec<AckRange>,
+    /// Of each range the exclusive or of the tokens in it.
+    proofs: Vec<u8>,
     largest_arrived_at: Time,
     ecn: EcnCounts,
     /// Packets that ask for an answer since the last acknowledgement.
@@ -41,6 +43,7 @@ impl ReceivedPackets {
     pub(super) const fn new(frequency: u32, delay: Span) -> Self {
         Self {
             ranges: Vec::new(),
+            proofs: Vec::new(),
             largest_arrived_at: Time::ZERO,
             ecn: EcnCounts {
                 ect0: 0,
@@ -66,17 +69,18 @@ impl ReceivedPackets {
         oldest.is_some_and(|oldest| number < oldest.first)
     }
 
-    /// A packet arrived that is neither [known](Self::is_known) nor
+    /// A packet with this token arrived that is neither [known](Self::is_known) nor
     /// [forgotten](Self::is_forgotten).
     pub(super) fn on_packet(
         &mut self,
         now: Time,
         number: PacketNumber,
+        token: u8,
         ecn: Ecn,
         wants_answer: bool,
     ) {
         let largest_before = self.largest();
-        self.insert(number);
+        self.insert(number, token);
         let is_largest = largest_before.is_none_or(|largest| number > largest);
         if is_largest {
             self.largest_arrived_at = now;
@@ -104,7 +108,7 @@ impl ReceivedPackets {
         }
     }
 
-    fn insert(&mut self, number: PacketNumber) {
+    fn insert(&mut self, number: PacketNumber, token: u8) {
         let at = self
             .ranges
             .iter()
@@ -120,9 +124,13 @@ impl ReceivedPackets {
                 last: number,
             };
             self.ranges.insert(at, alone);
-            self.ranges.truncate(MAX_RANGES);
+            self.proofs.insert(at, token);
+            self.truncate(MAX_RANGES);
             return;
         };
+        if let Some(proof) = self.proofs.get_mut(at) {
+            *proof ^= token;
+        }
         range.first = range.first.min(number);
         range.last = range.last.max(number);
         let first = range.first;
@@ -135,9 +143,16 @@ impl ReceivedPackets {
             return;
         };
         self.ranges.remove(at + 1);
-        if let Some(range) = self.ranges.get_mut(at) {
+        let proof_below = self.proofs.remove(at + 1);
+        if let (Some(range), Some(proof)) = (self.ranges.get_mut(at), self.proofs.get_mut(at)) {
             range.first = below.first;
+            *proof ^= proof_below;
         }
+    }
+
+    fn truncate(&mut self, count: usize) {
+        self.ranges.truncate(count);
+        self.proofs.truncate(count);
     }
 
     pub(super) fn largest(&self) -> Option<PacketNumber> {
@@ -147,6 +162,12 @@ impl ReceivedPackets {
     /// The ranges, from the largest numbers down.
     pub(super) fn ranges(&self) -> &[AckRange] {
         &self.ranges
+    }
+
+    /// The proof that the packets of the newest `count` ranges arrived.
+    pub(super) fn proof(&self, count: usize) -> u8 {
+        let newest = self.proofs.iter().take(count);
+        newest.fold(0, |proof, range| proof ^ range)
     }
 
     /// When the packet with the largest number arrived.
@@ -191,7 +212,7 @@ impl ReceivedPackets {
             .iter()
             .take_while(|range| range.last.get() >= floor)
             .count();
-        self.ranges.truncate(kept.max(1));
+        self.truncate(kept.max(1));
     }
 }
 
@@ -217,9 +238,15 @@ mod tests {
         received.ranges().iter().map(ends).collect()
     }
 
+    /// Any token will do.
+    const fn token(number: u64) -> u8 {
+        (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as u8
+    }
+
     fn arrive(received: &mut ReceivedPackets, at_ms: u64, number: u64) {
         let now = Time::from_millis(at_ms);
-        received.on_packet(now, PacketNumber::new(number), Ecn::NotCapable, true);
+        let token = token(number);
+        received.on_packet(now, PacketNumber::new(number), token, Ecn::NotCapable, true);
     }
 
     #[test]
@@ -251,7 +278,7 @@ mod tests {
         for (number, ecn) in marks.into_iter().enumerate() {
             received.on_acknowledged();
             let number = PacketNumber::new(number as u64);
-            received.on_packet(Time::from_millis(1), number, ecn, true);
+            received.on_packet(Time::from_millis(1), number, 0, ecn, true);
         }
         assert_eq!(received.due_at(), Time::from_millis(1));
         assert_eq!((received.ecn().ect0, received.ecn().ce), (2, 1));
@@ -323,13 +350,18 @@ mod tests {
             let mut set = BTreeSet::new();
             for number in numbers {
                 prop_assert_eq!(received.is_known(PacketNumber::new(number)), set.contains(&number));
-                arrive(&mut received, 0, number);
-                set.insert(number);
+                if set.insert(number) {
+                    arrive(&mut received, 0, number);
+                }
                 let ranges = told(&received);
                 let numbers: Vec<u64> = ranges.iter().flat_map(|&(first, last)| (first..=last).rev()).collect();
                 let expected: Vec<u64> = set.iter().rev().copied().collect();
                 prop_assert_eq!(numbers, expected);
                 prop_assert!(ranges.windows(2).all(|pair| pair[1].1 + 1 < pair[0].0));
+                let newest = ranges.len().div_ceil(2);
+                let tokens = ranges.iter().take(newest).flat_map(|&(first, last)| first..=last);
+                let proof = tokens.fold(0, |proof, number| proof ^ token(number));
+                prop_assert_eq!(received.proof(newest), proof);
             }
         }
     }

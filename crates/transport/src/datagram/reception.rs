@@ -78,7 +78,7 @@ impl Reception {
         };
         for (number, packet) in &withheld {
             self.received
-                .on_packet(packet.arrived_at, *number, packet.ecn, true);
+                .on_packet(packet.arrived_at, *number, packet.token, packet.ecn, true);
         }
         if !withheld.is_empty() {
             self.received.demand(now);
@@ -108,13 +108,15 @@ impl Reception {
         &mut self,
         now: Time,
         number: PacketNumber,
+        token: u8,
         ecn: Ecn,
         (has_sections, wants_answer): (bool, bool),
     ) -> bool {
-        if has_sections && let Some(has_room) = self.taking.withhold(now, number, ecn) {
+        if has_sections && let Some(has_room) = self.taking.withhold(now, number, token, ecn) {
             return has_room;
         }
-        self.received.on_packet(now, number, ecn, wants_answer);
+        self.received
+            .on_packet(now, number, token, ecn, wants_answer);
         true
     }
 
@@ -133,18 +135,29 @@ impl Reception {
         self.received.demand(now);
     }
 
-    /// The acknowledgement that leaves now; `None` while nothing has arrived. `stamp` converts
-    /// times to those in packets.
-    pub(super) fn ack(&self, now: Time, stamp: impl FnOnce(Time) -> Stamp) -> Option<Ack<'_>> {
+    /// The acknowledgement that leaves now, with as many ranges as fit into `room` bytes; `None`
+    /// while nothing has arrived. `stamp` converts times to those in packets.
+    pub(super) fn ack(
+        &self,
+        now: Time,
+        room: usize,
+        proves: bool,
+        stamp: impl FnOnce(Time) -> Stamp,
+    ) -> Option<Ack<'_>> {
         let ranges = AckRanges::new(self.received.ranges()).ok()?;
         let arrived_at = self.received.largest_arrived_at();
         let ecn = self.received.ecn();
-        Some(Ack {
+        let ack = Ack {
             ranges,
             delay: now.saturating_since(arrived_at),
             arrival: stamp(arrived_at),
             ecn: (ecn != EcnCounts::default()).then_some(ecn),
-        })
+            proof: None,
+        };
+        let ack = ack.fitting(room)?;
+        // A proof takes no room.
+        let proof = proves.then(|| self.received.proof(ack.ranges.len()));
+        Some(Ack { proof, ..ack })
     }
 
     /// The acknowledgement is in a packet that leaves.
@@ -172,12 +185,12 @@ mod tests {
     fn arrive(reception: &mut Reception, now: Time, number: u64) -> bool {
         let number = PacketNumber::new(number);
         reception.on_packet(now, number);
-        reception.acknowledge(now, number, Ecn::NotCapable, SECTIONS)
+        reception.acknowledge(now, number, 0, Ecn::NotCapable, SECTIONS)
     }
 
     /// The largest number that an acknowledgement names, and its delay.
     fn ack(reception: &Reception, now: Time) -> Option<(u64, Span)> {
-        let ack = reception.ack(now, Stamp::of)?;
+        let ack = reception.ack(now, 1_000, false, Stamp::of)?;
         Some((ack.ranges.largest().get(), ack.delay))
     }
 
@@ -213,7 +226,8 @@ mod tests {
     fn packets_without_sections_do_not_wait_for_a_taker() {
         let mut reception = reception();
         reception.await_taker();
-        assert!(reception.acknowledge(NOW, PacketNumber::ZERO, Ecn::NotCapable, (false, true)));
+        let without = (false, true);
+        assert!(reception.acknowledge(NOW, PacketNumber::ZERO, 0, Ecn::NotCapable, without));
         assert_eq!(ack(&reception, NOW), Some((0, Span::ZERO)));
     }
 

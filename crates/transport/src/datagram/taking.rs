@@ -38,6 +38,7 @@ pub(super) enum Taking {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Withheld {
     pub(super) arrived_at: Time,
+    pub(super) token: u8,
     pub(super) ecn: Ecn,
 }
 
@@ -64,14 +65,24 @@ impl Taking {
 
     /// Keeps the acknowledgement of a packet with sections until somebody takes them. `None` if it
     /// does not wait; otherwise whether there was room to remember it.
-    pub(super) fn withhold(&mut self, now: Time, number: PacketNumber, ecn: Ecn) -> Option<bool> {
+    pub(super) fn withhold(
+        &mut self,
+        now: Time,
+        number: PacketNumber,
+        token: u8,
+        ecn: Ecn,
+    ) -> Option<bool> {
         let Self::NotYet(withheld) = self else {
             return None;
         };
         let has_room = withheld.len() < MAX_WITHHELD;
         if has_room {
-            let arrived_at = now;
-            withheld.insert(number, Withheld { arrived_at, ecn });
+            let packet = Withheld {
+                arrived_at: now,
+                token,
+                ecn,
+            };
+            withheld.insert(number, packet);
         }
         Some(has_room)
     }

@@ -124,7 +124,7 @@ impl<P: Payload> Connection<P> {
         }
         let start = out.len();
         let mut builder = Builder::new(out, start, self.max_payload() as usize);
-        frame::encode_departure(self.stamp(now), builder.out);
+        frame::encode_departure(self.departure(now), builder.out);
         let mut contents = Contents::default();
         // The peer must not count sections against the credit for whose room it already stands: it
         // hears of both at once.
@@ -221,6 +221,9 @@ impl<P: Payload> Connection<P> {
         let app_limited = self.outbox.backlog() == 0;
         let counted = if is_eliciting { size } else { 0 };
         self.sent.on_sent(now, counted, contents);
+        if let Some(evidence) = &mut self.evidence {
+            evidence.on_sent(now, number, size);
+        }
         self.congestion.on_flight(now, self.sent.in_flight());
         if self.departures.on_sent(now, self.sent.next_number()) {
             self.sent.skip();
@@ -268,6 +271,15 @@ impl<P: Payload> Connection<P> {
         Stamp::of(self.since_epoch(now))
     }
 
+    /// The departure of the packet that leaves next, with its token.
+    fn departure(&self, now: Time) -> Stamp {
+        let stamp = self.stamp(now);
+        match &self.tokens {
+            Some(tokens) => tokens.stamp(stamp, self.sent.next_number()),
+            None => stamp,
+        }
+    }
+
     /// A time as it stands in packets: since the beginning of the connection.
     pub(super) fn since_epoch(&self, time: Time) -> Time {
         if time.is_never() {
@@ -286,15 +298,22 @@ impl<P: Payload> Connection<P> {
     ) {
         let room = builder.room();
         let room = room.saturating_sub(self.reports.feedback_room());
-        let ack = self.reception.ack(now, |time| self.stamp(time));
-        let Some(ack) = ack.and_then(|ack| ack.fitting(room)) else {
+        let proves = self.tokens.is_some();
+        let ack = self
+            .reception
+            .ack(now, room, proves, |time| self.stamp(time));
+        let Some(ack) = ack else {
             return;
         };
         if !builder.push(&Frame::Ack(ack)) {
             return;
         }
         contents.acknowledged = Some(ack.ranges.largest());
-        let report = self.reports.feedback(now);
+        // Who takes nothing yet has not acknowledged what its meter would tell of.
+        let report = match self.awaits_taker() {
+            true => Report::None,
+            false => self.reports.feedback(now),
+        };
         if report != Report::None {
             builder.push(&Frame::Feedback(report));
         }
@@ -502,6 +521,9 @@ impl<P: Payload> Connection<P> {
         }
         self.feedback.on_tag(tag);
         if builder.push(&Frame::Tag(tag)) {
+            if let Some(evidence) = &mut self.evidence {
+                evidence.on_tag(tag);
+            }
             self.feedback.on_tag_sent(self.sent.next_number());
         }
     }
@@ -520,7 +542,7 @@ impl<P: Payload> Connection<P> {
             return None;
         }
         let start = out.len();
-        frame::encode_departure(self.stamp(now), out);
+        frame::encode_departure(self.departure(now), out);
         let frame = match frame {
             PathFrame::Challenge(token) => Frame::PathChallenge(token),
             PathFrame::Response(token) => Frame::PathResponse(token),
@@ -549,7 +571,7 @@ impl<P: Payload> Connection<P> {
     /// nothing to lose.
     fn transmit_size(&mut self, now: Time, size: u32, out: &mut Vec<u8>) -> Option<Transmit> {
         let start = out.len();
-        frame::encode_departure(self.stamp(now), out);
+        frame::encode_departure(self.departure(now), out);
         if Frame::Ping.encode(out).is_err() {
             out.truncate(start);
             return None;
@@ -566,10 +588,10 @@ impl<P: Payload> Connection<P> {
     /// The close, if it is due. Before it stands the number of sections of each stream, as far as
     /// there is room, so that the peer can name the sections that never arrived.
     fn transmit_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
-        let stamp = self.stamp(now);
+        let departure = self.departure(now);
         let close = Frame::Close(self.lifecycle.take_close()?);
         let start = out.len();
-        frame::encode_departure(stamp, out);
+        frame::encode_departure(departure, out);
         let most = self.size.base() as usize;
         let mut builder = Builder::new(out, start, most.saturating_sub(close.size()));
         for (stream, sections) in self.outbox.counts() {

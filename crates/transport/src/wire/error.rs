@@ -190,7 +190,7 @@ impl CloseCode {
     pub const SECTION_LIMIT: Self = Self(0x06);
     /// Frames contradict each other about a section or a stream.
     pub const SECTION_STATE: Self = Self(0x07);
-    /// An acknowledgement of a packet that was never sent.
+    /// An acknowledgement of a packet that was never sent, or did not arrive.
     pub const OPTIMISTIC_ACK: Self = Self(0x08);
     /// Any other breach of the protocol.
     pub const PROTOCOL: Self = Self(0x09);
@@ -227,7 +227,9 @@ impl CloseCode {
             Self::FLOW_CONTROL => "more bytes than the credit allows",
             Self::SECTION_LIMIT => "more open sections than allowed",
             Self::SECTION_STATE => "contradictory sections",
-            Self::OPTIMISTIC_ACK => "acknowledgement of a packet that was never sent",
+            Self::OPTIMISTIC_ACK => {
+                "acknowledgement of a packet that was never sent, or did not arrive"
+            }
             Self::PROTOCOL => "breach of the protocol",
             Self::CRYPTO => "handshake or protection failed",
             Self::REFUSED => "refused",

@@ -23,6 +23,7 @@
 //! | 0x0c | controller | UTF-8, at most 64 bytes | none |
 //! | 0x0d | meter parameters | UTF-8, at most 256 bytes | none |
 //! | 0x0e | features | bits of the application | 0 |
+//! | 0x0f | proofs | 0 = none, 1 = packets have tokens, and ACKs prove them | 0 |
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -96,6 +97,8 @@ pub struct Parameters {
     pub meter_parameters: Option<String>,
     /// What its application can receive, in bits whose meaning is the application's.
     pub features: u64,
+    /// Whether it puts tokens into its packets and proves its ACKs. Both ends do if both say so.
+    pub proofs: bool,
 }
 
 impl Default for Parameters {
@@ -115,6 +118,7 @@ impl Default for Parameters {
             controller: None,
             meter_parameters: None,
             features: 0,
+            proofs: false,
         }
     }
 }
@@ -140,6 +144,7 @@ const ECN: u64 = 0x0b;
 const CONTROLLER: u64 = 0x0c;
 const METER_PARAMETERS: u64 = 0x0d;
 const FEATURES: u64 = 0x0e;
+const PROOFS: u64 = 0x0f;
 
 const TIMES: RangeInclusive<u64> = 0..=MAX_TIME_US;
 const DATAGRAMS: RangeInclusive<u64> = MIN_INITIAL as u64..=MAX_DATAGRAM as u64;
@@ -154,7 +159,8 @@ const ALL_FEATURES: RangeInclusive<u64> = 0..=varint::MAX;
 const STREAM_NAMES: RangeInclusive<u64> = 1..=MAX_STREAM_NAME as u64;
 
 impl Parameters {
-    /// Appends the list: all numbers, the texts that are present, and the features if any.
+    /// Appends the list: all numbers but the last two, which stand only if they are not zero, and
+    /// the texts that are present.
     ///
     /// # Errors
     /// [`EncodeError`] if a value is out of range or the texts are too long together; nothing is
@@ -213,10 +219,13 @@ impl Parameters {
             self.meter_parameters.as_deref(),
             METER_LISTS,
         )?;
-        match self.features {
-            0 => Ok(()),
-            features => out.number(FEATURES, "features", features, ALL_FEATURES),
+        if self.features != 0 {
+            out.number(FEATURES, "features", self.features, ALL_FEATURES)?;
         }
+        if self.proofs {
+            out.number(PROOFS, "proofs", 1, 0..=1)?;
+        }
+        Ok(())
     }
 
     /// Reads a list.
@@ -291,6 +300,7 @@ impl Parameters {
                 self.meter_parameters = Some(text(input, "meter parameters", METER_LISTS)?);
             }
             FEATURES => self.features = number(input, "features", ALL_FEATURES)?,
+            PROOFS => self.proofs = number(input, "proofs", 0..=1)? == 1,
             _ => {
                 let length = input.varint("length")?;
                 input.bytes(

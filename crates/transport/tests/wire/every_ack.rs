@@ -41,6 +41,7 @@ fn every_set_of_twelve_packets_is_written_and_read_back() {
             delay: Span::ZERO,
             arrival: Stamp::from_micros(0),
             ecn: None,
+            proof: None,
         };
         let mut payload = DEPARTURE.to_vec();
         Frame::Ack(ack)

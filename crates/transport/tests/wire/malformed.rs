@@ -267,7 +267,7 @@ fn frames() {
     );
     assert_eq!(unknown.code(), CloseCode::UNKNOWN_FRAME);
     // The neighbours of assigned types.
-    for kind in [0x04, 0x05, 0x06, 0x07, 0x1f, 0x30] {
+    for kind in [0x04, 0x05, 0x06, 0x07, 0x1f, 0x40] {
         let frame = format!("{kind:02x} 00 00 00 01 00 00 00 00 ff");
         let error = error_in(&frame, Content::Present);
         let expected =

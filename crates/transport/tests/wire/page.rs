@@ -33,6 +33,7 @@ fn example() -> (header::Data, Stamp, Vec<Frame<'static>>) {
         delay: Span::from_micros(250),
         arrival: Stamp::from_micros(999_000),
         ecn: None,
+        proof: None,
     };
     let floor = Floor {
         stream: 2,

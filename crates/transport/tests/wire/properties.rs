@@ -67,7 +67,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
         optional_text(512),
         optional_text(64),
         optional_text(64),
-        (optional_text(64), number(varint::MAX)),
+        (optional_text(64), number(varint::MAX), any::<bool>()),
     )
         .prop_map(
             |(
@@ -78,7 +78,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
                 stream_name,
                 meter,
                 controller,
-                (meter_parameters, features),
+                (meter_parameters, features, proofs),
             )| {
                 let (reliability, deliver, ecn) = modes;
                 let (max_datagram, initial_credit, max_open_sections, ack_delay) = limits;
@@ -97,6 +97,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
                     controller,
                     meter_parameters,
                     features,
+                    proofs,
                 }
             },
         )
@@ -213,6 +214,7 @@ proptest! {
             delay: Span::from_micros(1_000),
             arrival: Stamp::from_micros(5),
             ecn: None,
+            proof: None,
         };
         let with = |count| Ack { ranges: AckRanges::new(&ranges[..count]).unwrap(), ..ack };
         let expected = (1..=ranges.len()).rev().map(with).find(|ack| Frame::Ack(*ack).size() <= room);

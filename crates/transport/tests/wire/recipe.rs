@@ -3,7 +3,7 @@
 use comity_congestion::{Report, Tag};
 use comity_transport::wire::frame::{
     Ack, AckRange, AckRanges, Close, Credit, Data, Dropped, EcnCounts, End, Floor, Frame, Framing,
-    Reason, ReceiverReport, Section, SectionHeader,
+    PROOF_MASK, Reason, ReceiverReport, Section, SectionHeader,
 };
 use comity_transport::wire::limits::{
     DEFAULT_IMPORTANCE, MAX_ACK_RANGES, MAX_DRIFT_PPB, MAX_OPEN_SECTIONS, MAX_SECTION,
@@ -21,6 +21,7 @@ pub(crate) enum Recipe {
         delay: Span,
         arrival: Stamp,
         ecn: Option<EcnCounts>,
+        proof: Option<u8>,
     },
     Close {
         code: CloseCode,
@@ -42,11 +43,13 @@ impl Recipe {
                 delay,
                 arrival,
                 ecn,
+                proof,
             } => Frame::Ack(Ack {
                 ranges: AckRanges::new(ranges).expect("the ranges descend"),
                 delay: *delay,
                 arrival: *arrival,
                 ecn: *ecn,
+                proof: *proof,
             }),
             Self::Close { code, reason } => Frame::Close(Close::new(*code, reason)),
             Self::Plain(frame) => *frame,
@@ -254,13 +257,15 @@ pub(crate) fn recipe() -> impl Strategy<Value = Recipe> {
             ack_ranges(),
             span(),
             any::<u32>(),
-            proptest::option::of(ecn_counts())
+            proptest::option::of(ecn_counts()),
+            proptest::option::of(0..=PROOF_MASK)
         )
-            .prop_map(|(ranges, delay, arrival, ecn)| Recipe::Ack {
+            .prop_map(|(ranges, delay, arrival, ecn, proof)| Recipe::Ack {
                 ranges,
                 delay,
                 arrival: Stamp::from_micros(arrival),
                 ecn,
+                proof,
             }),
         section(),
         (any::<u16>(), number(MAX_SECTION_COUNT))

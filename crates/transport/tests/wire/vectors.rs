@@ -137,8 +137,20 @@ fn acknowledgements() {
         delay: Span::ZERO,
         arrival: Stamp::from_micros(0x0102_0304),
         ecn: None,
+        proof: None,
     };
     is_written_and_read_as(Frame::Ack(ack), "02 00 00 01020304 00 00");
+    for (proof, written) in [(0, "30"), (5, "3a"), (7, "3e")] {
+        let written = format!("{written} 00 00 01020304 00 00");
+        let proof = Some(proof);
+        is_written_and_read_as(Frame::Ack(Ack { proof, ..ack }), &written);
+    }
+    let proof = Some(8);
+    assert!(
+        Frame::Ack(Ack { proof, ..ack })
+            .encode(&mut vec![])
+            .is_err()
+    );
     // Down to packet 0: 9 to 10, 7 missing twice (7 and 8), 5 to 6, 1 to 4 missing, 0.
     let ranges = [range(9, 10), range(5, 6), range(0, 0)];
     let ack = Ack {
@@ -150,11 +162,12 @@ fn acknowledgements() {
             ect1: 4,
             ce: 64,
         }),
+        proof: None,
     };
-    is_written_and_read_as(
-        Frame::Ack(ack),
-        "03 0a 01 00000002 02 01 01 01 03 00 03 04 4040",
-    );
+    let written = " 0a 01 00000002 02 01 01 01 03 00 03 04 4040";
+    is_written_and_read_as(Frame::Ack(ack), &format!("03{written}"));
+    let proof = Some(7);
+    is_written_and_read_as(Frame::Ack(Ack { proof, ..ack }), &format!("3f{written}"));
     assert_eq!(ack.ranges.len(), 3);
     assert_eq!(ack.ranges.largest().get(), 10);
     assert!(ack.ranges.newest(2).iter().eq([range(9, 10), range(5, 6)]));
@@ -490,7 +503,7 @@ fn parameters() {
     let some = bytes(
         "02 01 02 03 02 4001 09 03 c3a974
          0a 04 74667263  0b 01 01  0c 04 74667263
-         0d 03 613d31
+         0d 03 613d31 0f 01 01
          40ff 03 010203        # unknown",
     );
     let expected = Parameters {
@@ -502,6 +515,7 @@ fn parameters() {
         controller: Some("tfrc".into()),
         meter_parameters: Some("a=1".into()),
         features: 0,
+        proofs: true,
         ..Parameters::default()
     };
     assert_eq!(Parameters::decode(&some), Ok(expected));

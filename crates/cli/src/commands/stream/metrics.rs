@@ -181,7 +181,7 @@ const TRANSPORT: [(Family, OfTransport); 3] = [
 ];
 
 /// Counters that are sums over connections.
-const TOTALS: [(Family, OfTotals); 10] = [
+const TOTALS: [(Family, OfTotals); 11] = [
     (
         plain("connections_made", "Connections that were made."),
         |totals| totals.connections,
@@ -192,6 +192,13 @@ const TOTALS: [(Family, OfTotals); 10] = [
             "Connections that an internal error of this program ended.",
         ),
         |totals| totals.internal_errors,
+    ),
+    (
+        plain(
+            "false_feedback",
+            "Connections that were ended since the peer's feedback was false.",
+        ),
+        |totals| totals.false_feedback,
     ),
     (
         measured("sent", "Sent on the wire, headers included.", Unit::Bytes),
@@ -581,6 +588,7 @@ mod tests {
             sent_bytes: 1_500,
             shed: 3,
             internal_errors: 1,
+            false_feedback: 2,
             missing_packets: 4,
             peer_late: 5,
             ..Totals::default()
@@ -619,6 +627,7 @@ mod tests {
             "# TYPE comity_sent_bytes counter",
             "comity_sent_bytes_total{side=\"output\"} 1500",
             "comity_internal_errors_total{side=\"output\"} 1",
+            "comity_false_feedback_total{side=\"output\"} 2",
             "comity_internal_errors_total{side=\"input\"} 0",
             "comity_media_bytes_total{side=\"input\"} 188",
             "comity_sections_sent_total{fate=\"shed\"} 3",

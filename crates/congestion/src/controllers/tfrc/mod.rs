@@ -6,7 +6,10 @@ mod receive_rates;
 use comity_units::{Bytes, Rate, Span, Time};
 
 use crate::equation::throughput_with_timeout;
-use crate::{Ack, Controller, Decision, Event, Feedback, Pacing, Phase, Report, Sent, Tag};
+use crate::{
+    Ack, Controller, Decision, Event, Feedback, LossHistory, LossIntervals, Needs, Pacing, Phase,
+    Report, Sent, Tag,
+};
 pub use meter::TfrcMeter;
 use receive_rates::ReceiveRateSet;
 
@@ -113,7 +116,8 @@ impl TfrcConfig {
 /// (`t_gran` of section 4.6); 7. in a data-limited interval the sender recognises a loss event by a
 /// higher `p` only: reports contain what section 3.2.2 names, without the separate signal of
 /// section 4.3. A loss event that ends an interval longer than the mean, and leaves `p` as it was,
-/// does not count there.
+/// does not count there; 8. a report of fewer loss events than a quarter of those that
+/// acknowledgements show counts as a quarter: a receiver gains little by a false one.
 #[derive(Clone, Debug)]
 pub struct Tfrc {
     config: TfrcConfig,
@@ -128,6 +132,8 @@ pub struct Tfrc {
     by_equation: f64,
     /// `p`: the loss event rate.
     losses: f64,
+    /// The loss events that acknowledgements show, and how many there were.
+    shown: (LossIntervals, usize),
     received: ReceiveRateSet,
     /// `tld`: when the rate was last doubled.
     doubled_at: Time,
@@ -161,6 +167,7 @@ impl Tfrc {
             rate: payload,
             by_equation: f64::INFINITY,
             losses: 0.0,
+            shown: (LossIntervals::new(config.memory), 0),
             received: ReceiveRateSet::new(Time::ZERO),
             doubled_at: Time::ZERO,
             reported_at: None,
@@ -268,6 +275,17 @@ impl Tfrc {
         }
     }
 
+    /// What acknowledgements say of the loss event rate, from when the interval before the first
+    /// event does not count any more. An honest meter sees no fewer events, though it may group
+    /// them otherwise.
+    fn shown_losses(&self) -> f64 {
+        let (intervals, events) = &self.shown;
+        match self.config.small_packets || *events <= self.config.memory + 1 {
+            true => 0.0,
+            false => intervals.rate().unwrap_or(0.0) / GROUPING,
+        }
+    }
+
     fn on_report(&mut self, now: Time, losses: f64, received: f64, sample: Option<Span>) {
         let Some(sample) = sample.or(self.rtt) else {
             return;
@@ -275,7 +293,7 @@ impl Tfrc {
         let rtt = self.measure(now, sample);
         let has_more_losses = losses > self.losses;
         let had_losses = self.losses > 0.0;
-        self.losses = losses.clamp(0.0, 1.0);
+        self.losses = losses.max(self.shown_losses()).clamp(0.0, 1.0);
         self.by_equation = self.equation(rtt);
         // A report without arrivals measured nothing, so it limits nothing.
         let limit = if self.was_used || received <= 0.0 {
@@ -354,6 +372,7 @@ impl Tfrc {
 
     fn on_ack(&mut self, ack: &Ack) {
         self.was_used |= !ack.app_limited;
+        self.shown.0.on_acked(ack.acked.get() as f64 / self.size());
         if self.rtt.is_none()
             && let Some(rtt) = ack.rtt
         {
@@ -416,9 +435,23 @@ impl Controller for Tfrc {
         match event {
             Event::Sent(sent) => self.on_sent(sent),
             Event::Ack(ack) => self.on_ack(ack),
+            Event::Loss(_) => {
+                self.shown.0.on_event(|| 1.0);
+                self.shown.1 += 1;
+            }
             Event::Feedback(feedback) => self.on_feedback(feedback),
             Event::Wakeup(now) => self.on_wakeup(now),
             _ => {}
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            losses: LossHistory {
+                threshold: self.config.duplicate_threshold as usize,
+                memory: self.config.memory,
+            },
+            ..Needs::default()
         }
     }
 
@@ -443,6 +476,9 @@ impl Controller for Tfrc {
         }
     }
 }
+
+/// A reported loss event rate counts as no less than the one that acknowledgements show over this.
+const GROUPING: f64 = 4.0;
 
 /// `t_mbi`: the longest time between packets, in seconds.
 const MAX_SPACING: f64 = 64.0;

@@ -10,7 +10,7 @@ use super::super::cursor::{Reader, Sink, Writer, measured};
 use super::super::kinds::FrameKind;
 use super::super::limits::{MAX_ACK_RANGES, MAX_TIME_US};
 use super::super::{DecodeError, EncodeError, Part, Problem, Stamp, varint};
-use super::types::{ACK, ACK_ECN};
+use super::types::{ACK, ACK_ECN, PROVED_ACK, PROVED_ACK_LAST};
 
 /// Consecutive packets that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,13 +248,16 @@ pub struct EcnCounts {
 /// 0x02  largest : varint, delay : varint [us], arrival : u32 [us], count : varint,
 ///       range : varint, count times (gap : varint, range : varint)
 /// 0x03  the same, then ect0 : varint, ect1 : varint, ce : varint
+/// 0x30 + 2 · proof        as 0x02
+/// 0x30 + 2 · proof + 1    as 0x03
 /// ```
 ///
 /// The first range is `largest - range` to `largest`. With `s` the lowest number of the range
 /// before, each further one is `s - gap - 2 - range` to `s - gap - 2`.
 ///
 /// Source: RFC 9000, section 19.3. Differs from the source in: 1. the delay is in microseconds,
-/// without an exponent; 2. the frame has an arrival; 3. at most [`MAX_ACK_RANGES`] ranges.
+/// without an exponent; 2. the frame has an arrival; 3. at most [`MAX_ACK_RANGES`] ranges; 4. the
+/// type may hold a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack<'a> {
     /// The packets.
@@ -265,7 +268,16 @@ pub struct Ack<'a> {
     pub arrival: Stamp,
     /// The ECN counts, if the endpoint can read the marks.
     pub ecn: Option<EcnCounts>,
+    /// The exclusive or of the tokens of the packets, at most [`PROOF_MASK`]; `None` where the ends
+    /// have not agreed on proofs.
+    pub proof: Option<u8>,
 }
+
+/// The bits of a token and of a proof.
+pub const PROOF_MASK: u8 = 0b111;
+
+const _: () = assert!(PROVED_ACK + (PROOF_MASK << 1 | 1) == PROVED_ACK_LAST);
+const _: () = assert!(ACK | 1 == ACK_ECN && ACK & 1 == 0);
 
 impl<'a> Ack<'a> {
     /// The same without the oldest ranges, so that it fits into `room` bytes; `None` if not even
@@ -301,7 +313,14 @@ impl<'a> Ack<'a> {
     }
 
     pub(super) fn write<S: Sink>(&self, out: &mut Writer<'_, S>) -> Result<(), EncodeError> {
-        out.u8(if self.ecn.is_some() { ACK_ECN } else { ACK });
+        let has_ecn = u8::from(self.ecn.is_some());
+        out.u8(match self.proof {
+            None => ACK | has_ecn,
+            Some(proof) => {
+                out.check("proof", proof.into(), 0..=PROOF_MASK.into())?;
+                PROVED_ACK | proof << 1 | has_ecn
+            }
+        });
         let largest = self.ranges.largest().get();
         out.varint("largest", largest)?;
         out.varint_in("delay", self.delay.as_micros(), 0..=MAX_TIME_US)?;
@@ -324,7 +343,10 @@ impl<'a> Ack<'a> {
         Ok(())
     }
 
-    pub(super) fn read(input: &mut Reader<'a>, with_ecn: bool) -> Result<Self, DecodeError> {
+    /// Reads what follows the type `kind`.
+    pub(super) fn read(input: &mut Reader<'a>, kind: u8) -> Result<Self, DecodeError> {
+        let proof = (kind >= PROVED_ACK).then_some(kind >> 1 & PROOF_MASK);
+        let with_ecn = kind & 1 != 0;
         let largest = input.varint("largest")?;
         let delay = Span::from_micros(input.varint_in("delay", 0..=MAX_TIME_US)?);
         let arrival = Stamp::from_micros(input.u32("arrival")?);
@@ -363,6 +385,7 @@ impl<'a> Ack<'a> {
             delay,
             arrival,
             ecn,
+            proof,
         })
     }
 }

@@ -25,6 +25,7 @@
 //! | 0x11 | [`End`] | a stream has no more sections |
 //! | 0x12 | Blocked | the peer's credit holds sections back |
 //! | 0x20 to 0x2f | [`Section`] | bytes of a section; [`SectionHeader`] explains each bit of the type |
+//! | 0x30 to 0x3f | [`Ack`] | the packets that arrived, with a proof |
 
 mod ack;
 mod control;
@@ -39,13 +40,13 @@ use comity_congestion::{Report, Tag};
 
 use self::types::{
     ACK, ACK_ECN, BLOCKED, CLOSE, CREDIT, DROP, END, FEEDBACK, FLOOR, PADDING, PATH_CHALLENGE,
-    PATH_RESPONSE, PING, RECEIVER_REPORT, SECTION, SECTION_LAST, TAG,
+    PATH_RESPONSE, PING, PROVED_ACK, PROVED_ACK_LAST, RECEIVER_REPORT, SECTION, SECTION_LAST, TAG,
 };
 use super::cursor::{Reader, Sink, Writer, appended, measured};
 use super::{DecodeError, EncodeError, Part, Problem, Stamp};
 
 pub use super::kinds::FrameKind;
-pub use ack::{Ack, AckRange, AckRanges, AckRangesError, AckRangesIter, EcnCounts};
+pub use ack::{Ack, AckRange, AckRanges, AckRangesError, AckRangesIter, EcnCounts, PROOF_MASK};
 pub use control::{Close, Credit, Dropped, End, Floor, Reason};
 pub use feedback::ReceiverReport;
 pub use section::{BegunHeader, Content, Data, Framing, Section, SectionHeader};
@@ -173,9 +174,9 @@ impl<'a> Frame<'a> {
                 Self::Padding { length: more + 1 }
             }
             PING => Self::Ping,
-            ACK | ACK_ECN => {
+            ACK | ACK_ECN | PROVED_ACK..=PROVED_ACK_LAST => {
                 enter(FrameKind::Ack);
-                Self::Ack(Ack::read(input, kind == ACK_ECN)?)
+                Self::Ack(Ack::read(input, kind)?)
             }
             SECTION..=SECTION_LAST => {
                 enter(FrameKind::Section);

@@ -17,3 +17,5 @@ pub(super) const END: u8 = 0x11;
 pub(super) const BLOCKED: u8 = 0x12;
 pub(super) const SECTION: u8 = 0x20;
 pub(super) const SECTION_LAST: u8 = 0x2f;
+pub(super) const PROVED_ACK: u8 = 0x30;
+pub(super) const PROVED_ACK_LAST: u8 = 0x3f;

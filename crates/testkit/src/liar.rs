@@ -1,0 +1,118 @@
+//! A receiver that lies about what arrived, and knows all but the tokens of what it has not got.
+
+use std::collections::BTreeSet;
+
+use comity_congestion::Report;
+use comity_transport::wire::frame::{self, Ack, AckRange, AckRanges, Content, Frame, PROOF_MASK};
+use comity_units::{PacketNumber, Seed};
+
+/// What a receiver lies about.
+#[derive(Clone, Copy, Debug)]
+pub enum Lie {
+    /// It acknowledges all packets up to the largest that arrived, but for those that its peer left
+    /// out on purpose: it knows these.
+    Acks,
+    /// Its acknowledgements are true, and its reports go through this function.
+    Reports(Change),
+}
+
+/// The report that a liar gives in the place of a true one.
+pub type Change = fn(&Report) -> Report;
+
+/// Changes the packets of an end.
+#[derive(Debug)]
+pub struct Liar {
+    lie: Lie,
+    /// The numbers that left its peer.
+    sent: BTreeSet<u64>,
+    seed: Seed,
+    /// The false frames that it has sent.
+    frames: u64,
+    /// The numbers of its packets with false frames.
+    lies: BTreeSet<u64>,
+    /// Its false packets that reached its peer while that was open.
+    pub heard: u64,
+}
+
+impl Liar {
+    /// A liar that guesses by this seed.
+    pub const fn new(lie: Lie, seed: Seed) -> Self {
+        Self {
+            lie,
+            sent: BTreeSet::new(),
+            seed,
+            frames: 0,
+            lies: BTreeSet::new(),
+            heard: 0,
+        }
+    }
+
+    /// A packet left its peer.
+    pub fn on_sent(&mut self, number: PacketNumber) {
+        self.sent.insert(number.get());
+    }
+
+    /// A packet reached its peer, which is open.
+    pub fn on_heard(&mut self, number: PacketNumber) {
+        self.heard += u64::from(self.lies.remove(&number.get()));
+    }
+
+    /// The payload that leaves in the place of that of packet `number`.
+    ///
+    /// # Panics
+    /// If the payload cannot be read: an error in the test.
+    pub fn change(&mut self, number: PacketNumber, payload: &[u8]) -> Vec<u8> {
+        let before = self.frames;
+        let read = frame::decode(payload, Content::Present).expect("the end's own");
+        let mut changed = Vec::new();
+        frame::encode_departure(read.departure, &mut changed);
+        for frame in read.frames {
+            let frame = frame.expect("the end's own");
+            let written = match (frame, self.lie) {
+                (Frame::Ack(ack), Lie::Acks) => {
+                    let ranges = self.all_up_to(ack.ranges.largest());
+                    let ranges = AckRanges::new(&ranges).expect("they descend");
+                    let is_lie = ranges != ack.ranges;
+                    self.frames += u64::from(is_lie);
+                    let guess =
+                        self.seed.derive("guess").index(self.frames).get() as u8 & PROOF_MASK;
+                    let proof = ack.proof.map(|truth| if is_lie { guess } else { truth });
+                    Frame::Ack(Ack {
+                        ranges,
+                        proof,
+                        ..ack
+                    })
+                    .encode(&mut changed)
+                }
+                (Frame::Feedback(report), Lie::Reports(change)) => {
+                    let told = change(&report);
+                    self.frames += u64::from(told != report);
+                    Frame::Feedback(told).encode(&mut changed)
+                }
+                _ => frame.encode(&mut changed),
+            };
+            written.expect("within the format");
+        }
+        if self.frames > before {
+            self.lies.insert(number.get());
+        }
+        changed
+    }
+
+    /// What was sent, in ranges from the largest down, as far as one frame has room.
+    fn all_up_to(&self, largest: PacketNumber) -> Vec<AckRange> {
+        let mut ranges: Vec<AckRange> = Vec::new();
+        for number in self.sent.range(..=largest.get()).rev().take(2_000) {
+            let number = PacketNumber::new(*number);
+            match ranges.last_mut() {
+                Some(range) if range.first == number.next() => range.first = number,
+                _ => ranges.push(AckRange {
+                    first: number,
+                    last: number,
+                }),
+            }
+        }
+        ranges.truncate(64);
+        ranges
+    }
+}

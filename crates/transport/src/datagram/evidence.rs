@@ -1,0 +1,376 @@
+//! What acknowledgements prove of the packets that the peer's meter reports on.
+//!
+//! A controller that goes by a meter believes its reports. Where acknowledgements are proved, they
+//! bound what an honest meter can say. A report outside these bounds is a lie:
+//!
+//! ```text
+//! count         packets of the round ≤ those that may have arrived
+//! receive rate  X ≤ 8 · (bytes that may have arrived in the last four reports' time + one packet) / least R
+//! loss events   p = 0 only before the first certain loss; then 1 / p ≤ the longest interval that there can be
+//! ```
+//!
+//! A packet may have arrived if an acknowledgement names it, or begins above it: a receiver cannot
+//! name all that it knows of. A loss is certain when so many later packets were acknowledged that
+//! the meter has declared it. Two certain losses are two events when the packet before the second
+//! one left more than a round trip after the first one was known here. No delay and no reordering
+//! makes an honest meter see fewer events. The interval that it counts may begin earlier or later,
+//! but not beyond the next certain event.
+
+use alloc::collections::VecDeque;
+
+use comity_congestion::{LossHistory, Report, Tag};
+use comity_units::{PacketNumber, Rate, Span, Time};
+
+use crate::wire::frame::AckRange;
+
+/// The packets with a tag that are remembered: those of a round trip at 200,000 packets in a second
+/// and 40 ms. Reports on older ones are not checked.
+const MAX_PACKETS: usize = 8_192;
+
+/// The intervals between reports whose bytes a receive rate can be made of: a report before its
+/// time takes the rest from the one before.
+const INTERVALS: usize = 4;
+
+/// So many packets that may have overtaken each other make a meter believe in a new path: RFC 5348
+/// has no such rule, the protocol does, after 64.
+const MAX_UNORDERED: u64 = 24;
+
+/// On a new path the meter begins anew after 64 packets, whatever of the old one comes in between.
+const NEW_PATH: u64 = 256;
+
+/// How far behind the latest arrival packets are remembered.
+const REMEMBERED: u64 = 4_096;
+
+/// A packet with a tag that left.
+#[derive(Clone, Copy, Debug)]
+struct Tagged {
+    number: PacketNumber,
+    tag: Tag,
+    payload: u32,
+    sent_at: Time,
+    /// An acknowledgement named it.
+    has_arrived: bool,
+    /// It may have arrived, and its bytes were counted.
+    is_counted: bool,
+}
+
+/// A packet that an acknowledgement skipped.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    /// Its place among the packets with a tag.
+    place: u64,
+    /// The place of the latest packet that had arrived before, and when that left.
+    behind: u64,
+    left_at: Time,
+}
+
+/// A loss that begins an event at any honest receiver.
+#[derive(Clone, Copy, Debug)]
+struct CertainEvent {
+    /// Its place among the packets with a tag.
+    place: u64,
+    known_at: Time,
+    /// The packet of the peer that made it certain.
+    shown_by: PacketNumber,
+}
+
+/// A packet may have arrived in this interval between reports.
+fn count((bytes, least): &mut (u64, Span), packet: &Tagged) {
+    *bytes += u64::from(packet.payload);
+    if let Tag::Numbered { rtt, .. } = packet.tag
+        && !rtt.is_zero()
+    {
+        *least = (*least).min(rtt);
+    }
+}
+
+/// The packets with tags, and what is proved of them.
+#[derive(Debug)]
+pub(super) struct Evidence {
+    history: LossHistory,
+    packets: VecDeque<Tagged>,
+    /// The place of the first of `packets`.
+    first_place: u64,
+    /// The tag of the packet under construction.
+    upcoming: Tag,
+    /// The least number that the newest acknowledgement named.
+    least: PacketNumber,
+    /// The newest round with a forgotten packet.
+    forgotten: Option<u32>,
+    /// Bytes that may have arrived, and the least round trip in their tags, between the last
+    /// reports; the newest first.
+    intervals: VecDeque<(u64, Span)>,
+    /// The places that an earlier acknowledgement reached.
+    reached: Option<u64>,
+    /// Losses that may become certain.
+    candidates: VecDeque<Candidate>,
+    events: VecDeque<CertainEvent>,
+    /// So many more packets arrive before losses count.
+    quiet: u64,
+    /// Packets in a row whose order of arrival is unknown.
+    unordered: u64,
+}
+
+impl Evidence {
+    /// Nothing is known; the peer's meter counts loss events in this way.
+    pub(super) fn new(history: LossHistory) -> Self {
+        Self {
+            history,
+            packets: VecDeque::new(),
+            first_place: 0,
+            upcoming: Tag::None,
+            least: PacketNumber::ZERO,
+            forgotten: None,
+            intervals: VecDeque::from([(0, Span::MAX)]),
+            reached: None,
+            candidates: VecDeque::new(),
+            events: VecDeque::new(),
+            quiet: 0,
+            unordered: 0,
+        }
+    }
+
+    /// The packet under construction has this tag.
+    pub(super) const fn on_tag(&mut self, tag: Tag) {
+        self.upcoming = tag;
+    }
+
+    /// A packet leaves.
+    pub(super) fn on_sent(&mut self, now: Time, number: PacketNumber, payload: u32) {
+        let tag = core::mem::take(&mut self.upcoming);
+        if tag == Tag::None {
+            return;
+        }
+        if self.packets.len() == MAX_PACKETS {
+            self.forget_oldest();
+        }
+        self.packets.push_back(Tagged {
+            number,
+            tag,
+            payload,
+            sent_at: now,
+            has_arrived: false,
+            is_counted: false,
+        });
+    }
+
+    fn forget_oldest(&mut self) {
+        let Some(oldest) = self.packets.pop_front() else {
+            return;
+        };
+        self.first_place += 1;
+        if let Tag::Round { round, .. } = oldest.tag {
+            self.forgotten = Some(round);
+        }
+        if let Some(interval) = self.intervals.front_mut().filter(|_| !oldest.is_counted) {
+            count(interval, &oldest);
+        }
+    }
+
+    /// The path is a new one: the meter's losses are those of the old one until it notices.
+    pub(super) fn on_new_path(&mut self) {
+        self.forget_losses();
+        self.quiet = NEW_PATH;
+    }
+
+    fn forget_losses(&mut self) {
+        self.candidates.clear();
+        self.events.clear();
+    }
+
+    /// The packet `by` acknowledged these ranges, given from the largest down.
+    pub(super) fn on_ack(
+        &mut self,
+        now: Time,
+        by: PacketNumber,
+        ranges: impl Iterator<Item = AckRange> + Clone,
+    ) {
+        let Some(largest) = ranges.clone().next().map(|range| range.last) else {
+            return;
+        };
+        self.least = ranges.clone().last().map_or(largest, |range| range.first);
+        let before = self.reached;
+        let (mut new, mut late) = (0, 0);
+        let mut ranges = ranges.peekable();
+        for (at, packet) in self.packets.iter_mut().enumerate().rev() {
+            while ranges
+                .peek()
+                .is_some_and(|range| packet.number < range.first)
+            {
+                ranges.next();
+            }
+            let is_named = ranges
+                .peek()
+                .is_some_and(|range| packet.number <= range.last);
+            let place = self.first_place + at as u64;
+            if is_named {
+                self.reached = self.reached.max(Some(place));
+                new += u64::from(!packet.has_arrived);
+                late += u64::from(!packet.has_arrived && before >= Some(place));
+                packet.has_arrived = true;
+            }
+            if (is_named || packet.number < self.least) && !packet.is_counted {
+                packet.is_counted = true;
+                if let Some(interval) = self.intervals.front_mut() {
+                    count(interval, packet);
+                }
+            }
+        }
+        if self.history.memory > 0 {
+            self.take_in_losses(now, by, before, (new, late));
+        }
+        while self.reached > Some(self.first_place + REMEMBERED) {
+            self.forget_oldest();
+        }
+    }
+
+    /// The packet `by` named `new` packets for the first time, of them `late` up to the place
+    /// `before` that had been reached.
+    fn take_in_losses(
+        &mut self,
+        now: Time,
+        by: PacketNumber,
+        before: Option<u64>,
+        (new, late): (u64, u64),
+    ) {
+        self.quiet = self.quiet.saturating_sub(new);
+        // Packets of one acknowledgement may have come in any order.
+        let unordered = if late > 0 { late } else { new };
+        self.unordered = if late > 0 { self.unordered } else { 0 } + unordered;
+        if self.unordered > MAX_UNORDERED {
+            self.unordered = 0;
+            return self.forget_losses();
+        }
+        if let (Some(before), Some(reached)) = (before, self.reached)
+            && before < reached
+            && self.quiet == 0
+            && let Some(left_at) = self.at(before).map(|packet| packet.sent_at)
+        {
+            let skipped = (before + 1..reached).map(|place| Candidate {
+                place,
+                behind: before,
+                left_at,
+            });
+            self.candidates.extend(skipped);
+        }
+        self.find_events(now, by);
+    }
+
+    fn at(&self, place: u64) -> Option<&Tagged> {
+        let at = place.checked_sub(self.first_place)?;
+        self.packets.get(usize::try_from(at).ok()?)
+    }
+
+    /// The packets from this place on.
+    fn from(&self, place: u64) -> impl Iterator<Item = &Tagged> {
+        let before = place.saturating_sub(self.first_place);
+        self.packets
+            .iter()
+            .skip(usize::try_from(before).unwrap_or(usize::MAX))
+    }
+
+    /// Settles the candidates with enough arrivals behind them.
+    fn find_events(&mut self, now: Time, by: PacketNumber) {
+        while let Some(&candidate) = self.candidates.front() {
+            let later = self.from(candidate.place + 1);
+            let arrived = later.filter(|packet| packet.has_arrived);
+            if arrived.take(self.history.threshold).count() < self.history.threshold {
+                return;
+            }
+            self.candidates.pop_front();
+            let packet = self.at(candidate.place);
+            let is_lost = packet.is_some_and(|packet| !packet.has_arrived);
+            if is_lost && self.begins_event(&candidate) {
+                self.events.push_back(CertainEvent {
+                    place: candidate.place,
+                    known_at: now,
+                    shown_by: by,
+                });
+                if self.events.len() > self.history.memory + 8 {
+                    self.events.pop_front();
+                }
+            }
+        }
+    }
+
+    /// Whether a loss lies more than a round trip behind the last event, however late that was
+    /// known. The meter goes by the round trip of a packet above the one that arrived before.
+    fn begins_event(&self, loss: &Candidate) -> bool {
+        let Some(last) = self.events.back() else {
+            return true;
+        };
+        let rtts = self.from(loss.behind).map(|packet| match packet.tag {
+            Tag::Numbered { rtt, .. } => rtt,
+            _ => Span::ZERO,
+        });
+        loss.left_at > last.known_at + rtts.max().unwrap_or(Span::ZERO)
+    }
+
+    /// Whether an honest meter can have said this in the packet `by`, behind the acknowledgement in
+    /// it.
+    pub(super) fn admits(&mut self, by: PacketNumber, report: &Report) -> bool {
+        match *report {
+            Report::Count { round, packets } => self.admits_count(round, packets),
+            Report::LossEvents { rate, received } => {
+                let admitted = self.admits_rate(received) && self.admits_losses(by, rate);
+                self.intervals.push_front((0, Span::MAX));
+                self.intervals.truncate(INTERVALS);
+                admitted
+            }
+            // A level is a judgement of times that only the receiver knows. It is at most the
+            // highest that the controller has.
+            Report::Wave { .. } | Report::None => true,
+        }
+    }
+
+    fn admits_count(&self, round: u32, packets: u32) -> bool {
+        let is_forgotten = self
+            .forgotten
+            .is_some_and(|last| last.wrapping_sub(round) < 1 << 31);
+        let may_have_arrived = self.packets.iter().filter(|packet| {
+            // The meter counts no packet that asks for the round trip.
+            let is_of_it =
+                matches!(packet.tag, Tag::Round { round: its, rtt } if its == round && !rtt.is_zero());
+            is_of_it && (packet.has_arrived || packet.number < self.least)
+        });
+        is_forgotten || packets as usize <= may_have_arrived.count()
+    }
+
+    fn admits_rate(&self, received: Rate) -> bool {
+        let bytes: u64 = self.intervals.iter().map(|interval| interval.0).sum();
+        let packet = self.packets.iter().map(|packet| packet.payload).max();
+        let bytes = bytes + u64::from(packet.unwrap_or(0));
+        match self.intervals.iter().map(|interval| interval.1).min() {
+            Some(rtt) if rtt < Span::MAX => {
+                let most = bytes as f64 * 8.0 / rtt.as_secs_f64();
+                // Rates are rounded, and so are round trips in tags.
+                received.as_bps() as f64 <= most * 1.01 + 1_000.0
+            }
+            // Nothing that knows a round trip may have arrived recently.
+            _ => true,
+        }
+    }
+
+    fn admits_losses(&self, by: PacketNumber, rate: f64) -> bool {
+        // The meter may have made its report before what this packet acknowledges arrived.
+        let known = self.events.iter().rev().filter(|event| event.shown_by < by);
+        let mut places = known.map(|event| event.place);
+        let Some(last) = places.next() else {
+            return true;
+        };
+        if rate <= 0.0 {
+            return false;
+        }
+        // Open, and then closed intervals, each as long as it can be.
+        let mut newer = self.first_place + self.packets.len() as u64;
+        let (mut here, mut longest) = (last, 0);
+        for _ in 0..=self.history.memory + 1 {
+            let Some(older) = places.next() else {
+                return true;
+            };
+            longest = longest.max(newer.saturating_sub(older));
+            (newer, here) = (here, older);
+        }
+        rate * longest as f64 >= 0.99
+    }
+}
