@@ -81,7 +81,7 @@ fn debug_prints_no_secret() {
     let mut randomness = Randomness::seeded(Seed::new(0xa7a7_a7a7_a7a7_a7a7));
     hides(&randomness);
     hides(&Cookies::new(Time::ZERO, &mut randomness));
-    hides(&Tickets::new(Time::ZERO, &mut randomness));
+    hides(&Tickets::new());
     let token = ResetToken::new([BYTE; 16]);
     hides(&token);
     hides(&Verdict::Accepted(Accepted {

@@ -218,6 +218,8 @@ pub struct Listener<C> {
     statistics: ListenerStatistics,
     /// Whether callers get answers.
     answers: bool,
+    /// The latest time that it was told.
+    told_at: Time,
 }
 
 impl<C: Protocol> Listener<C> {
@@ -243,10 +245,10 @@ impl<C: Protocol> Listener<C> {
         }
         Ok(Self {
             cookies: Cookies::new(now, &mut randomness),
-            tickets: Tickets::new(now, &mut randomness),
+            tickets: Tickets::new(),
             budget: Budget::new(now, &mut randomness),
             resets: Resets::new(&config.credentials),
-            spent: Spent::new(now),
+            spent: Spent::new(),
             config,
             opener,
             randomness,
@@ -260,6 +262,7 @@ impl<C: Protocol> Listener<C> {
             events: VecDeque::new(),
             statistics: ListenerStatistics::default(),
             answers: true,
+            told_at: now,
         })
     }
 
@@ -353,6 +356,7 @@ impl<C: Protocol> Listener<C> {
         datagram: &mut [u8],
     ) {
         let from = from.into();
+        self.told_at = now;
         match header::decode(datagram) {
             Ok(Packet::Data { header, .. }) => {
                 let destination = header.destination;
@@ -496,7 +500,7 @@ impl<C: Protocol> Listener<C> {
             }
             return;
         }
-        if !self.answers || self.spent.contains(now, ticket.own) {
+        if !self.answers || self.spent.contains(ticket.own) {
             self.statistics.unknown += 1;
             return;
         }
@@ -646,7 +650,9 @@ impl<C: Protocol> Listener<C> {
         for later in entry.session.later_ids() {
             change_id(&mut self.later_ids, id, IdChange::Remove(later));
         }
-        self.spent.insert(id, entry.ticket_until);
+        if self.told_at < entry.ticket_until {
+            self.spent.insert(id, entry.ticket_until);
+        }
         self.by_caller.remove(&(entry.identity.clone(), id));
         self.timers.remove(&(entry.timer, id));
         if let Some((_, until)) = entry.half_open {
@@ -704,6 +710,7 @@ impl<C: Protocol> Listener<C> {
 
     /// Appends the next datagram that may leave now. Connections take turns.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Datagram> {
+        self.told_at = now;
         if let Some(reply) = self.poll_reply(out) {
             return Some(reply);
         }
@@ -725,11 +732,18 @@ impl<C: Protocol> Listener<C> {
     pub fn next_timer(&self) -> Time {
         let first =
             |set: &BTreeSet<(Time, ConnectionId)>| set.first().map_or(Time::MAX, |&(time, _)| time);
-        first(&self.timers).min(first(&self.half_open))
+        { first(&self.timers).min(first(&self.half_open)) }
+            .min(self.tickets.next_timer())
+            .min(self.cookies.next_timer())
+            .min(self.spent.next_timer())
     }
 
     /// Time has come.
     pub fn on_timer(&mut self, now: Time) {
+        self.told_at = now;
+        self.tickets.on_timer(now);
+        self.cookies.on_timer(now, &mut self.randomness);
+        self.spent.on_timer(now);
         while let Some(&(until, id)) = self.half_open.first()
             && until <= now
         {

@@ -577,7 +577,9 @@ impl<C: Protocol> Session<C> {
             return Time::MAX;
         }
         // A panic recurs in `on_timer`, which ends the connection.
-        contain(|| self.protocol.next_timer().min(self.path.next_timer())).unwrap_or(Time::ZERO)
+        contain(|| self.protocol.next_timer().min(self.path.next_timer()))
+            .unwrap_or(Time::ZERO)
+            .min(self.protection.next_timer())
     }
 
     /// Handles the expiry of the timer.
@@ -588,6 +590,7 @@ impl<C: Protocol> Session<C> {
     }
 
     fn handle_timer(&mut self, now: Time) {
+        self.protection.on_timer(now);
         if let Some(Unanswered(address)) = self.path.on_timer(now) {
             self.push(Event::PathUnanswered { address });
         }
