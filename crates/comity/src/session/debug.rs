@@ -89,7 +89,7 @@ fn debug_prints_no_secret() {
         reset_token: token,
         parameters: Vec::new(),
     }));
-    hides(&Resets::new(&listeners[0]).token(ConnectionId::new(1)));
+    hides(&Resets::new(&listeners[0], Some(b"one"), &mut randomness).token(ConnectionId::new(1)));
 
     // What both ends derive is not known beforehand: its hexadecimal digits must not be there.
     let channel = Channel {

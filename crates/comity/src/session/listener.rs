@@ -63,6 +63,11 @@ pub struct ListenerConfig {
     /// How many open connections there are until callers are refused as too many, at least 1;
     /// beyond [`max_connections`](Self::max_connections) it has no effect.
     pub max_served: usize,
+    /// What tells this listener from all others with the same credentials, and stays the same when
+    /// it is restarted: the Resets of its successor are believed then. `None`: those of no other
+    /// listener are. Two listeners with the same credentials and instance give away each other's
+    /// Resets.
+    pub instance: Option<Vec<u8>>,
     /// How long a connection may be half open: its caller has the keys, and has not sent on it yet.
     pub half_open_for: Span,
 }
@@ -80,6 +85,7 @@ impl ListenerConfig {
             key_limits: KeyLimits::default(),
             max_connections: USUAL_CONNECTIONS,
             max_served: usize::MAX,
+            instance: None,
             half_open_for: Span::from_secs(5),
         }
     }
@@ -247,7 +253,11 @@ impl<C: Protocol> Listener<C> {
             cookies: Cookies::new(now, &mut randomness),
             tickets: Tickets::new(),
             budget: Budget::new(now, &mut randomness),
-            resets: Resets::new(&config.credentials),
+            resets: Resets::new(
+                &config.credentials,
+                config.instance.as_deref(),
+                &mut randomness,
+            ),
             spent: Spent::new(),
             config,
             opener,

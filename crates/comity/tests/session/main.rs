@@ -5,6 +5,7 @@ mod calling;
 mod erasure;
 mod handshake;
 mod hostile;
+mod injected;
 mod moving;
 mod network;
 mod serving;
