@@ -546,6 +546,34 @@ impl Protection {
         self.window.take(number).map_err(OpenError::Stale)?;
         Ok((number, payload))
     }
+
+    /// The number of a packet that [`Self::open`] has just refused as repeated; `None` if it is not
+    /// a copy of one of the peer's.
+    pub fn copied(&mut self, datagram: &mut [u8]) -> Option<PacketNumber> {
+        // The header is not masked any more.
+        let Ok(Packet::Data {
+            header: Data {
+                key_phase, number, ..
+            },
+            ..
+        }) = header::decode(datagram)
+        else {
+            return None;
+        };
+        let number = number::restore(number, self.window.highest());
+        let (header, sealed) = datagram.split_at_mut(DATA_HEADER);
+        let Some(keys) = &mut self.keys else {
+            return Some(number);
+        };
+        let nonce_and_key = { keys.opening.choose(key_phase, number.get()) }
+            .map(|(_, phase)| (phase.nonce(number.get()), &phase.key));
+        let (nonce, key) = nonce_and_key?;
+        if key.open_in_place(nonce, Aad::from(header), sealed).is_err() {
+            keys.forged();
+            return None;
+        }
+        Some(number)
+    }
 }
 
 fn encode(key_phase: bool, destination: ConnectionId, number: PacketNumber) -> [u8; DATA_HEADER] {
@@ -555,6 +583,20 @@ fn encode(key_phase: bool, destination: ConnectionId, number: PacketNumber) -> [
         number: number::truncate(number),
     }
     .encode()
+}
+
+impl Opening {
+    /// The keys of a packet; `None` if they are erased.
+    fn choose(&self, key_phase: bool, number: u64) -> Option<(Choice, &Phase)> {
+        if key_phase == (self.phase & 1 != 0) {
+            Some((Choice::Current, &self.current))
+        } else if number > self.lowest || self.phase == 0 {
+            Some((Choice::Next, &self.next))
+        } else {
+            let (previous, _) = self.previous.as_ref()?;
+            Some((Choice::Previous, previous))
+        }
+    }
 }
 
 /// The key that opens a packet.
@@ -626,13 +668,7 @@ impl Keys {
     ) -> Result<&'a [u8], OpenError> {
         self.forget_previous(now);
         let opening = &mut self.opening;
-        let (choice, phase) = if key_phase == (opening.phase & 1 != 0) {
-            (Choice::Current, &opening.current)
-        } else if number > opening.lowest || opening.phase == 0 {
-            (Choice::Next, &opening.next)
-        } else if let Some((previous, _)) = &opening.previous {
-            (Choice::Previous, previous)
-        } else {
+        let Some((choice, phase)) = opening.choose(key_phase, number) else {
             return Err(OpenError::Stale(Stale::TooOld));
         };
         let nonce = phase.nonce(number);

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod calling;
+mod diverted;
 mod erasure;
 mod handshake;
 mod hostile;
