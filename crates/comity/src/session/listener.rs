@@ -24,6 +24,7 @@ use super::budget::Budget;
 use super::caller::MIN_RESEND;
 use super::cookie::{Cookies, SLOT};
 use super::exchange::Channel;
+use super::failed::FailedTickets;
 use super::handshake::{self, Accepted, Refusal, Verdict, described};
 use super::ids::{IdChange, IdMap, LaterIds, change_id};
 use super::protection::{Cipher, KeyLimits, Protection, Role};
@@ -208,6 +209,7 @@ pub struct Listener<C> {
     budget: Budget,
     resets: Resets,
     spent: Spent,
+    failed: FailedTickets,
     /// Each in a place of its own: they are large, and a map of them would hold much that is empty
     /// and move them about.
     sessions: IdMap<Box<Entry<C>>>,
@@ -259,6 +261,7 @@ impl<C: Protocol> Listener<C> {
                 &mut randomness,
             ),
             spent: Spent::new(),
+            failed: FailedTickets::new(),
             config,
             opener,
             randomness,
@@ -443,9 +446,10 @@ impl<C: Protocol> Listener<C> {
         }
         match self.answer(now, from, initial) {
             Ok(answer) => self.statistics.answers += u64::from(self.reply(addresses, answer)),
+            // It has shown nothing, and guessed nothing: it cost what the budget granted.
             Err(why) => {
-                self.budget.on_failure(now, from);
-                self.refuse(addresses, caller, why);
+                self.tell_refused(from, why);
+                self.refuse(addresses, caller);
             }
         }
     }
@@ -489,11 +493,13 @@ impl<C: Protocol> Listener<C> {
     }
 
     /// Turns away a caller that has not proved itself.
-    fn refuse(&mut self, addresses: Addresses, caller: ConnectionId, why: RefusedCaller) {
-        let from = addresses.peer;
+    fn refuse(&mut self, addresses: Addresses, caller: ConnectionId) {
+        self.reply(addresses, answer(caller, &[], &NOT_ACCEPTED));
+    }
+
+    fn tell_refused(&mut self, from: SocketAddr, why: RefusedCaller) {
         self.statistics.refused += 1;
         self.tell(ListenerEvent::Refused { from, why });
-        self.reply(addresses, answer(caller, &[], &NOT_ACCEPTED));
     }
 
     fn on_confirm(&mut self, now: Time, addresses: Addresses, confirm: &Confirm<'_>) {
@@ -514,14 +520,30 @@ impl<C: Protocol> Listener<C> {
             self.statistics.unknown += 1;
             return;
         }
-        if !self.budget.allows_proof(now, from) {
+        // A ticket is worth one guess, however many messages 3 come with it. So nobody on the path
+        // keeps the genuine one out by a wrong one that is faster.
+        let has_failed = self.failed.contains(ticket.own);
+        let is_guess = matches!(self.config.credentials, ListenerCredentials::Passphrase(_));
+        if is_guess && !has_failed && !self.budget.allows_proof(now, from) {
             self.statistics.deferred += 1;
             return;
         }
         let Some(parameters) = ticket.agreed.read_confirm(confirm.message) else {
-            self.budget.on_failure(now, from);
-            return self.refuse(addresses, ticket.caller, RefusedCaller::Unproven);
+            if !has_failed {
+                self.failed.insert(ticket.own);
+                if is_guess {
+                    self.budget.on_failure(now, from);
+                }
+                self.tell_refused(from, RefusedCaller::Unproven);
+            }
+            return self.refuse(addresses, ticket.caller);
         };
+        if has_failed {
+            self.failed.remove(ticket.own);
+            if is_guess {
+                self.budget.on_redeemed(now, from);
+            }
+        }
         let verdict = match self.open(now, addresses, &ticket, &parameters) {
             Ok(()) => Verdict::Accepted(Accepted {
                 connection: ticket.own,
@@ -529,13 +551,12 @@ impl<C: Protocol> Listener<C> {
                 parameters: self.config.parameters.clone(),
             }),
             Err(why) => {
-                self.statistics.refused += 1;
                 let refused = match &why {
                     RefusedCaller::Busy => Refused::Busy,
                     RefusedCaller::Stream { own, .. } => Refused::Stream { own: own.clone() },
                     _ => Refused::Parameters,
                 };
-                self.tell(ListenerEvent::Refused { from, why });
+                self.tell_refused(from, why);
                 Verdict::Refused(refused)
             }
         };

@@ -25,6 +25,7 @@ mod credentials;
 #[cfg(test)]
 mod debug;
 mod exchange;
+mod failed;
 mod handshake;
 mod ids;
 mod listener;

@@ -8,5 +8,6 @@ mod handshake;
 mod hostile;
 mod injected;
 mod moving;
+mod neighbours;
 mod network;
 mod serving;
