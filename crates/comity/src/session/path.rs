@@ -304,7 +304,7 @@ impl Path {
             return Some(news);
         }
         if self.asked.is_none() {
-            drop(self.left.take_if(|left| is_over(left.challenges, left.due)));
+            let _ = self.left.take_if(|left| is_over(left.challenges, left.due));
         }
         self.asked
             .take_if(|asked| !asked.has_answered && is_over(asked.challenges.len(), asked.due))

@@ -26,7 +26,12 @@ impl World {
         let (start, mut seen, mut sent) = (self.now, self.log.len(), 0);
         let mut under_way: Vec<(comity_units::Time, SocketAddr, SocketAddr, Vec<u8>)> = Vec::new();
         while self.now < start + span {
-            if self.now.saturating_since(start).as_millis() % 10 == 0 {
+            if self
+                .now
+                .saturating_since(start)
+                .as_millis()
+                .is_multiple_of(10)
+            {
                 self.listener_core().send(b"media");
                 sent += 1;
                 if caller_sends {
