@@ -46,7 +46,7 @@ pub enum Error {
     },
     /// Somebody else made the folder, or can change it.
     #[error(
-        "{} is {found}; expected a folder of root that nobody else can write to. Look who made it, and remove it",
+        "{} is {found}; expected a folder of root that nobody else can write to. Find out who made it, and remove it",
         .path.display()
     )]
     Foreign {

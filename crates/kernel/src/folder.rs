@@ -2,8 +2,8 @@
 //!
 //! The file system of BPF objects may be open to all users, as `/tmp` is. Whoever makes the folder
 //! first, or a link in its place, would have root remove or read files elsewhere. So each step from
-//! the file system on is opened by its name in the one before, follows no link, and has to belong to
-//! this user alone.
+//! the file system on is opened by its name in the one before, follows no link, and has to belong
+//! to this user alone.
 
 use std::ffi::OsStr;
 use std::io::Read as _;

@@ -12,8 +12,8 @@ use super::connection_shared::SharedTransport;
 use super::routes::{self, Routes};
 use crate::session::{Caller, ConnectionId, IdChange, IdMap, LaterIds, change_id};
 
-/// How long a complaint of the network about a call waits for a packet that proves it wrong: anybody
-/// on the path can forge one.
+/// How long a complaint of the network about a call waits for a packet that proves it wrong:
+/// anybody on the path can forge one.
 const COMPLAINT: Span = Span::from_secs(1);
 
 pub(super) struct Call {
@@ -230,9 +230,9 @@ impl Callers {
         self.complain(now, about, reason);
     }
 
-    /// A host complains about packets. They are of the calls to that host, or of the only call there
-    /// is, since the complainer may be a router on the path. Visits all calls, which is fine for
-    /// rare events.
+    /// A host complains about packets. They are of the calls to that host, or of the only call
+    /// there is, since the complainer may be a router on the path. Visits all calls, which is fine
+    /// for rare events.
     pub(super) fn on_complaint(&mut self, now: Time, complainer: IpAddr, reason: &io::Error) {
         let all = || self.calls.iter().filter(|(_, call)| call.waiting.is_some());
         let of_host = |call: &Call| call.address.ip().to_canonical() == complainer.to_canonical();

@@ -4,8 +4,8 @@ use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
 
-/// The boot of the host, the network namespace, and the address and port of a listener: the one that
-/// takes its place has the same, and no other one does. `None` where the system does not say.
+/// The boot of the host, the network namespace, and the address and port of a listener: the one
+/// that takes its place has the same, and no other one does. `None` where the system does not say.
 ///
 /// A new namespace may get the number of one that is gone, as a listener may get the place of
 /// another.

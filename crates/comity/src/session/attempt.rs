@@ -127,7 +127,7 @@ pub(super) struct Attempt {
     /// How many more keys are tested at once, and when the next one may be.
     guesses: u32,
     next_guess: Time,
-    /// Which of the exchanges is asked for again next, while Answers are made up.
+    /// Which exchange is repeated next, while Answers are made up.
     turn: usize,
     /// When the first Initial without a cookie left.
     begun_at: Time,
@@ -325,7 +325,8 @@ impl Attempt {
         })
     }
 
-    /// The listener has proved itself, and has no room: it is asked again until it has.
+    /// The listener has proved itself, and has no room: the caller repeats its request until it
+    /// has.
     pub(super) fn on_busy(&mut self) {
         self.is_proven = true;
     }
@@ -381,8 +382,8 @@ impl Attempt {
             .count()
     }
 
-    /// Whether a Confirm packet for this Answer tests nothing that was not tested before. With keys,
-    /// an Answer that can be read is genuine.
+    /// Whether a Confirm packet for this Answer tests nothing that was not tested before. With
+    /// keys, an Answer that can be read is genuine.
     fn is_tested(&self, answer: &Candidate) -> bool {
         let shared = answer.agreed.shared.as_ref();
         shared.is_none_or(|shared| !self.is_guess || self.tested.contains(&shared.hash))

@@ -226,7 +226,7 @@ pub struct Listener<C> {
     statistics: ListenerStatistics,
     /// Whether callers get answers.
     answers: bool,
-    /// The latest time that it was told.
+    /// The latest time that a call gave.
     told_at: Time,
 }
 

@@ -9,9 +9,9 @@
 //!  watching A ------- packet n or later comes from A ----------> validated at A, not B for 1 s
 //! ```
 //!
-//! A peer that has moved sends packet n and all later ones from B. If one of them comes from A, also
-//! as a copy of one that came before, the peer is still there, and somebody on the path sends its
-//! packets from B too, faster than the path. A challenge to A makes a silent peer send.
+//! A peer that has moved sends packet n and all later ones from B. If one of them comes from A,
+//! also as a copy of one that came before, the peer is still there, and somebody on the path sends
+//! its packets from B too, faster than the path. A challenge to A makes a silent peer send.
 //!
 //! All packets except challenges and responses go to the validated address. An address that has not
 //! answered receives at most three times the bytes that genuine packets brought from there.
@@ -19,8 +19,8 @@
 //! Source: RFC 9000, sections 8.1, 8.2, 9.3 and 9.3.3. Differs from the source in: 1. Data moves to
 //! the new address after it has answered, not at once. A media sender could send almost nothing
 //! within three times the acknowledgements that it receives, so the saved time is worth little. 2.
-//! The old address is asked before the move and not only after it, and copies that arrive there
-//! count. So who copies packets and cannot stop the originals diverts nothing.
+//! The old address gets challenges before the move and not only after it, and copies that arrive
+//! there count. So who copies packets and cannot stop the originals diverts nothing.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -372,7 +372,7 @@ mod tests {
         let moved = News::Moved { from: address(1) };
         assert_eq!(path.on_timer(at(200)), Some(moved));
         assert_eq!(path.address(), address(2));
-        // The old address is asked twice more, and then forgotten.
+        // The old address gets two more challenges, and is then forgotten.
         assert!(path.counts_copies(address(1)));
         for due in [600, 1_400] {
             assert_eq!(path.next_timer(), at(due));

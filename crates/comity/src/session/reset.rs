@@ -7,9 +7,9 @@
 //!
 //! The caller has the token of its connection from message 4. The listener makes it again from the
 //! connection id of a Data packet, also after a restart. It gives it away only for connections that
-//! it does not have, and nobody has seen the id of a connection before it exists. The instance tells
-//! the listener from all others with the same credentials: those do not have the connection either,
-//! and would give its token to anybody (RFC 9000, section 21.11).
+//! it does not have, and nobody has seen the id of a connection before it exists. The instance
+//! tells the listener from all others with the same credentials: those do not have the connection
+//! either, and would give its token to anybody (RFC 9000, section 21.11).
 //!
 //! Source: RFC 9000, section 10.3. Differs from the source in: a Reset does not look like a Data
 //! packet.

@@ -55,8 +55,8 @@ pub(super) struct Tickets {
 
 struct Slot {
     number: u64,
-    /// The key as it was drawn. The cipher's own form of it, which nobody erases, lives on the stack
-    /// while a ticket is sealed or opened.
+    /// The key as it was drawn. The cipher's own form of it, which nobody erases, lives on the
+    /// stack while a ticket is sealed or opened.
     key: Zeroizing<[u8; 32]>,
     sealed: u64,
 }

@@ -643,8 +643,8 @@ fn answers_that_somebody_made_up_do_not_keep_the_genuine_one_out() {
     }
 }
 
-/// Each made-up share lets whoever made it test a guess of the passphrase: 16 in a call at once, and
-/// 64 in a second. A made-up ticket does not.
+/// Each made-up share lets whoever made it test a guess of the passphrase: 16 in a call at once,
+/// and 64 in a second. A made-up ticket does not.
 #[test]
 fn a_caller_tests_so_many_shares() {
     for forges_tickets in [true, false] {
