@@ -176,8 +176,8 @@ def guesses(programs):
     with listener, programs.attack("guess", "--to", address, "--seconds", seconds) as strangers:
         found = strangers.event("end")
         _, last = listener.stop()
-    # 16 tokens at first and 8 in a second, and two for each.
-    allowed = (16 + 8 * seconds) // 2 + 1
+    # From all addresses of a network: 64 and 8 at first, and 64 and 4 in a second.
+    allowed = 72 + 68 * seconds + 1
     counted = last["output"].get("refused", {}).get("unproven", 0)
     yield Outcome(
         "passphrases guessed from a /24",

@@ -3,6 +3,11 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+/// The kernel's file system of BPF objects.
+pub(crate) const BPFFS: &str = "/sys/fs/bpf";
+/// The folder in it that has those of the controllers.
+pub(crate) const FOLDER: &str = "comity";
+
 /// A controller that Comity has for the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Controller {
@@ -26,7 +31,7 @@ impl Controller {
 
     /// The folder of the files that keep it in the kernel. Each keeps one object alive.
     pub fn folder(self) -> PathBuf {
-        Path::new("/sys/fs/bpf/comity").join(self.name())
+        Path::new(BPFFS).join(FOLDER).join(self.name())
     }
 }
 

@@ -44,6 +44,17 @@ pub enum Error {
         /// The message, with the verifier's last lines.
         reason: String,
     },
+    /// Somebody else made the folder, or can change it.
+    #[error(
+        "{} is {found}; expected a folder of root that nobody else can write to. Find out who made it, and remove it",
+        .path.display()
+    )]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+        /// What is there.
+        found: String,
+    },
     /// A file of the kernel cannot be used.
     #[error("cannot {purpose} {}: {reason}", .file.display())]
     File {

@@ -24,6 +24,7 @@
 
 mod controller;
 mod error;
+mod folder;
 pub mod libra;
 mod line;
 #[cfg(has_program)]

@@ -27,7 +27,7 @@ pub(crate) fn load(settings: &Settings) -> Result<(), Error> {
     let controller = settings.parameters.controller();
     let parameters = settings.parameters.to_bytes().map_err(Error::Parameters)?;
     settings.check_destinations().map_err(Error::Parameters)?;
-    if pins::path(controller, pins::LINK).exists() {
+    if pins::is_loaded(controller)? {
         return Err(Error::Loaded(controller));
     }
     // What a killed command left.

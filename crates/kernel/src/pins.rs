@@ -1,18 +1,16 @@
 //! The files that keep a controller in the kernel, and their removal.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::mount::{MountFlags, mount};
 
-use crate::controller::Controller;
+use crate::controller::{BPFFS, Controller, FOLDER};
 use crate::error::Error;
+use crate::folder::Folder;
 use crate::settings::{Parameters, Settings};
 
-/// The kernel's file system of BPF objects.
-const BPFFS: &str = "/sys/fs/bpf";
 /// The file that keeps the controller registered. It appears last, so a folder without it is a
 /// leftover.
 pub(crate) const LINK: &str = "link";
@@ -20,6 +18,8 @@ pub(crate) const LINK: &str = "link";
 pub(crate) const CGROUP: &str = "cgroup-";
 /// The prefix of files that hold the capacity of a destination, before its encoded text.
 pub(crate) const DESTINATION: &str = "capacity-";
+/// The other files.
+pub(crate) const OTHERS: [&str; 3] = ["parameters", "flows", "options"];
 /// The type of file systems of BPF objects (`statfs`).
 const BPFFS_MAGIC: u64 = 0xcafe_4a11;
 
@@ -30,6 +30,10 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 const MAX_LOOKS: u32 = 5_000;
 
 /// The path of one of the files.
+#[cfg_attr(
+    not(has_program),
+    expect(dead_code, reason = "only the loader makes files")
+)]
 pub(crate) fn path(controller: Controller, name: &str) -> PathBuf {
     controller.folder().join(name)
 }
@@ -39,12 +43,11 @@ pub(crate) fn path(controller: Controller, name: &str) -> PathBuf {
 /// # Errors
 /// If the files cannot be read.
 pub fn loaded(controller: Controller) -> Result<Option<Settings>, Error> {
-    if !path(controller, LINK).exists() {
+    let Some(folder) = open(controller)?.filter(|folder| folder.has(LINK)) else {
         return Ok(None);
-    }
-    let file = path(controller, "parameters");
-    let text = fs::read_to_string(&file).map_err(Error::file("read", &file))?;
-    let names = names(controller)?;
+    };
+    let text = folder.read("parameters")?;
+    let names = folder.names()?;
     let of = |prefix| {
         let mut of: Vec<PathBuf> = names
             .iter()
@@ -66,11 +69,10 @@ pub fn loaded(controller: Controller) -> Result<Option<Settings>, Error> {
 
 /// The lines of the flows of a loaded controller.
 pub(crate) fn flows(controller: Controller) -> Result<String, Error> {
-    let file = path(controller, "flows");
-    if loaded(controller)?.is_none() {
-        return Err(Error::NotLoaded(controller));
+    match open(controller)?.filter(|folder| folder.has(LINK)) {
+        None => Err(Error::NotLoaded(controller)),
+        Some(folder) => folder.read("flows"),
     }
-    fs::read_to_string(&file).map_err(Error::file("read", &file))
 }
 
 /// Removes a controller from the kernel. Flows that use it keep it until they end.
@@ -78,7 +80,7 @@ pub(crate) fn flows(controller: Controller) -> Result<String, Error> {
 /// # Errors
 /// If it is not loaded, or a file cannot be removed.
 pub fn unload(controller: Controller) -> Result<(), Error> {
-    if !path(controller, LINK).exists() {
+    if !is_loaded(controller)? {
         // What a killed command left.
         remove(controller)?;
         return Err(Error::NotLoaded(controller));
@@ -112,27 +114,44 @@ fn is_registered(controller: Controller) -> Result<bool, Error> {
         .any(|name| name == controller.name()))
 }
 
+/// Whether the link is there.
+pub(crate) fn is_loaded(controller: Controller) -> Result<bool, Error> {
+    Ok(open(controller)?.is_some_and(|folder| folder.has(LINK)))
+}
+
+/// The folder of a controller; `None` if there is none.
+fn open(controller: Controller) -> Result<Option<Folder>, Error> {
+    Folder::open(Path::new(BPFFS), &[FOLDER, controller.name()])
+}
+
+/// Whether Comity makes files of that name.
+fn is_known(name: &str) -> bool {
+    name == LINK
+        || OTHERS.contains(&name)
+        || name.starts_with(CGROUP)
+        || name.starts_with(DESTINATION)
+}
+
+/// Removes the files that Comity makes, and the folders if nothing else is there.
 fn remove_files(controller: Controller) -> Result<(), Error> {
-    let mut names = names(controller)?;
+    let Some(folder) = open(controller)? else {
+        return Ok(());
+    };
+    let mut names = folder.names()?;
     names.sort_by_key(|name| name != LINK);
-    for name in names {
-        let file = path(controller, &name);
-        fs::remove_file(&file).map_err(Error::file("remove", &file))?;
+    for name in names.iter().filter(|name| is_known(name)) {
+        folder.remove(name)?;
     }
-    let own = controller.folder();
-    for folder in own.ancestors().take(2) {
-        match fs::remove_dir(folder) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            // The folder of another controller is in use.
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
-            Err(error) => return Err(Error::file("remove", folder)(error)),
+    for (within, name) in [(&[FOLDER][..], controller.name()), (&[], FOLDER)] {
+        if let Some(folder) = Folder::open(Path::new(BPFFS), within)? {
+            // The folder of another controller stays.
+            folder.remove_folder(name)?;
         }
     }
     Ok(())
 }
 
-/// Mounts the file system if nobody has, and makes the folder.
+/// Mounts the file system if nobody has, for root alone, and makes the folder.
 #[cfg_attr(
     not(has_program),
     expect(dead_code, reason = "only the loader makes files")
@@ -140,25 +159,10 @@ fn remove_files(controller: Controller) -> Result<(), Error> {
 pub(crate) fn prepare(controller: Controller) -> Result<(), Error> {
     let found = rustix::fs::statfs(BPFFS);
     if found.is_ok_and(|found| found.f_type as u64 != BPFFS_MAGIC) {
-        mount("bpf", BPFFS, "bpf", MountFlags::empty(), None)
+        mount("bpf", BPFFS, "bpf", MountFlags::empty(), Some(c"mode=0700"))
             .map_err(|reason| Error::file("mount", BPFFS)(reason.into()))?;
     }
-    let folder = controller.folder();
-    fs::create_dir_all(&folder).map_err(Error::file("create", &folder))
-}
-
-fn names(controller: Controller) -> Result<Vec<String>, Error> {
-    let folder = controller.folder();
-    let entries = match fs::read_dir(&folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Error::file("read", &folder)(error)),
-    };
-    let name = |entry: io::Result<fs::DirEntry>| {
-        let entry = entry.map_err(Error::file("read", &folder))?;
-        Ok(entry.file_name().to_string_lossy().into_owned())
-    };
-    entries.map(name).collect()
+    Folder::create(Path::new(BPFFS), &[FOLDER, controller.name()]).map(drop)
 }
 
 /// The path of a cgroup as a name of a file: the kernel allows neither `/` nor `.` in it.
@@ -194,6 +198,24 @@ fn decoded(name: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_files_of_comity_are_removed() {
+        let cgroup = format!("{CGROUP}{}", encoded(Path::new("/sys/fs/cgroup/a")));
+        for name in [
+            "link",
+            "parameters",
+            "flows",
+            "options",
+            "capacity-10",
+            &cgroup,
+        ] {
+            assert!(is_known(name), "{name}");
+        }
+        for name in ["passwd", "link2", "cgroup", ".", ".."] {
+            assert!(!is_known(name), "{name}");
+        }
+    }
 
     #[test]
     fn a_path_survives_being_the_name_of_a_file() {

@@ -96,13 +96,13 @@ impl Error {
         }
     }
 
-    /// Whether another call could succeed.
+    /// Whether another call could succeed. A refusal that nobody has proved may be forged.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::NoAddress { .. } | Self::LookUp { .. } => true,
             Self::Call { error, .. } => match &**error {
                 ConnectError::Call(error) => {
-                    matches!(error, CallError::NoAnswer { .. } | CallError::Busy { .. })
+                    !error.is_proven() || matches!(error, CallError::Busy { .. })
                 }
                 ConnectError::Unreachable { .. } | ConnectError::Closed(_) => true,
                 _ => false,

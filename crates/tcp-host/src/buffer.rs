@@ -45,6 +45,11 @@ impl SendBuffer {
         self.limit
     }
 
+    /// How many bytes it holds.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The offset after the last byte.
     pub(crate) fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64

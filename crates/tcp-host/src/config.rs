@@ -40,6 +40,12 @@ pub struct Config {
     /// The maximum number of connections, those in TIME-WAIT included. At the limit, a new one
     /// replaces the oldest in TIME-WAIT; without one, it is refused.
     pub max_connections: usize,
+    /// The most bytes in the send buffers of all connections. From half of it on, each has an equal
+    /// share of the other half, and 16 KiB at least, also beyond the limit. Sections that were
+    /// submitted with deadlines count, and are bounded by `send_buffer` alone.
+    pub max_send_memory: usize,
+    /// How long a peer may keep its window closed while data wait for it (RFC 6429).
+    pub zero_window_timeout: Span,
     /// How long [`Host::connect`](crate::Host::connect) tries.
     pub connect_timeout: Span,
     /// How long a peer may take for the handshake of a connection that it opened.
@@ -80,7 +86,9 @@ impl Config {
             controller: "cubic".into(),
             parameters: Parameters::new(),
             send_buffer: 1 << 20,
-            max_connections: 16_384,
+            max_connections: 4_096,
+            max_send_memory: 256 << 20,
+            zero_window_timeout: Span::from_secs(120),
             connect_timeout: Span::from_secs(60),
             handshake_timeout: Span::from_secs(30),
             orphan_timeout: Span::from_secs(60),

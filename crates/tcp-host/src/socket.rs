@@ -84,6 +84,8 @@ pub(crate) struct Socket {
     pub(crate) scheduled: Time,
     /// When the host ends it: the handshake, or the wait for a FIN, takes too long.
     pub(crate) deadline: Time,
+    /// What its send buffer held when it was counted.
+    pub(crate) counted: usize,
     /// The bytes and gaps in order when the application last heard of them.
     pub(crate) announced: u64,
     /// The peer's first sequence number.
@@ -173,6 +175,7 @@ impl Socket {
             wants_acknowledgement: false,
             scheduled: Time::MAX,
             deadline,
+            counted: 0,
             announced: 0,
             peer_initial: SeqNo::ZERO,
             next_sequence: initial_sequence,

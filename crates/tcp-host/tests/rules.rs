@@ -8,7 +8,7 @@ use comity_tcp_host::{
 use comity_units::Span;
 use etherparse::TcpOptionElement;
 
-use crate::world::{App, BACKLOG, PORT, World, config, forge, read, v4};
+use crate::world::{App, PORT, World, config, forge, read, v4};
 
 /// The packets that `from` sent since `index`.
 fn sent(world: &World, from: usize, index: usize) -> Vec<(etherparse::TcpHeader, Vec<u8>)> {
@@ -160,26 +160,84 @@ fn challenges_are_limited() {
     assert_eq!(world.hosts[0].end(id), None);
 }
 
+/// Requests that nobody completes: the oldest make room, for each other and for one that is meant.
 #[test]
-fn a_flood_of_requests_fills_the_backlog_and_no_more() {
+fn a_flood_of_requests_keeps_nobody_out() {
+    const HALF_OPEN: usize = 1_024;
     let mut world = World::new();
     let listener = SocketAddr::new(v4(0), PORT);
     for number in 0..10_000_u32 {
         let from = SocketAddr::from(([172, 16, (number >> 8) as u8, number as u8], 1_000));
         world.inject(0, &forge(from, listener, |tcp| tcp.syn = true, b""));
     }
-    assert_eq!(world.hosts[0].connections(), BACKLOG);
+    assert_eq!(world.hosts[0].connections(), HALF_OPEN);
     let dropped = world.hosts[0].statistics().dropped_backlog;
-    assert_eq!(dropped, 10_000 - BACKLOG as u64);
-    // Nobody completes them: they make room.
-    world.path_mtu = 0;
-    world.is_black_hole = true;
-    world.run_for(Span::from_secs(31));
-    assert_eq!(world.hosts[0].connections(), 0);
-    world.path_mtu = usize::MAX;
+    assert_eq!(dropped, 10_000 - HALF_OPEN as u64);
     let id = world.open(1, true, App::sending(b"hello"), App::sending(b""));
     world.run_for(Span::from_secs(1));
     assert_eq!(world.hosts[1].acknowledged(id), Ok(()));
+    // Nobody completes the others.
+    world.path_mtu = 0;
+    world.is_black_hole = true;
+    world.run_for(Span::from_secs(121));
+    assert_eq!(world.hosts[0].connections(), 1);
+}
+
+/// At the limit of connections, those in the handshake make room too.
+#[test]
+fn requests_that_nobody_completes_make_room_at_the_limit() {
+    let narrow = Config {
+        max_connections: 3,
+        ..config(0)
+    };
+    let mut world = World::with([narrow, config(1)]);
+    let listener = SocketAddr::new(v4(0), PORT);
+    for number in 0..50 {
+        let from = SocketAddr::from(([172, 16, 0, number], 1_000));
+        world.inject(0, &forge(from, listener, |tcp| tcp.syn = true, b""));
+        assert!(world.hosts[0].connections() <= 3);
+    }
+    let id = world.open(1, true, App::sending(b"hello"), App::sending(b""));
+    world.run_for(Span::from_secs(1));
+    assert_eq!(world.hosts[1].acknowledged(id), Ok(()));
+}
+
+/// Peers that read nothing: the send buffers of all hold their share of the limit, and a peer whose
+/// window stays closed is reset.
+#[test]
+fn peers_that_read_nothing_take_bounded_memory_and_time() {
+    let narrow = Config {
+        max_send_memory: 200_000,
+        zero_window_timeout: Span::from_secs(60),
+        ..config(0)
+    };
+    let mut world = World::with([narrow, config(1)]);
+    let deaf = || App {
+        read: 0,
+        shuts_down: false,
+        ..App::sending(b"")
+    };
+    let eager = || App {
+        shuts_down: false,
+        ..App::sending(&vec![7; 4 << 20])
+    };
+    let ids: Vec<_> = (0..10)
+        .map(|_| world.open(0, true, eager(), deaf()))
+        .collect();
+    world.run_for(Span::from_secs(30));
+    let unsent: u64 = { ids.iter() }
+        .filter_map(|id| world.hosts[0].connection(*id))
+        .map(|connection| connection.unsent() + connection.in_flight())
+        .sum();
+    // The first ones began with larger shares.
+    assert!((20_000..=600_000).contains(&unsent), "{unsent}");
+    for id in &ids {
+        assert_eq!(world.hosts[0].end(*id), None);
+    }
+    world.run_for(Span::from_secs(60));
+    for id in &ids {
+        assert_eq!(world.hosts[0].end(*id), Some(End::TimedOut));
+    }
 }
 
 #[test]

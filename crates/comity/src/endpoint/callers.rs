@@ -2,14 +2,19 @@
 //! ordered list of timers.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use comity_units::Time;
+use comity_units::{Span, Time};
 
 use super::calls::Waiting;
 use super::connection_shared::SharedTransport;
 use super::routes::{self, Routes};
 use crate::session::{Caller, ConnectionId, IdChange, IdMap, LaterIds, change_id};
+
+/// How long a complaint of the network about a call waits for a packet that proves it wrong:
+/// anybody on the path can forge one.
+const COMPLAINT: Span = Span::from_secs(1);
 
 pub(super) struct Call {
     pub(super) caller: Caller<SharedTransport>,
@@ -17,8 +22,29 @@ pub(super) struct Call {
     pub(super) waiting: Option<Waiting>,
     /// The local address that its packets leave from, as far as the system has reported.
     pub(super) source: Option<IpAddr>,
+    /// What the network complained of since the last packet from the called address, and when that
+    /// is believed.
+    complaint: Option<(Time, io::Error)>,
     timer: Time,
     is_ready: bool,
+}
+
+impl Call {
+    /// A packet from the called address arrived: the network was wrong about it.
+    pub(super) fn on_heard(&mut self) {
+        self.complaint = None;
+    }
+
+    /// What the network complained of, if that is believed by now.
+    pub(super) fn believed(&mut self, now: Time) -> Option<io::Error> {
+        let complaint = self.complaint.take_if(|(at, _)| *at <= now);
+        complaint.map(|(_, reason)| reason)
+    }
+
+    /// What the network complained of, at the end of the call.
+    pub(super) fn take_complaint(&mut self) -> Option<io::Error> {
+        self.complaint.take().map(|(_, reason)| reason)
+    }
 }
 
 /// All calls, answered or not.
@@ -58,6 +84,7 @@ impl Callers {
                 address,
                 waiting: Some(waiting),
                 source,
+                complaint: None,
                 timer: Time::MAX,
                 is_ready: false,
             }),
@@ -161,7 +188,8 @@ impl Callers {
         let timer = if is_over {
             Time::MAX
         } else {
-            call.caller.next_timer()
+            let believed_at = call.complaint.as_ref().map_or(Time::MAX, |&(at, _)| at);
+            call.caller.next_timer().min(believed_at)
         };
         if timer != call.timer {
             self.timers.remove(&(call.timer, id));
@@ -187,37 +215,46 @@ impl Callers {
             self.timers.remove(&(timer, id));
             if let Some(call) = self.calls.get_mut(&id) {
                 call.timer = Time::MAX;
-                call.caller.on_timer(now);
+                if call.caller.next_timer() <= now {
+                    call.caller.on_timer(now);
+                }
             }
             self.make_ready(id);
         }
     }
 
-    /// The unanswered calls to this address.
-    pub(super) fn unanswered_by(&self, called: SocketAddr) -> Vec<(ConnectionId, SocketAddr)> {
-        let waiting = { self.calls.iter() }.filter(|(_, call)| call.waiting.is_some());
-        waiting
-            .map(|(id, call)| (*id, call.address))
-            .filter(|(_, address)| *address == called)
-            .collect()
+    /// The system could not send to this address.
+    pub(super) fn on_unsent(&mut self, now: Time, to: SocketAddr, reason: &io::Error) {
+        let about = { self.calls.iter() }.filter(|(_, call)| call.address == to);
+        let about = about.map(|(id, _)| *id).collect();
+        self.complain(now, about, reason);
     }
 
-    /// The unanswered calls that a complaint from `complainer` may be about: those to that host, or
-    /// the only call there is, since the complainer may be a router on the path. Visits all calls,
-    /// which is fine for rare events.
-    pub(super) fn unanswered(&self, complainer: IpAddr) -> Vec<(ConnectionId, SocketAddr)> {
-        let all = || {
-            self.calls
-                .iter()
-                .filter(|(_, call)| call.waiting.is_some())
-                .map(|(id, call)| (*id, call.address))
-        };
-        let told: Vec<_> = all()
-            .filter(|(_, address)| address.ip().to_canonical() == complainer.to_canonical())
+    /// A host complains about packets. They are of the calls to that host, or of the only call
+    /// there is, since the complainer may be a router on the path. Visits all calls, which is fine
+    /// for rare events.
+    pub(super) fn on_complaint(&mut self, now: Time, complainer: IpAddr, reason: &io::Error) {
+        let all = || self.calls.iter().filter(|(_, call)| call.waiting.is_some());
+        let of_host = |call: &Call| call.address.ip().to_canonical() == complainer.to_canonical();
+        let mut about: Vec<_> = { all() }
+            .filter(|(_, call)| of_host(call))
+            .map(|(id, _)| *id)
             .collect();
-        match told.is_empty() {
-            true if all().count() == 1 => all().collect(),
-            _ => told,
+        if about.is_empty() && all().count() == 1 {
+            about.extend(all().map(|(id, _)| *id));
+        }
+        self.complain(now, about, reason);
+    }
+
+    fn complain(&mut self, now: Time, about: Vec<ConnectionId>, reason: &io::Error) {
+        for id in about {
+            if let Some(call) = self.calls.get_mut(&id)
+                && call.waiting.is_some()
+            {
+                call.complaint
+                    .get_or_insert_with(|| (now + COMPLAINT, again(reason)));
+                self.make_ready(id);
+            }
         }
     }
 
@@ -240,5 +277,13 @@ impl Callers {
         let call = self.forget(id)?;
         self.timers.remove(&(call.timer, id));
         Some(*call)
+    }
+}
+
+/// The same error once more.
+fn again(reason: &io::Error) -> io::Error {
+    match reason.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => reason.kind().into(),
     }
 }

@@ -1,7 +1,6 @@
 //! The endpoint's thread.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, Weak};
 
@@ -26,8 +25,8 @@ use crate::contain::contain;
 use crate::error::ConnectError;
 use crate::memory::MemoryBudget;
 use crate::session::{
-    Addresses, Caller, CallerConfig, CallerEvent, Closed, ConnectionId, Datagram, Ecn, IdMap,
-    Listener, ListenerEvent, Opener, Randomness, Session, lock,
+    Addresses, CallError, Caller, CallerConfig, CallerEvent, Closed, ConnectionId, Datagram, Ecn,
+    IdMap, Listener, ListenerEvent, Opener, Randomness, Session, lock,
 };
 use crate::statistics::EndpointStatistics;
 use crate::transport::Transport;
@@ -431,11 +430,15 @@ impl Driver {
         let Some(call) = self.callers.get_mut(id) else {
             return;
         };
+        if let Some(reason) = call.believed(now) {
+            return self.fail(id, reason);
+        }
         let mut is_busy = false;
         let mut opened = None;
         match call.caller.session_mut() {
             None => {
-                if let Some(datagram) = call.caller.poll_transmit(now, &mut self.scratch.out.bytes)
+                while let Some(datagram) =
+                    call.caller.poll_transmit(now, &mut self.scratch.out.bytes)
                 {
                     self.scratch.out.push(None, datagram, 1);
                 }
@@ -443,8 +446,14 @@ impl Driver {
                     if let CallerEvent::Failed(error) = event
                         && let Some(waiting) = call.waiting.take()
                     {
+                        let error = match (error, call.take_complaint()) {
+                            (CallError::NoAnswer { address, .. }, Some(reason)) => {
+                                ConnectError::Unreachable { address, reason }
+                            }
+                            (error, _) => error.into(),
+                        };
                         // It fails if nobody waits any more.
-                        let _ = waiting.reply.send(Err(error.into()));
+                        let _ = waiting.reply.send(Err(error));
                     }
                 }
             }
@@ -527,8 +536,8 @@ impl Driver {
             self.on_too_large(id, length);
         }
         for (address, reason) in failed {
-            let unanswered = self.callers.unanswered_by(address);
-            self.fail(unanswered, &reason);
+            let now = self.now();
+            self.callers.on_unsent(now, address, &reason);
         }
         self.note_sent();
         is_flushed
@@ -561,24 +570,16 @@ impl Driver {
         self.scratch.planned = planned;
     }
 
-    /// Fails the calls that another host reports as impossible.
-    fn fail_calls(&mut self, complainer: IpAddr, reason: &io::Error) {
-        let unanswered = self.callers.unanswered(complainer);
-        self.fail(unanswered, reason);
-    }
-
-    fn fail(&mut self, unanswered: Vec<(ConnectionId, SocketAddr)>, reason: &io::Error) {
-        for (id, address) in unanswered {
-            let call = self.callers.remove(id);
-            if let Some(waiting) = call.and_then(|mut call| call.waiting.take()) {
-                let reason = match reason.raw_os_error() {
-                    Some(code) => io::Error::from_raw_os_error(code),
-                    None => reason.kind().into(),
-                };
-                let error = ConnectError::Unreachable { address, reason };
-                // It fails if nobody waits any more.
-                let _ = waiting.reply.send(Err(error));
-            }
+    /// Fails a call that the network reports as impossible.
+    fn fail(&mut self, id: ConnectionId, reason: io::Error) {
+        let Some(mut call) = self.callers.remove(id) else {
+            return;
+        };
+        if let Some(waiting) = call.waiting.take() {
+            let address = call.address;
+            let error = ConnectError::Unreachable { address, reason };
+            // It fails if nobody waits any more.
+            let _ = waiting.reply.send(Err(error));
         }
     }
 
@@ -702,7 +703,8 @@ impl Driver {
     fn hear_complaints(&mut self) {
         while let Some((address, reason)) = self.socket.complaint() {
             if is_unreachable(&reason) {
-                self.fail_calls(address.ip(), &reason);
+                let now = self.now();
+                self.callers.on_complaint(now, address.ip(), &reason);
             }
         }
     }
@@ -769,6 +771,9 @@ fn route(
         if let Some(id) = destination.and_then(|id| callers.receiver(id))
             && let Some(call) = callers.get_mut(id)
         {
+            if from.peer == call.address {
+                call.on_heard();
+            }
             // A call leaves the local address to the system, also after the routes have changed.
             call.caller.handle_datagram(now, from.peer, ecn, datagram);
             callers.learn_ids(id);

@@ -30,6 +30,7 @@ mod connection_driver;
 mod connection_shared;
 mod driver;
 mod events;
+mod instance;
 mod outgoing;
 #[cfg(test)]
 mod panics;
@@ -136,6 +137,7 @@ impl Endpoint {
                 let answering = ListenerConfig {
                     max_connections: config.settings().max_connections,
                     max_served: config.settings().max_served,
+                    instance: instance::of(local),
                     ..ListenerConfig::new(credentials, parameters)
                 };
                 let seed = Seed::new(u64::from_be_bytes(randomness.bytes()));

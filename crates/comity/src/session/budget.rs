@@ -1,19 +1,26 @@
-//! How many key exchanges a listener does for whom.
+//! How many key exchanges a listener does for whom, and how many guesses it answers.
 //!
 //! A key exchange is the one costly thing that a caller can cause before it has proved itself. The
 //! budget bounds how much of the processor strangers get, and sees to it that many from one network
 //! do not keep out those from others:
 //!
 //! ```text
-//! a prefix with a token of its own       takes it, and one of the reserve
-//! a prefix that is not in debt           takes one of the common ones
+//! a network with a token of its own      takes it, and one of the reserve
+//! an address that is not in debt         takes one of the common ones
 //! anybody else                           has to ask again
 //! ```
 //!
-//! A prefix is a /24 of IPv4 or a /64 of IPv6. Whoever fails to prove itself costs its prefix
-//! [`FAILURE`] tokens more. A prefix in debt has no share of the common tokens, and none of its
-//! proofs is looked at. So guesses of a passphrase come at the rate of the prefix at most, however
-//! many key exchanges went before.
+//! A network is a /24 of IPv4 or a /64 of IPv6. With a passphrase, each key exchange is worth a
+//! guess, and only message 3 makes it. What a wrong one costs, its address pays first, so that
+//! neighbours of somebody who guesses are not kept out:
+//!
+//! ```text
+//! an address without failures     while its network has fresh tokens: a wrong guess costs one
+//! one that has failed             while its network has tokens for those
+//! one that has failed often       not before its own tokens have come back
+//! ```
+//!
+//! Who has many addresses is always fresh: the fresh tokens bound the guesses of a network.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -32,19 +39,35 @@ const RESERVE: Rate = Rate {
     per_second: 1_000,
     burst: 1_000,
 };
-/// The tokens of one prefix.
-const PREFIX: Rate = Rate {
+/// The key exchanges of one network from the reserve.
+const NETWORK: Rate = Rate {
     per_second: 8,
     burst: 16,
 };
-/// What a caller costs its prefix that does not prove itself.
-const FAILURE: i64 = 2;
-/// The deepest debt of a prefix: it has a token again after two seconds.
-const DEBT: i64 = 16;
+/// Wrong guesses of one network from addresses that have not failed before. Somebody with many
+/// addresses makes 48 in a second of a megabit.
+const FRESH: Rate = Rate {
+    per_second: 64,
+    burst: 64,
+};
+/// Those from addresses that have.
+const FAILED: Rate = Rate {
+    per_second: 4,
+    burst: 8,
+};
+/// The tokens of one address. With all of them, it counts as one that has not failed.
+const ADDRESS: Rate = Rate {
+    per_second: 1,
+    burst: 16,
+};
+/// What a wrong guess costs its address.
+const FAILURE: i64 = 4;
 
-/// The prefixes share this many buckets, twice: memory does not grow with their number. A prefix
+/// The networks share this many records, twice: memory does not grow with their number. A network
 /// that shares both with busy ones has only the common tokens.
-const CELLS: usize = 4_096;
+const NETWORKS: usize = 4_096;
+/// The same for addresses. If all key exchanges are wrong guesses, one fails here in 16 s.
+const ADDRESSES: usize = 32_768;
 
 /// So many per second, and at most so many at once.
 #[derive(Clone, Copy, Debug)]
@@ -84,89 +107,164 @@ impl Tokens {
     }
 }
 
+/// What a network has.
+#[derive(Clone, Copy, Debug)]
+struct Network {
+    own: Tokens,
+    fresh: Tokens,
+    failed: Tokens,
+}
+
 /// The budget of one listener.
 pub(super) struct Budget {
     secret: hmac::Key,
     common: Tokens,
     reserve: Tokens,
-    cells: [Vec<Tokens>; 2],
+    networks: [Vec<Network>; 2],
+    addresses: [Vec<Tokens>; 2],
+}
+
+/// The records of a caller, which nobody can foresee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Places {
+    network: [usize; 2],
+    address: [usize; 2],
 }
 
 impl Budget {
     pub(super) fn new(now: Time, randomness: &mut Randomness) -> Self {
-        let cells = vec![Tokens::full(PREFIX, now); CELLS];
+        let network = Network {
+            own: Tokens::full(NETWORK, now),
+            fresh: Tokens::full(FRESH, now),
+            failed: Tokens::full(FAILED, now),
+        };
+        let address = Tokens::full(ADDRESS, now);
         Self {
             secret: hmac::Key::new(hmac::HMAC_SHA256, &randomness.bytes::<32>()),
             common: Tokens::full(COMMON, now),
             reserve: Tokens::full(RESERVE, now),
-            cells: [cells.clone(), cells],
+            networks: [vec![network; NETWORKS], vec![network; NETWORKS]],
+            addresses: [vec![address; ADDRESSES], vec![address; ADDRESSES]],
         }
     }
 
     /// Takes what a key exchange with this caller costs; `false` if there is nothing left for it.
     pub(super) fn take(&mut self, now: Time, from: SocketAddr) -> bool {
-        let prefix = self.prefix(from);
+        let places = self.places(from);
         self.common.fill(now, COMMON);
         self.reserve.fill(now, RESERVE);
-        let own = self.fill(now, prefix);
+        let own = self.network(now, places, NETWORK, |network| &mut network.own);
         if own >= TOKEN && self.reserve.has_one() {
-            self.charge(prefix, 1);
+            self.charge(places, 1, |network| &mut network.own);
             self.reserve.level -= TOKEN;
             return true;
         }
-        let granted = own >= 0 && self.common.has_one();
+        let granted = self.address(now, places) >= 0 && self.common.has_one();
         if granted {
             self.common.level -= TOKEN;
         }
         granted
     }
 
-    /// Whether to look at a proof of this caller: its prefix is not in debt. Each key exchange that
-    /// was granted is worth a guess, and the common tokens grant a thousand at once.
+    /// Whether to look at a proof of this caller. Each key exchange that was granted is worth a
+    /// guess, and the common tokens grant a thousand at once.
     pub(super) fn allows_proof(&mut self, now: Time, from: SocketAddr) -> bool {
-        let prefix = self.prefix(from);
-        self.fill(now, prefix) >= 0
+        let places = self.places(from);
+        match self.address(now, places) {
+            in_debt if in_debt < 0 => false,
+            level if is_full(level) => {
+                self.network(now, places, FRESH, |network| &mut network.fresh) >= TOKEN
+            }
+            _ => self.network(now, places, FAILED, |network| &mut network.failed) >= TOKEN,
+        }
     }
 
     /// Somebody from there has not proved what it should.
     pub(super) fn on_failure(&mut self, now: Time, from: SocketAddr) {
-        let prefix = self.prefix(from);
-        self.fill(now, prefix);
-        self.charge(prefix, FAILURE);
-    }
-
-    /// The tokens of a prefix: those of the fuller one of its two buckets.
-    fn fill(&mut self, now: Time, prefix: [usize; 2]) -> i64 {
-        let levels = self.cells.iter_mut().zip(prefix).map(|(cells, at)| {
-            let tokens = &mut cells[at];
-            tokens.fill(now, PREFIX);
-            tokens.level
-        });
-        levels.max().unwrap_or(0)
-    }
-
-    fn charge(&mut self, prefix: [usize; 2], tokens: i64) {
-        for (cells, at) in self.cells.iter_mut().zip(prefix) {
-            let level = &mut cells[at].level;
-            *level = (*level - tokens * TOKEN).max(-DEBT * TOKEN);
+        let places = self.places(from);
+        match is_full(self.address(now, places)) {
+            true => self.charge(places, 1, |network| &mut network.fresh),
+            false => self.charge(places, 1, |network| &mut network.failed),
+        }
+        for (tokens, at) in self.addresses.iter_mut().zip(places.address) {
+            tokens[at].level = (tokens[at].level - FAILURE * TOKEN).max(-FAILURE * TOKEN);
         }
     }
 
-    /// The buckets of a caller's prefix, which nobody can foresee.
-    fn prefix(&self, from: SocketAddr) -> [usize; 2] {
-        let tag = match from.ip() {
-            IpAddr::V4(address) => hmac::sign(&self.secret, &address.octets()[..3]),
-            IpAddr::V6(address) => match address.to_ipv4_mapped() {
-                Some(address) => hmac::sign(&self.secret, &address.octets()[..3]),
-                None => hmac::sign(&self.secret, &address.octets()[..8]),
-            },
-        };
-        let place = |at: usize| {
-            let bytes = tag.as_ref();
-            usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]])) % CELLS
-        };
-        [place(0), place(2)]
+    /// The caller has proved itself after all: somebody else made its proof fail.
+    pub(super) fn on_redeemed(&mut self, now: Time, from: SocketAddr) {
+        let places = self.places(from);
+        for (tokens, at) in self.addresses.iter_mut().zip(places.address) {
+            tokens[at].level += FAILURE * TOKEN;
+            tokens[at].fill(now, ADDRESS);
+        }
     }
+
+    /// The tokens of an address: those of the fuller one of its two records.
+    fn address(&mut self, now: Time, places: Places) -> i64 {
+        let levels = self
+            .addresses
+            .iter_mut()
+            .zip(places.address)
+            .map(|(all, at)| {
+                all[at].fill(now, ADDRESS);
+                all[at].level
+            });
+        levels.max().unwrap_or(0)
+    }
+
+    /// Tokens of a network.
+    fn network(
+        &mut self,
+        now: Time,
+        places: Places,
+        rate: Rate,
+        of: impl Fn(&mut Network) -> &mut Tokens,
+    ) -> i64 {
+        let levels = self
+            .networks
+            .iter_mut()
+            .zip(places.network)
+            .map(|(all, at)| {
+                let tokens = of(&mut all[at]);
+                tokens.fill(now, rate);
+                tokens.level
+            });
+        levels.max().unwrap_or(0)
+    }
+
+    fn charge(&mut self, places: Places, tokens: i64, of: impl Fn(&mut Network) -> &mut Tokens) {
+        for (all, at) in self.networks.iter_mut().zip(places.network) {
+            let level = &mut of(&mut all[at]).level;
+            *level = (*level - tokens * TOKEN).max(0);
+        }
+    }
+
+    fn places(&self, from: SocketAddr) -> Places {
+        let tag = |bytes: &[u8]| hmac::sign(&self.secret, bytes);
+        let (network, address) = match from.ip().to_canonical() {
+            IpAddr::V4(address) => {
+                let octets = address.octets();
+                (tag(&octets[..3]), tag(&octets))
+            }
+            IpAddr::V6(address) => {
+                let octets = address.octets();
+                (tag(&octets[..8]), tag(&octets))
+            }
+        };
+        let place = |tag: &hmac::Tag, at: usize, count: usize| {
+            let bytes = tag.as_ref();
+            usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]])) % count
+        };
+        Places {
+            network: [place(&network, 0, NETWORKS), place(&network, 2, NETWORKS)],
+            address: [place(&address, 0, ADDRESSES), place(&address, 2, ADDRESSES)],
+        }
+    }
+}
+
+const fn is_full(level: i64) -> bool {
+    level >= ADDRESS.burst * TOKEN
 }
 
 #[cfg(test)]
@@ -230,52 +328,96 @@ mod tests {
         assert!((160..=320).contains(&honest), "{honest} of some 2,300");
     }
 
-    #[test]
-    fn who_fails_to_prove_itself_is_in_debt_and_has_no_common_tokens() {
-        let (mut budget, start) = budget();
+    /// Guesses that are looked at in ten seconds, if `from` says where each of 100 in a second
+    /// comes from.
+    fn guesses(budget: &mut Budget, start: Time, from: impl Fn(u64) -> SocketAddr) -> u64 {
         let mut guesses = 0;
-        for at_ms in 0..10_000_u64 {
-            let now = start + Span::from_millis(at_ms);
-            for host in 0..10 {
-                if budget.take(now, at(3, host)) {
-                    budget.on_failure(now, at(3, host));
-                    guesses += 1;
-                }
+        for at in 0..1_000_u64 {
+            let now = start + Span::from_millis(at * 10);
+            if budget.allows_proof(now, from(at)) {
+                budget.on_failure(now, from(at));
+                guesses += 1;
             }
         }
-        // 16 tokens at first and 8 in a second. A failure takes two or three of them.
-        assert!((20..=60).contains(&guesses), "{guesses}");
-        assert!(budget.take(start + Span::from_secs(12), at(3, 1)));
+        guesses
     }
 
     #[test]
-    fn proofs_of_a_prefix_in_debt_are_not_looked_at() {
+    fn guesses_are_few_and_their_address_pays() {
+        let one = |_| at(3, 1);
         let (mut budget, start) = budget();
-        let mut guesses = 0;
-        for at_ms in 0..10_000_u64 {
-            let now = start + Span::from_millis(at_ms);
-            for host in 0..10 {
-                if budget.allows_proof(now, at(3, host)) {
-                    budget.on_failure(now, at(3, host));
-                    guesses += 1;
-                }
-            }
-        }
-        // 16 tokens at first and 8 in a second, and two for each.
-        assert!((48..=50).contains(&guesses), "{guesses}");
+        // Five of 16 tokens, and one in four seconds.
+        assert_eq!(guesses(&mut budget, start, one), 7);
         let now = start + Span::from_secs(10);
-        assert!(budget.allows_proof(now, at(4, 1)), "another prefix");
+        assert!(!budget.allows_proof(now, at(3, 1)));
+        assert!(budget.allows_proof(now, at(3, 2)), "a neighbour");
+        assert!(budget.allows_proof(now + Span::from_secs(4), at(3, 1)));
+        // All 250 of a /24, and all of a /64, which never fail twice.
+        let all = |number: u64| at(4, (number % 250) as u8);
+        let fresh = |number: u64| {
+            let [.., high, low] = (number as u16).to_be_bytes();
+            let [high, low] = [high, low].map(u16::from);
+            ([0x2001, 0xdb8, 0, 7, high, low, 0, 1], 1).into()
+        };
+        let (of_all, of_fresh) = (
+            guesses(&mut budget, start + Span::from_secs(20), all),
+            guesses(&mut budget, start + Span::from_secs(20), fresh),
+        );
+        // 64 at once and 64 in a second, of addresses that have not failed in the last 4 s.
+        assert!((400..=700).contains(&of_all), "{of_all}");
+        assert!((650..=704).contains(&of_fresh), "{of_fresh}");
+    }
+
+    /// Who fails is not granted the common tokens; its neighbours are.
+    #[test]
+    fn an_address_in_debt_has_no_common_tokens() {
+        let (mut budget, start) = budget();
+        for _ in 0..10 {
+            budget.on_failure(start, at(3, 1));
+        }
+        // Sixteen of the network.
+        let granted = (0..100).filter(|_| budget.take(start, at(3, 1))).count();
+        assert_eq!(granted, 16);
+        let granted = (0..100).filter(|_| budget.take(start, at(3, 2))).count();
+        assert_eq!(granted, 100);
+        assert!(budget.take(start + Span::from_secs(4), at(3, 1)));
+    }
+
+    /// Somebody on the path made the proof of an honest caller fail.
+    #[test]
+    fn who_proves_itself_after_all_has_not_failed() {
+        let (mut budget, start) = budget();
+        for round in 0..100_u64 {
+            let now = start + Span::from_millis(round);
+            assert!(budget.allows_proof(now, at(3, 1)), "{round}");
+            budget.on_failure(now, at(3, 1));
+            budget.on_redeemed(now, at(3, 1));
+            let places = budget.places(at(3, 1));
+            assert!(is_full(budget.address(now, places)));
+            // Not more than full, either.
+            assert_eq!(budget.address(now, places), ADDRESS.burst * TOKEN);
+            // The network pays one of its fresh tokens, and gets 64 in a second.
+            if round == 60 {
+                break;
+            }
+        }
     }
 
     #[test]
-    fn the_same_address_in_both_families_is_one_prefix() {
+    fn the_same_address_in_both_families_is_one() {
         let (budget, _) = budget();
         let mapped: SocketAddr = "[::ffff:10.0.3.9]:1".parse().unwrap();
-        assert_eq!(budget.prefix(at(3, 1)), budget.prefix(mapped));
+        assert_eq!(budget.places(at(3, 9)), budget.places(mapped));
+        assert_eq!(
+            budget.places(at(3, 1)).network,
+            budget.places(mapped).network
+        );
+        assert_ne!(budget.places(at(3, 1)), budget.places(mapped));
         let one: SocketAddr = "[2001:db8::1]:1".parse().unwrap();
         let same: SocketAddr = "[2001:db8::2:0:0:7]:2".parse().unwrap();
         let other: SocketAddr = "[2001:db8:0:1::1]:1".parse().unwrap();
-        assert_eq!(budget.prefix(one), budget.prefix(same));
-        assert_ne!(budget.prefix(one), budget.prefix(other));
+        assert_eq!(budget.places(one).network, budget.places(same).network);
+        assert_ne!(budget.places(one).address, budget.places(same).address);
+        assert_ne!(budget.places(one).network, budget.places(other).network);
     }
 }

@@ -3,16 +3,14 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use comity_transport::wire::header::{self, Answer, Confirm, Initial, Packet, Retry};
+use comity_transport::wire::header::{self, Answer, Packet, Retry};
 use comity_transport::wire::limits::{MAX_PARAMETERS, VERSION};
 use comity_transport::wire::parameters::Parameters;
 use comity_units::{Span, Time};
 use thiserror::Error;
-use zeroize::Zeroizing;
 
-use super::cookie::SLOT;
-use super::exchange::Channel;
-use super::handshake::{Accepted, Agreed, Calling, Verdict};
+use super::attempt::Attempt;
+use super::handshake::{Accepted, Agreed, Verdict};
 use super::protection::{Cipher, KeyLimits, Protection, Role};
 use super::refusal::Refused;
 use super::session::{Event, Names, Session};
@@ -20,17 +18,6 @@ use super::{
     Addresses, CallerCredentials, ConnectionId, Datagram, Ecn, Opener, Protocol, PublicKey,
     Randomness,
 };
-
-/// A refusal, which anybody on the path can forge, is believed if it comes again after this time.
-const DOUBT: Span = Span::from_secs(1);
-/// The number of Retries to answer at once; more wait for the timer.
-const PROMPT_RETRIES: u32 = 8;
-/// The longest wait for the answer to a message for the first time: a path with longer round trips
-/// has some packets twice.
-const LONGEST_FIRST_WAIT: Span = Span::from_secs(1);
-/// Answers that are taken for genuine until one of them proves to be. With a passphrase, message 2
-/// proves nothing yet: whoever made another one up must not keep the genuine one out.
-const MAX_ANSWERS: usize = 4;
 
 /// The configuration of a caller.
 #[derive(Clone, Debug)]
@@ -87,14 +74,20 @@ pub enum CallError {
         /// The time limit.
         within: Span,
     },
-    /// The listener has another passphrase, or none.
-    #[error("{address}: wrong passphrase, or the listener expects a key or no protection")]
+    /// A refusal came, as from a listener with another passphrase, or with none.
+    #[error(
+        "{address}: refused the call, as with a wrong passphrase; or the listener expects a key or no protection, \
+         or somebody on the path forged the refusal"
+    )]
     Passphrase {
         /// The called address.
         address: SocketAddr,
     },
-    /// The listener has another key, or none.
-    #[error("{address}: wrong key, or the listener expects a passphrase or no protection")]
+    /// A refusal came, as from a listener with another key, or with none.
+    #[error(
+        "{address}: refused the call, as with a wrong key; or the listener expects a passphrase or no protection, \
+         or somebody on the path forged the refusal"
+    )]
     SharedKey {
         /// Who was called.
         address: SocketAddr,
@@ -102,8 +95,8 @@ pub enum CallError {
     /// The listener does not accept this caller's key, or has another key than the one it is known
     /// by.
     #[error(
-        "{address}: refused the call; expected {own} on the listener's list, {listener} as its key, and \
-         a listener with static keys"
+        "{address}: refused the call; expected {own} on the listener's list, {listener} as its key, \
+         a listener with static keys, and nobody on the path who forges refusals"
     )]
     StaticKey {
         /// The called address.
@@ -115,14 +108,18 @@ pub enum CallError {
     },
     /// The listener does not take unprotected connections.
     #[error(
-        "{address}: refused the call; expected a passphrase or a key, because the listener has one"
+        "{address}: refused the call; expected a passphrase or a key, because the listener has one, \
+         or nobody on the path who forges refusals"
     )]
     Refused {
         /// The called address.
         address: SocketAddr,
     },
     /// The listener speaks other versions.
-    #[error("{address}: does not support protocol version {VERSION}; expected version {theirs}")]
+    #[error(
+        "{address}: does not support protocol version {VERSION}; expected version {theirs}, or nobody on the path \
+         who forges that answer"
+    )]
     Version {
         /// The called address.
         address: SocketAddr,
@@ -156,69 +153,29 @@ pub enum CallError {
     ParametersLong(usize),
 }
 
-enum State<C> {
-    Calling(Box<Handshake>),
-    Open(Box<Session<C>>),
-    Failed,
-}
-
-struct Handshake {
-    cookie: Vec<u8>,
-    /// The key exchange for this cookie; none before it is sent for the first time.
-    calling: Option<Calling>,
-    answers: Vec<Candidate>,
-    retries: u32,
-    /// When the first Initial without a cookie left.
-    begun_at: Time,
-    next_send: Time,
-    /// The departures of the message that awaits its answer.
-    departures: Departures,
-    /// The first wait for the answer to a message.
-    first_wait: Span,
-    wait: Span,
-    /// The first wait if the Retry answered the first Initial; `None` once that is decided.
-    longer_wait: Option<Span>,
-    deadline: Time,
-    /// When all begins anew, because the cookie and the tickets are too old by then.
-    stale_at: Time,
-    /// What an unauthenticated packet says is wrong, and since when.
-    doubt: Option<(CallError, Time)>,
-}
-
-/// The departures of one message.
-#[derive(Clone, Copy, Debug)]
-enum Departures {
-    None,
-    One(Time),
-    /// The answer may be to any of them.
-    Several,
-}
-
-impl Departures {
-    fn on_sent(&mut self, now: Time) {
-        *self = match self {
-            Self::None => Self::One(now),
-            _ => Self::Several,
-        };
-    }
-
-    /// The round trip that the answer ends, if it is certain which packet began it (Karn's rule).
-    fn round_trip(self, now: Time) -> Option<Span> {
+impl CallError {
+    /// Whether the listener has proved itself before it said so, or nobody had to say it. Anybody
+    /// on the path can cause the other errors.
+    pub const fn is_proven(&self) -> bool {
         match self {
-            Self::One(sent_at) => Some(now.saturating_since(sent_at)),
-            _ => None,
+            Self::Busy { .. }
+            | Self::Parameters { .. }
+            | Self::Stream { .. }
+            | Self::ParametersLong(_) => true,
+            Self::NoAnswer { .. }
+            | Self::Passphrase { .. }
+            | Self::SharedKey { .. }
+            | Self::StaticKey { .. }
+            | Self::Refused { .. }
+            | Self::Version { .. } => false,
         }
     }
 }
 
-/// An Answer that may be genuine.
-struct Candidate {
-    ticket: Vec<u8>,
-    /// Message 2.
-    message: Vec<u8>,
-    agreed: Agreed,
-    /// Whether its Confirm packet has to leave.
-    is_due: bool,
+enum State<C> {
+    Calling(Box<Attempt>),
+    Open(Box<Session<C>>),
+    Failed,
 }
 
 /// One connection to a listener, from the first message on.
@@ -260,28 +217,14 @@ impl<C: Protocol> Caller<C> {
             return Err(CallError::ParametersLong(config.parameters.len()));
         }
         let own = randomness.connection_id();
-        let handshake = Handshake {
-            cookie: Vec::new(),
-            calling: None,
-            answers: Vec::new(),
-            retries: 0,
-            begun_at: now,
-            next_send: now,
-            departures: Departures::None,
-            first_wait: config.first_resend,
-            wait: config.first_resend,
-            longer_wait: None,
-            deadline: now + config.timeout,
-            stale_at: Time::MAX,
-            doubt: None,
-        };
+        let attempt = Attempt::new(now, &config);
         Ok(Self {
             config,
             address,
             own,
             opener,
             randomness,
-            state: State::Calling(Box::new(handshake)),
+            state: State::Calling(Box::new(attempt)),
             failed: VecDeque::new(),
         })
     }
@@ -340,20 +283,14 @@ impl<C: Protocol> Caller<C> {
     }
 
     fn on_handshake(&mut self, now: Time, datagram: &[u8]) {
-        let State::Calling(handshake) = &mut self.state else {
+        let State::Calling(attempt) = &mut self.state else {
             return;
         };
         match header::decode(datagram) {
             Ok(Packet::Retry(Retry {
                 destination,
                 cookie,
-            })) if destination == self.own => {
-                if cookie == handshake.cookie {
-                    handshake.on_same_retry(now);
-                } else {
-                    handshake.on_retry(now, cookie);
-                }
-            }
+            })) if destination == self.own => attempt.on_retry(now, cookie),
             Ok(Packet::VersionNegotiation {
                 destination,
                 versions,
@@ -368,27 +305,24 @@ impl<C: Protocol> Caller<C> {
                 message,
             })) if destination == self.own && !ticket.is_empty() => {
                 let min_wait = self.config.first_resend;
-                handshake.on_answer(now, min_wait, ticket, message);
+                attempt.on_answer(now, min_wait, ticket, message, &mut self.randomness);
             }
             Ok(Packet::Answer(answer)) if answer.destination == self.own => {
                 self.doubt(now, not_accepted(&self.config.credentials, self.address));
             }
             Ok(Packet::Accept(accept)) if accept.destination == self.own => {
-                let genuine = handshake.answers.iter().find_map(|answer| {
-                    let verdict = answer.agreed.read_accept(accept.message)?;
-                    Some((answer.agreed.clone(), verdict))
-                });
                 // Anybody could have sent one that proves nothing.
-                let Some((agreed, verdict)) = genuine else {
+                let Some((agreed, verdict, round_trip)) = attempt.read_accept(now, accept.message)
+                else {
                     return;
                 };
-                let round_trip = handshake.departures.round_trip(now);
                 let address = self.address;
                 match verdict {
                     Verdict::Accepted(accepted) => {
                         self.on_accept(now, &agreed, &accepted, round_trip);
                     }
                     Verdict::Refused(Refused::Busy) => {
+                        attempt.on_busy();
                         self.doubt(now, CallError::Busy { address });
                     }
                     Verdict::Refused(Refused::Parameters) => {
@@ -452,8 +386,8 @@ impl<C: Protocol> Caller<C> {
     }
 
     fn doubt(&mut self, now: Time, error: CallError) {
-        if let State::Calling(handshake) = &mut self.state
-            && handshake.is_believed(now, &error)
+        if let State::Calling(attempt) = &mut self.state
+            && attempt.is_believed(now, &error)
         {
             self.fail(error);
         }
@@ -469,22 +403,10 @@ impl<C: Protocol> Caller<C> {
         match &mut self.state {
             State::Open(session) => session.poll_transmit(now, out),
             State::Failed => None,
-            State::Calling(handshake) => {
-                if now < handshake.next_send || now >= handshake.deadline {
-                    return None;
-                }
+            State::Calling(attempt) => {
                 let start = out.len();
-                handshake.write(self.own, &self.config, &mut self.randomness, out);
-                handshake.departures.on_sent(now);
-                if !handshake.answers.iter().any(|answer| answer.is_due) {
-                    handshake.next_send = now + handshake.wait;
-                    let longest = self.config.longest_resend.max(handshake.wait);
-                    handshake.wait = (handshake.wait * 3 / 2).min(longest);
-                    for answer in &mut handshake.answers {
-                        answer.is_due = true;
-                    }
-                }
-                Some(Datagram {
+                let is_sent = attempt.poll(now, self.own, &self.config, &mut self.randomness, out);
+                is_sent.then(|| Datagram {
                     to: self.address,
                     source: None,
                     ecn: Ecn::NotCapable,
@@ -500,10 +422,7 @@ impl<C: Protocol> Caller<C> {
         match &self.state {
             State::Open(session) => session.next_timer(),
             State::Failed => Time::MAX,
-            State::Calling(handshake) => {
-                let first = handshake.next_send.min(handshake.stale_at);
-                first.min(handshake.deadline)
-            }
+            State::Calling(attempt) => attempt.next_timer(),
         }
     }
 
@@ -512,15 +431,12 @@ impl<C: Protocol> Caller<C> {
         match &mut self.state {
             State::Open(session) => session.on_timer(now),
             State::Failed => {}
-            State::Calling(handshake) => {
-                if handshake.stale_at <= now {
-                    handshake.begin_anew(now);
-                }
-                if handshake.deadline <= now {
+            State::Calling(attempt) => {
+                if attempt.on_timer(now) {
                     let address = self.address;
                     let within = self.config.timeout;
                     let silence = CallError::NoAnswer { address, within };
-                    let error = handshake.doubt.take().map_or(silence, |(error, _)| error);
+                    let error = attempt.take_doubt().unwrap_or(silence);
                     self.fail(error);
                 }
             }
@@ -554,159 +470,5 @@ fn not_accepted(credentials: &CallerCredentials, address: SocketAddr) -> CallErr
             own: own.public(),
             listener: *listener,
         },
-    }
-}
-
-/// The wait for an answer on a path of this round trip: a message that is retransmitted before its
-/// answer can arrive costs the listener another key exchange.
-fn wait_for(round_trip: Span) -> Span {
-    (round_trip * 5 / 4).min(LONGEST_FIRST_WAIT)
-}
-
-impl Handshake {
-    fn on_retry(&mut self, now: Time, cookie: &[u8]) {
-        let is_first = self.cookie.is_empty();
-        self.cookie = cookie.to_vec();
-        self.calling = None;
-        self.answers.clear();
-        self.stale_at = now + SLOT;
-        self.retries += 1;
-        if self.retries <= PROMPT_RETRIES {
-            self.next_send = now;
-        }
-        // A later Retry may answer an Initial with or without a cookie.
-        if is_first {
-            let known = self.departures.round_trip(now).map(wait_for);
-            let longest = wait_for(now.saturating_since(self.begun_at));
-            self.longer_wait = known.is_none().then_some(longest);
-            // The Retry to the second Initial would follow within the time between the two.
-            self.first_wait = self
-                .first_wait
-                .max(known.unwrap_or(wait_for(self.first_wait)));
-        }
-        self.on_next_message();
-    }
-
-    /// Another Initial was answered too. So the first one was probably not lost, and the Retry
-    /// answered it: the path is long.
-    fn on_same_retry(&mut self, now: Time) {
-        if let Departures::One(sent_at) = self.departures
-            && self.answers.is_empty()
-            // The network may have duplicated the first Retry.
-            && now.saturating_since(sent_at) >= MIN_RESEND / 2
-            && let Some(wait) = self.longer_wait.take()
-        {
-            self.first_wait = self.first_wait.max(wait);
-            self.wait = self.wait.max(self.first_wait);
-            self.next_send = self.next_send.max(sent_at + self.first_wait);
-        }
-    }
-
-    /// Another message awaits its answer.
-    fn on_next_message(&mut self) {
-        self.departures = Departures::None;
-        self.wait = self.first_wait;
-    }
-
-    fn begin_anew(&mut self, now: Time) {
-        self.cookie.clear();
-        self.calling = None;
-        self.answers.clear();
-        self.stale_at = Time::MAX;
-        self.begun_at = now;
-        self.next_send = now;
-        self.on_next_message();
-    }
-
-    fn on_answer(&mut self, now: Time, min_wait: Span, ticket: &[u8], message: &[u8]) {
-        let known = self.answers.iter().find(|known| known.message == message);
-        if self.answers.len() >= MAX_ANSWERS || known.is_some_and(|known| known.ticket == ticket) {
-            return;
-        }
-        let read = match known {
-            // Nothing protects the ticket: the genuine one may come behind a changed one.
-            Some(known) => Ok(known.agreed.clone()),
-            None => match &mut self.calling {
-                Some(calling) => calling.on_answer(message),
-                None => return,
-            },
-        };
-        // Anybody could have sent an answer that proves nothing: the genuine one may be under way.
-        let Ok(agreed) = read else {
-            return;
-        };
-        let is_first = self.answers.is_empty();
-        if !is_first && agreed.shared.is_none() {
-            // Nothing could tell which one an Accept is for.
-            return;
-        }
-        // Another one has its turn if the first is not accepted in time.
-        self.answers.push(Candidate {
-            ticket: ticket.to_vec(),
-            message: message.to_vec(),
-            agreed,
-            is_due: is_first,
-        });
-        if is_first {
-            self.next_send = now;
-            if let Some(round_trip) = self.departures.round_trip(now) {
-                self.first_wait = wait_for(round_trip).max(min_wait);
-            }
-            self.on_next_message();
-        }
-    }
-
-    /// Appends the next packet: a Confirm if there is an Answer, else an Initial.
-    fn write(
-        &mut self,
-        own: ConnectionId,
-        config: &CallerConfig,
-        randomness: &mut Randomness,
-        out: &mut Vec<u8>,
-    ) {
-        const FITS: &str = "cookies, tickets and messages are within the limits of the format";
-        if let Some(answer) = self.answers.iter_mut().find(|answer| answer.is_due) {
-            answer.is_due = false;
-            let confirm = Confirm {
-                ticket: &answer.ticket,
-                message: &answer.agreed.confirm(&config.parameters),
-            };
-            return confirm.encode(out).expect(FITS);
-        }
-        let message = if self.cookie.is_empty() {
-            &[]
-        } else {
-            let channel = Channel {
-                caller: own,
-                cookie: &self.cookie,
-            };
-            self.calling
-                .get_or_insert_with(|| {
-                    let random = Zeroizing::new(randomness.bytes());
-                    Calling::new(&config.credentials, channel, config.cipher, random)
-                })
-                .message()
-        };
-        let initial = Initial {
-            source: own,
-            pattern: config.credentials.pattern(),
-            cookie: &self.cookie,
-            message,
-        };
-        initial.encode(out).expect(FITS);
-    }
-
-    /// Remembers why somebody refused the call, and whether that is to be believed: the same reason
-    /// came before the last [`DOUBT`]. Being busy passes, so that is waited for to the end.
-    fn is_believed(&mut self, now: Time, error: &CallError) -> bool {
-        let is_busy = |error: &CallError| matches!(error, CallError::Busy { .. });
-        match &self.doubt {
-            Some((known, since)) if known == error => !is_busy(error) && *since + DOUBT <= now,
-            Some((known, _)) if is_busy(error) && !is_busy(known) => false,
-            _ => {
-                self.doubt = Some((error.clone(), now));
-                false
-            }
-        }
     }
 }

@@ -7,9 +7,9 @@
 //! slot (u32) | HMAC-SHA256(secret, slot | connection id | port | address)
 //! ```
 //!
-//! It is valid in its own time slot of [`SLOT`] and in the next one. The secret is random and
-//! replaced every [`ROTATION`]. The previous one remains valid for its cookies. Only the listener
-//! reads cookies, so other implementations may make them in another way.
+//! It is valid in its own time slot of [`SLOT`] and in the next one. The secret is random. A timer
+//! replaces it [`ROTATION`] after its first use, and erases the previous one with the last of its
+//! cookies. Only the listener reads cookies, so other implementations may make them in another way.
 
 use core::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -22,7 +22,7 @@ use super::{ConnectionId, Randomness};
 /// The length of a time slot. A cookie is valid for one to two slots.
 pub const SLOT: Span = Span::from_secs(8);
 
-/// The time after which a secret is replaced.
+/// The time after which a secret that was used is replaced.
 pub const ROTATION: Span = Span::from_secs(3600);
 
 const SLOTS_PER_ROTATION: u64 = ROTATION.as_nanos() / SLOT.as_nanos();
@@ -34,6 +34,8 @@ pub struct Cookies {
     previous: Option<hmac::Key>,
     /// The first slot of the current secret.
     since: u64,
+    /// Whether a cookie was made with the current secret.
+    is_used: bool,
 }
 
 impl fmt::Debug for Cookies {
@@ -79,6 +81,33 @@ impl Cookies {
             current: secret(randomness),
             previous: None,
             since: slot(now),
+            is_used: false,
+        }
+    }
+
+    /// When [`Self::on_timer`] has a secret to replace or to erase; `Time::MAX` for never.
+    pub fn next_timer(&self) -> Time {
+        let begins = |slot: u64| Time::ZERO + SLOT * slot;
+        match (&self.previous, self.is_used) {
+            (Some(_), _) => begins(self.since + 1),
+            (None, true) => begins(self.since + SLOTS_PER_ROTATION),
+            (None, false) => Time::MAX,
+        }
+    }
+
+    /// Replaces a secret that was used for so long, and erases the one before with the last of its
+    /// cookies.
+    pub fn on_timer(&mut self, now: Time, randomness: &mut Randomness) {
+        let slot = slot(now);
+        if slot.saturating_sub(self.since) >= SLOTS_PER_ROTATION {
+            let next = secret(randomness);
+            let last = core::mem::replace(&mut self.current, next);
+            // A secret that was not used has no cookies.
+            self.previous = self.is_used.then_some(last);
+            self.is_used = false;
+            self.since = slot;
+        } else if slot > self.since {
+            self.previous = None;
         }
     }
 
@@ -90,13 +119,9 @@ impl Cookies {
         connection: ConnectionId,
         randomness: &mut Randomness,
     ) -> Vec<u8> {
+        self.on_timer(now, randomness);
+        self.is_used = true;
         let slot = slot(now);
-        if slot.saturating_sub(self.since) >= SLOTS_PER_ROTATION {
-            let next = secret(randomness);
-            // After an unused rotation, no cookie of the old secret is still valid.
-            self.previous = Some(core::mem::replace(&mut self.current, next));
-            self.since = slot;
-        }
         let mut cookie = (slot as u32).to_be_bytes().to_vec();
         cookie.extend(hmac::sign(&self.current, &vouched(slot, caller, connection)).as_ref());
         cookie
@@ -195,5 +220,32 @@ mod tests {
         assert_eq!(new[..4], 450_u32.to_be_bytes());
         let stranger = Cookies::new(Time::ZERO, &mut Randomness::seeded(Seed::new(2)));
         assert!(!stranger.accepts(after, caller, ID, &new));
+    }
+
+    /// Nobody calls again, and no secret outlasts its time.
+    #[test]
+    fn a_timer_replaces_and_erases_secrets() {
+        let (mut cookies, mut randomness) = start();
+        assert_eq!(cookies.next_timer(), Time::MAX, "nobody has a cookie of it");
+        let caller = address("[2001:db8::1]:4000");
+        let made = Time::from_secs(3599);
+        let cookie = cookies.make(made, caller, ID, &mut randomness);
+        let first = vouch(&cookies.current);
+        let due = Time::from_secs(3600);
+        assert_eq!(cookies.next_timer(), due);
+        cookies.on_timer(due, &mut randomness);
+        assert!(cookies.accepts(due, caller, ID, &cookie));
+        assert_ne!(first, vouch(&cookies.current));
+        assert_eq!(cookies.previous.as_ref().map(vouch), Some(first));
+        let due = Time::from_secs(3608);
+        assert_eq!(cookies.next_timer(), due);
+        cookies.on_timer(due, &mut randomness);
+        assert!(cookies.previous.is_none());
+        assert_eq!(cookies.next_timer(), Time::MAX);
+    }
+
+    /// What a secret makes of nothing, which tells two of them apart.
+    fn vouch(key: &hmac::Key) -> Vec<u8> {
+        hmac::sign(key, b"").as_ref().to_vec()
     }
 }

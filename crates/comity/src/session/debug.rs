@@ -81,7 +81,7 @@ fn debug_prints_no_secret() {
     let mut randomness = Randomness::seeded(Seed::new(0xa7a7_a7a7_a7a7_a7a7));
     hides(&randomness);
     hides(&Cookies::new(Time::ZERO, &mut randomness));
-    hides(&Tickets::new(Time::ZERO, &mut randomness));
+    hides(&Tickets::new());
     let token = ResetToken::new([BYTE; 16]);
     hides(&token);
     hides(&Verdict::Accepted(Accepted {
@@ -89,7 +89,7 @@ fn debug_prints_no_secret() {
         reset_token: token,
         parameters: Vec::new(),
     }));
-    hides(&Resets::new(&listeners[0]).token(ConnectionId::new(1)));
+    hides(&Resets::new(&listeners[0], Some(b"one"), &mut randomness).token(ConnectionId::new(1)));
 
     // What both ends derive is not known beforehand: its hexadecimal digits must not be there.
     let channel = Channel {

@@ -24,6 +24,7 @@ use super::budget::Budget;
 use super::caller::MIN_RESEND;
 use super::cookie::{Cookies, SLOT};
 use super::exchange::Channel;
+use super::failed::FailedTickets;
 use super::handshake::{self, Accepted, Refusal, Verdict, described};
 use super::ids::{IdChange, IdMap, LaterIds, change_id};
 use super::protection::{Cipher, KeyLimits, Protection, Role};
@@ -63,6 +64,11 @@ pub struct ListenerConfig {
     /// How many open connections there are until callers are refused as too many, at least 1;
     /// beyond [`max_connections`](Self::max_connections) it has no effect.
     pub max_served: usize,
+    /// What tells this listener from all others with the same credentials, and stays the same when
+    /// it is restarted: the Resets of its successor are believed then. `None`: those of no other
+    /// listener are. Two listeners with the same credentials and instance give away each other's
+    /// Resets.
+    pub instance: Option<Vec<u8>>,
     /// How long a connection may be half open: its caller has the keys, and has not sent on it yet.
     pub half_open_for: Span,
 }
@@ -80,6 +86,7 @@ impl ListenerConfig {
             key_limits: KeyLimits::default(),
             max_connections: USUAL_CONNECTIONS,
             max_served: usize::MAX,
+            instance: None,
             half_open_for: Span::from_secs(5),
         }
     }
@@ -202,6 +209,7 @@ pub struct Listener<C> {
     budget: Budget,
     resets: Resets,
     spent: Spent,
+    failed: FailedTickets,
     /// Each in a place of its own: they are large, and a map of them would hold much that is empty
     /// and move them about.
     sessions: IdMap<Box<Entry<C>>>,
@@ -218,6 +226,8 @@ pub struct Listener<C> {
     statistics: ListenerStatistics,
     /// Whether callers get answers.
     answers: bool,
+    /// The latest time that a call gave.
+    told_at: Time,
 }
 
 impl<C: Protocol> Listener<C> {
@@ -243,10 +253,15 @@ impl<C: Protocol> Listener<C> {
         }
         Ok(Self {
             cookies: Cookies::new(now, &mut randomness),
-            tickets: Tickets::new(now, &mut randomness),
+            tickets: Tickets::new(),
             budget: Budget::new(now, &mut randomness),
-            resets: Resets::new(&config.credentials),
-            spent: Spent::new(now),
+            resets: Resets::new(
+                &config.credentials,
+                config.instance.as_deref(),
+                &mut randomness,
+            ),
+            spent: Spent::new(),
+            failed: FailedTickets::new(),
             config,
             opener,
             randomness,
@@ -260,6 +275,7 @@ impl<C: Protocol> Listener<C> {
             events: VecDeque::new(),
             statistics: ListenerStatistics::default(),
             answers: true,
+            told_at: now,
         })
     }
 
@@ -353,6 +369,7 @@ impl<C: Protocol> Listener<C> {
         datagram: &mut [u8],
     ) {
         let from = from.into();
+        self.told_at = now;
         match header::decode(datagram) {
             Ok(Packet::Data { header, .. }) => {
                 let destination = header.destination;
@@ -429,9 +446,10 @@ impl<C: Protocol> Listener<C> {
         }
         match self.answer(now, from, initial) {
             Ok(answer) => self.statistics.answers += u64::from(self.reply(addresses, answer)),
+            // It has shown nothing, and guessed nothing: it cost what the budget granted.
             Err(why) => {
-                self.budget.on_failure(now, from);
-                self.refuse(addresses, caller, why);
+                self.tell_refused(from, why);
+                self.refuse(addresses, caller);
             }
         }
     }
@@ -475,11 +493,13 @@ impl<C: Protocol> Listener<C> {
     }
 
     /// Turns away a caller that has not proved itself.
-    fn refuse(&mut self, addresses: Addresses, caller: ConnectionId, why: RefusedCaller) {
-        let from = addresses.peer;
+    fn refuse(&mut self, addresses: Addresses, caller: ConnectionId) {
+        self.reply(addresses, answer(caller, &[], &NOT_ACCEPTED));
+    }
+
+    fn tell_refused(&mut self, from: SocketAddr, why: RefusedCaller) {
         self.statistics.refused += 1;
         self.tell(ListenerEvent::Refused { from, why });
-        self.reply(addresses, answer(caller, &[], &NOT_ACCEPTED));
     }
 
     fn on_confirm(&mut self, now: Time, addresses: Addresses, confirm: &Confirm<'_>) {
@@ -496,18 +516,34 @@ impl<C: Protocol> Listener<C> {
             }
             return;
         }
-        if !self.answers || self.spent.contains(now, ticket.own) {
+        if !self.answers || self.spent.contains(ticket.own) {
             self.statistics.unknown += 1;
             return;
         }
-        if !self.budget.allows_proof(now, from) {
+        // A ticket is worth one guess, however many messages 3 come with it. So nobody on the path
+        // keeps the genuine one out by a wrong one that is faster.
+        let has_failed = self.failed.contains(ticket.own);
+        let is_guess = matches!(self.config.credentials, ListenerCredentials::Passphrase(_));
+        if is_guess && !has_failed && !self.budget.allows_proof(now, from) {
             self.statistics.deferred += 1;
             return;
         }
         let Some(parameters) = ticket.agreed.read_confirm(confirm.message) else {
-            self.budget.on_failure(now, from);
-            return self.refuse(addresses, ticket.caller, RefusedCaller::Unproven);
+            if !has_failed {
+                self.failed.insert(ticket.own);
+                if is_guess {
+                    self.budget.on_failure(now, from);
+                }
+                self.tell_refused(from, RefusedCaller::Unproven);
+            }
+            return self.refuse(addresses, ticket.caller);
         };
+        if has_failed {
+            self.failed.remove(ticket.own);
+            if is_guess {
+                self.budget.on_redeemed(now, from);
+            }
+        }
         let verdict = match self.open(now, addresses, &ticket, &parameters) {
             Ok(()) => Verdict::Accepted(Accepted {
                 connection: ticket.own,
@@ -515,13 +551,12 @@ impl<C: Protocol> Listener<C> {
                 parameters: self.config.parameters.clone(),
             }),
             Err(why) => {
-                self.statistics.refused += 1;
                 let refused = match &why {
                     RefusedCaller::Busy => Refused::Busy,
                     RefusedCaller::Stream { own, .. } => Refused::Stream { own: own.clone() },
                     _ => Refused::Parameters,
                 };
-                self.tell(ListenerEvent::Refused { from, why });
+                self.tell_refused(from, why);
                 Verdict::Refused(refused)
             }
         };
@@ -646,7 +681,9 @@ impl<C: Protocol> Listener<C> {
         for later in entry.session.later_ids() {
             change_id(&mut self.later_ids, id, IdChange::Remove(later));
         }
-        self.spent.insert(id, entry.ticket_until);
+        if self.told_at < entry.ticket_until {
+            self.spent.insert(id, entry.ticket_until);
+        }
         self.by_caller.remove(&(entry.identity.clone(), id));
         self.timers.remove(&(entry.timer, id));
         if let Some((_, until)) = entry.half_open {
@@ -704,6 +741,7 @@ impl<C: Protocol> Listener<C> {
 
     /// Appends the next datagram that may leave now. Connections take turns.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Datagram> {
+        self.told_at = now;
         if let Some(reply) = self.poll_reply(out) {
             return Some(reply);
         }
@@ -725,11 +763,18 @@ impl<C: Protocol> Listener<C> {
     pub fn next_timer(&self) -> Time {
         let first =
             |set: &BTreeSet<(Time, ConnectionId)>| set.first().map_or(Time::MAX, |&(time, _)| time);
-        first(&self.timers).min(first(&self.half_open))
+        { first(&self.timers).min(first(&self.half_open)) }
+            .min(self.tickets.next_timer())
+            .min(self.cookies.next_timer())
+            .min(self.spent.next_timer())
     }
 
     /// Time has come.
     pub fn on_timer(&mut self, now: Time) {
+        self.told_at = now;
+        self.tickets.on_timer(now);
+        self.cookies.on_timer(now, &mut self.randomness);
+        self.spent.on_timer(now);
         while let Some(&(until, id)) = self.half_open.first()
             && until <= now
         {

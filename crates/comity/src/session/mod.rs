@@ -17,6 +17,7 @@ use std::net::{IpAddr, SocketAddr};
 use comity_units::Time;
 
 mod allow_list;
+mod attempt;
 mod budget;
 mod caller;
 mod cookie;
@@ -25,6 +26,7 @@ mod credentials;
 #[cfg(test)]
 mod debug;
 mod exchange;
+mod failed;
 mod handshake;
 mod ids;
 mod listener;

@@ -1,24 +1,30 @@
 //! The peer's address and its validation.
 //!
 //! ```text
-//!  validated at A --- highest packet so far comes from B ---> validated at A, asking B
-//!  asking B ------ B gives the challenge back -------------> validated at B
-//!  asking B ------ highest packet so far comes from C -----> asking C
-//!  asking B ------ three challenges, no answer ------------> validated at A
+//!  validated at A --- highest packet so far, n, comes from B --> validated at A, asking A and B
+//!  asking A and B --- packet n or later comes from A ----------> validated at A, not B for 1 s
+//!  asking A and B --- B answers, and A is silent for a PTO ----> validated at B, watching A
+//!  asking A and B --- highest packet so far comes from C ------> asking A and C
+//!  asking A and B --- three challenges, no answer -------------> validated at A
+//!  watching A ------- packet n or later comes from A ----------> validated at A, not B for 1 s
 //! ```
 //!
-//! All packets except challenges and responses go to the validated address until the new one has
-//! answered, so a copied packet from elsewhere moves nothing. An address that has not answered
-//! receives at most three times the bytes that genuine packets brought from there.
+//! A peer that has moved sends packet n and all later ones from B. If one of them comes from A,
+//! also as a copy of one that came before, the peer is still there, and somebody on the path sends
+//! its packets from B too, faster than the path. A challenge to A makes a silent peer send.
 //!
-//! Source: RFC 9000, sections 8.1, 8.2 and 9.3. Differs from the source in: 1. Data moves to the
-//! new address after it has answered, not at once. A media sender could send almost nothing within
-//! three times the acknowledgements that it receives, so the saved round trip is worth little. In
-//! exchange, nobody can divert packets.
+//! All packets except challenges and responses go to the validated address. An address that has not
+//! answered receives at most three times the bytes that genuine packets brought from there.
+//!
+//! Source: RFC 9000, sections 8.1, 8.2, 9.3 and 9.3.3. Differs from the source in: 1. Data moves to
+//! the new address after it has answered, not at once. A media sender could send almost nothing
+//! within three times the acknowledgements that it receives, so the saved time is worth little. 2.
+//! The old address gets challenges before the move and not only after it, and copies that arrive
+//! there count. So who copies packets and cannot stop the originals diverts nothing.
 
 use std::net::{IpAddr, SocketAddr};
 
-use comity_units::{Span, Time};
+use comity_units::{PacketNumber, Span, Time};
 
 use super::{Addresses, Randomness};
 
@@ -29,123 +35,200 @@ const AMPLIFICATION: u64 = 3;
 /// The shortest wait for a response, since the new path may be longer than the old one.
 const MIN_WAIT: Span = Span::from_millis(100);
 
+/// How long an address is not considered again whose packets came from the old address too.
+const HOLD: Span = Span::from_secs(1);
+
 /// The address of the peer, and the one that may replace it.
 #[derive(Debug)]
 pub(super) struct Path {
+    present: Place,
+    asked: Option<Candidate>,
+    /// The address before, as long as the peer may turn out to be there still.
+    left: Option<Left>,
+    /// An address that the peer did not move to, and until when it is not considered again.
+    refuted: Option<(SocketAddr, Time)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
     address: SocketAddr,
     /// The source address of packets to it: the address that the peer sends to.
     source: Option<IpAddr>,
     /// The generation of connection identifiers in packets to it: that of the highest packet from
     /// there.
     generation: u64,
-    asked: Option<Candidate>,
 }
 
 #[derive(Debug)]
 struct Candidate {
-    address: SocketAddr,
-    source: Option<IpAddr>,
-    generation: u64,
+    place: Place,
     challenges: Vec<[u8; 8]>,
     /// The time of the next challenge, or of giving up.
     due: Time,
     wait: Span,
+    /// Whether a challenge to the present address is due.
+    asks_present: bool,
+    /// The packet that came from there first.
+    first: PacketNumber,
+    has_answered: bool,
+    /// When the present address has been silent for long enough.
+    leave_at: Time,
     received: u64,
     sent: u64,
 }
 
-/// The address that did not respond.
+#[derive(Debug)]
+struct Left {
+    place: Place,
+    /// The packet that came from the present address first.
+    first: PacketNumber,
+    /// The next challenge, or the end.
+    due: Time,
+    wait: Span,
+    challenges: usize,
+}
+
+/// What a packet or a timer showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unanswered(pub(super) SocketAddr);
+pub(super) enum News {
+    /// The peer has moved, or turned out to be still at the address before.
+    Moved { from: SocketAddr },
+    /// This address did not respond, or the peer is still at its present one.
+    Stays(SocketAddr),
+}
 
 impl Path {
     pub(super) const fn new(addresses: Addresses) -> Self {
         Self {
-            address: addresses.peer,
-            source: addresses.local,
-            generation: 0,
+            present: Place {
+                address: addresses.peer,
+                source: addresses.local,
+                generation: 0,
+            },
             asked: None,
+            left: None,
+            refuted: None,
         }
     }
 
     /// The validated address.
     pub(super) const fn address(&self) -> SocketAddr {
-        self.address
+        self.present.address
+    }
+
+    /// The address under validation or the one before, if it is `address`; else the present one.
+    fn place(&self, address: SocketAddr) -> &Place {
+        let asked = self.asked.as_ref().map(|asked| &asked.place);
+        let left = self.left.as_ref().map(|left| &left.place);
+        let mut others = asked.into_iter().chain(left);
+        let other = others.find(|place| place.address == address);
+        other.unwrap_or(&self.present)
     }
 
     /// The source address of packets to `address`.
     pub(super) fn source(&self, address: SocketAddr) -> Option<IpAddr> {
-        match &self.asked {
-            Some(asked) if asked.address == address => asked.source,
-            _ => self.source,
-        }
+        self.place(address).source
     }
 
     /// The generation of connection identifiers in packets to `address`.
     pub(super) fn generation(&self, address: SocketAddr) -> u64 {
-        match &self.asked {
-            Some(asked) if asked.address == address => asked.generation,
-            _ => self.generation,
-        }
+        self.place(address).generation
     }
 
     /// The packet with the highest number so far came from `address` with an identifier of this
-    /// generation: those to there have it too. After [`Self::on_genuine`], `address` is the
-    /// validated one or the candidate.
+    /// generation: those to there have it too.
     pub(super) fn on_generation(&mut self, address: SocketAddr, generation: u64) {
-        match &mut self.asked {
-            Some(asked) if asked.address == address => asked.generation = generation,
-            _ => self.generation = generation,
+        if address == self.present.address {
+            self.present.generation = generation;
+        } else if let Some(asked) = self.asked.as_mut()
+            && asked.place.address == address
+        {
+            asked.place.generation = generation;
         }
     }
 
-    /// A genuine packet arrived. `highest`: its number is the highest so far.
+    /// Whether a packet from `address` counts that arrived before from elsewhere.
+    pub(super) fn counts_copies(&self, address: SocketAddr) -> bool {
+        match (&self.asked, &self.left) {
+            (Some(_), _) if address == self.present.address => true,
+            (_, Some(left)) => address == left.place.address,
+            _ => false,
+        }
+    }
+
+    /// A genuine packet arrived, or a copy of one. `highest`: its number is the highest so far.
     pub(super) fn on_genuine(
         &mut self,
         now: Time,
         addresses: Addresses,
         length: usize,
-        highest: bool,
+        (number, highest): (PacketNumber, bool),
         probe_timeout: Span,
-    ) {
+    ) -> Option<News> {
         let Addresses { peer: from, local } = addresses;
-        if from == self.address {
-            return;
+        if from == self.present.address {
+            // Only a packet that left after the first one from there shows that the peer stays.
+            let refuted = self.asked.take_if(|asked| asked.first <= number)?;
+            self.refuted = Some((refuted.place.address, now + HOLD));
+            return Some(News::Stays(refuted.place.address));
         }
+        if let Some(left) = self.left.as_ref()
+            && left.place.address == from
+            && left.first <= number
+        {
+            let diverted = core::mem::replace(&mut self.present, left.place).address;
+            (self.left, self.asked) = (None, None);
+            self.refuted = Some((diverted, now + HOLD));
+            return Some(News::Moved { from: diverted });
+        }
+        let is_held =
+            { self.refuted }.is_some_and(|(address, until)| address == from && now < until);
         match &mut self.asked {
-            Some(asked) if asked.address == from => asked.received += length as u64,
-            _ if highest => {
+            Some(asked) if asked.place.address == from => asked.received += length as u64,
+            _ if highest && !is_held => {
                 self.asked = Some(Candidate {
-                    address: from,
-                    source: local,
-                    generation: self.generation,
+                    place: Place {
+                        address: from,
+                        source: local,
+                        generation: self.present.generation,
+                    },
                     challenges: Vec::new(),
                     due: now,
                     wait: probe_timeout.max(MIN_WAIT),
+                    asks_present: false,
+                    first: number,
+                    has_answered: false,
+                    leave_at: now + probe_timeout,
                     received: length as u64,
                     sent: 0,
                 });
             }
             _ => {}
         }
+        None
     }
 
     /// The bytes that may go to `address` now; `None` for an address without a relation to the
     /// peer.
     pub(super) fn allowance(&self, address: SocketAddr) -> Option<u64> {
-        if address == self.address {
+        let is_left = { self.left.as_ref() }.is_some_and(|left| left.place.address == address);
+        if address == self.present.address || is_left {
             return Some(u64::MAX);
         }
         let asked = self
             .asked
             .as_ref()
-            .filter(|asked| asked.address == address)?;
+            .filter(|asked| asked.place.address == address)?;
         Some((asked.received * AMPLIFICATION).saturating_sub(asked.sent))
     }
 
     /// Bytes were sent to `address`.
     pub(super) fn on_sent(&mut self, address: SocketAddr, length: usize) {
-        if let Some(asked) = self.asked.as_mut().filter(|asked| asked.address == address) {
+        if let Some(asked) = self
+            .asked
+            .as_mut()
+            .filter(|asked| asked.place.address == address)
+        {
             asked.sent += length as u64;
         }
     }
@@ -156,36 +239,76 @@ impl Path {
         now: Time,
         randomness: &mut Randomness,
     ) -> Option<(SocketAddr, [u8; 8])> {
-        let asked = self.asked.as_mut()?;
-        if now < asked.due || asked.challenges.len() >= TRIES {
+        if let Some(asked) = &mut self.asked {
+            if core::mem::take(&mut asked.asks_present) {
+                // Any packet of the peer answers it, so nobody has to remember it.
+                return Some((self.present.address, randomness.bytes()));
+            }
+            if now < asked.due || asked.has_answered || asked.challenges.len() >= TRIES {
+                return None;
+            }
+            let challenge = randomness.bytes();
+            asked.challenges.push(challenge);
+            asked.asks_present = true;
+            asked.due = now + asked.wait;
+            asked.wait = asked.wait * 2;
+            return Some((asked.place.address, challenge));
+        }
+        let left = self.left.as_mut()?;
+        if now < left.due || left.challenges >= TRIES {
             return None;
         }
-        let challenge = randomness.bytes();
-        asked.challenges.push(challenge);
-        asked.due = now + asked.wait;
-        asked.wait = asked.wait * 2;
-        Some((asked.address, challenge))
+        left.challenges += 1;
+        left.due = now + left.wait;
+        left.wait = left.wait * 2;
+        Some((left.place.address, randomness.bytes()))
     }
 
-    /// A response arrived, from any address. Returns the old address if the path has moved.
-    pub(super) fn on_response(&mut self, response: [u8; 8]) -> Option<SocketAddr> {
+    /// A response arrived, from any address.
+    pub(super) fn on_response(&mut self, now: Time, response: [u8; 8]) -> Option<News> {
+        let asked = self.asked.as_mut()?;
+        asked.has_answered |= asked.challenges.contains(&response);
+        self.leave(now)
+    }
+
+    /// Moves to the address that has answered, if the present one has been silent for long enough.
+    fn leave(&mut self, now: Time) -> Option<News> {
         let asked = self
             .asked
-            .take_if(|asked| asked.challenges.contains(&response))?;
-        self.source = asked.source;
-        self.generation = asked.generation;
-        Some(core::mem::replace(&mut self.address, asked.address))
+            .take_if(|asked| asked.has_answered && asked.leave_at <= now)?;
+        let from = self.present.address;
+        self.left = Some(Left {
+            place: self.present,
+            first: asked.first,
+            due: now + asked.wait,
+            wait: asked.wait * 2,
+            challenges: asked.challenges.len(),
+        });
+        self.present = asked.place;
+        Some(News::Moved { from })
     }
 
     pub(super) fn next_timer(&self) -> Time {
-        self.asked.as_ref().map_or(Time::MAX, |asked| asked.due)
+        let asked = self.asked.as_ref().map(|asked| match asked.has_answered {
+            true => asked.leave_at,
+            false => asked.due,
+        });
+        let left = self.left.as_ref().map(|left| left.due);
+        asked.or(left).unwrap_or(Time::MAX)
     }
 
-    /// Gives up the new address after the last challenge.
-    pub(super) fn on_timer(&mut self, now: Time) -> Option<Unanswered> {
+    /// Moves, or gives up the new address after the last challenge, or the old one.
+    pub(super) fn on_timer(&mut self, now: Time) -> Option<News> {
+        let is_over = |challenges, due| challenges >= TRIES && due <= now;
+        if let Some(news) = self.leave(now) {
+            return Some(news);
+        }
+        if self.asked.is_none() {
+            let _ = self.left.take_if(|left| is_over(left.challenges, left.due));
+        }
         self.asked
-            .take_if(|asked| asked.challenges.len() >= TRIES && asked.due <= now)
-            .map(|asked| Unanswered(asked.address))
+            .take_if(|asked| !asked.has_answered && is_over(asked.challenges.len(), asked.due))
+            .map(|asked| News::Stays(asked.place.address))
     }
 }
 
@@ -205,46 +328,132 @@ mod tests {
         Time::from_millis(millis)
     }
 
+    /// A packet with the highest number so far comes from `addresses`.
+    fn take(
+        path: &mut Path,
+        now: Time,
+        addresses: impl Into<Addresses>,
+        number: u64,
+    ) -> Option<News> {
+        let number = (PacketNumber::new(number), true);
+        path.on_genuine(now, addresses.into(), 500, number, PROBE)
+    }
+
+    fn asks(path: &mut Path, now: u64) -> Option<SocketAddr> {
+        let mut randomness = Randomness::seeded(Seed::new(now));
+        path.poll_challenge(at(now), &mut randomness)
+            .map(|(to, _)| to)
+    }
+
     #[test]
-    fn an_address_that_answers_becomes_the_path() {
+    fn an_address_that_answers_becomes_the_path_when_the_old_one_is_silent() {
         let mut randomness = Randomness::seeded(Seed::new(1));
         let mut path = Path::new(address(1).into());
-        path.on_genuine(at(0), address(2).into(), 500, true, PROBE);
-        assert_eq!(
-            path.address(),
-            address(1),
-            "nothing moves before the answer"
-        );
+        assert_eq!(take(&mut path, at(0), address(2), 7), None);
         let (to, challenge) = path.poll_challenge(at(0), &mut randomness).unwrap();
         assert_eq!(to, address(2));
-        assert_eq!(path.poll_challenge(at(199), &mut randomness), None);
-        let (_, second) = path.poll_challenge(at(200), &mut randomness).unwrap();
-        assert_ne!(challenge, second);
-        assert_eq!(path.on_response([0; 8]), None);
         assert_eq!(
-            path.on_response(challenge),
+            asks(&mut path, 0),
             Some(address(1)),
-            "a late answer counts too"
+            "the old one is asked too"
         );
+        assert_eq!(asks(&mut path, 199), None);
+        assert_eq!(path.on_response(at(50), [0; 8]), None);
+        assert_eq!(path.on_response(at(50), challenge), None);
+        assert_eq!(path.address(), address(1), "it has some time to answer");
+        assert_eq!(path.next_timer(), at(200));
+        assert_eq!(path.on_timer(at(199)), None);
+        // Packets from before the move come late.
+        let late = (PacketNumber::new(6), false);
+        assert_eq!(
+            path.on_genuine(at(199), address(1).into(), 500, late, PROBE),
+            None
+        );
+        let moved = News::Moved { from: address(1) };
+        assert_eq!(path.on_timer(at(200)), Some(moved));
         assert_eq!(path.address(), address(2));
+        // The old address gets two more challenges, and is then forgotten.
+        assert!(path.counts_copies(address(1)));
+        for due in [600, 1_400] {
+            assert_eq!(path.next_timer(), at(due));
+            assert_eq!(path.on_timer(at(due)), None);
+            assert_eq!(asks(&mut path, due), Some(address(1)));
+        }
+        assert_eq!(path.on_timer(path.next_timer()), None);
         assert_eq!(path.next_timer(), Time::MAX);
-        assert_eq!(path.on_response(second), None);
+        assert!(!path.counts_copies(address(1)));
+    }
+
+    /// The peer is where it was: one of its packets from the first copy on comes from there.
+    #[test]
+    fn a_packet_from_the_old_address_refutes_the_new_one() {
+        let mut randomness = Randomness::seeded(Seed::new(1));
+        for is_copy in [true, false] {
+            let mut path = Path::new(address(1).into());
+            take(&mut path, at(0), address(2), 7);
+            let (_, challenge) = path.poll_challenge(at(0), &mut randomness).unwrap();
+            path.on_response(at(10), challenge);
+            assert!(path.counts_copies(address(1)));
+            let number = (PacketNumber::new(if is_copy { 7 } else { 8 }), !is_copy);
+            let stays = News::Stays(address(2));
+            let news = path.on_genuine(at(20), address(1).into(), 500, number, PROBE);
+            assert_eq!(news, Some(stays));
+            assert!(!path.counts_copies(address(1)));
+            // For a second, nothing from there asks anybody.
+            assert_eq!(take(&mut path, at(1_019), address(2), 9), None);
+            assert_eq!(
+                (asks(&mut path, 1_019), path.next_timer()),
+                (None, Time::MAX)
+            );
+            // A third address is another matter.
+            take(&mut path, at(1_019), address(3), 10);
+            assert_eq!(asks(&mut path, 1_019), Some(address(3)));
+            take(&mut path, at(1_020), address(2), 11);
+            assert_eq!(asks(&mut path, 1_020), Some(address(2)));
+        }
+    }
+
+    /// What should have shown it was lost, and the peer was left. The next packet brings it back.
+    #[test]
+    fn a_peer_that_was_left_is_found_again() {
+        let mut randomness = Randomness::seeded(Seed::new(1));
+        let mut path = Path::new(address(1).into());
+        take(&mut path, at(0), address(2), 7);
+        let (_, challenge) = path.poll_challenge(at(0), &mut randomness).unwrap();
+        let moved = News::Moved { from: address(1) };
+        assert_eq!(path.on_response(at(250), challenge), Some(moved));
+        take(&mut path, at(251), address(2), 9);
+        let early = (PacketNumber::new(6), false);
+        assert_eq!(
+            path.on_genuine(at(252), address(1).into(), 500, early, PROBE),
+            None
+        );
+        let copy = (PacketNumber::new(8), false);
+        let back = News::Moved { from: address(2) };
+        assert_eq!(
+            path.on_genuine(at(253), address(1).into(), 500, copy, PROBE),
+            Some(back)
+        );
+        assert_eq!((path.address(), path.next_timer()), (address(1), Time::MAX));
+        // Not the other way round.
+        assert_eq!(take(&mut path, at(254), address(2), 10), None);
+        assert_eq!((path.address(), asks(&mut path, 254)), (address(1), None));
     }
 
     #[test]
     fn an_address_that_is_silent_is_given_up_after_three_challenges() {
-        let mut randomness = Randomness::seeded(Seed::new(1));
         let mut path = Path::new(address(1).into());
-        path.on_genuine(at(0), address(2).into(), 500, true, PROBE);
+        take(&mut path, at(0), address(2), 7);
         // Waits of 200, 400 and 800 ms.
         for due in [0, 200, 600] {
             assert_eq!(path.next_timer(), at(due));
             assert_eq!(path.on_timer(at(due)), None);
-            assert!(path.poll_challenge(at(due), &mut randomness).is_some());
+            assert_eq!(asks(&mut path, due), Some(address(2)));
+            assert_eq!(asks(&mut path, due), Some(address(1)));
         }
         assert_eq!(path.on_timer(at(1399)), None);
-        assert_eq!(path.poll_challenge(at(1400), &mut randomness), None);
-        assert_eq!(path.on_timer(at(1400)), Some(Unanswered(address(2))));
+        assert_eq!(asks(&mut path, 1400), None);
+        assert_eq!(path.on_timer(at(1400)), Some(News::Stays(address(2))));
         assert_eq!(path.address(), address(1));
         assert_eq!(path.next_timer(), Time::MAX);
     }
@@ -252,11 +461,14 @@ mod tests {
     #[test]
     fn only_the_highest_packet_starts_asking_and_bytes_are_limited_to_three_times() {
         let mut path = Path::new(address(1).into());
-        path.on_genuine(at(0), address(2).into(), 500, false, PROBE);
-        assert_eq!(path.allowance(address(2)), None);
-        path.on_genuine(at(0), address(2).into(), 100, true, PROBE);
-        path.on_genuine(at(1), address(2).into(), 20, false, PROBE);
-        assert_eq!(path.allowance(address(2)), Some(360));
+        let mut came = |now, length, highest| {
+            let number = (PacketNumber::new(7), highest);
+            path.on_genuine(at(now), address(2).into(), length, number, PROBE);
+            path.allowance(address(2))
+        };
+        assert_eq!(came(0, 500, false), None);
+        assert_eq!(came(0, 100, true), Some(300));
+        assert_eq!(came(1, 20, false), Some(360));
         path.on_sent(address(2), 300);
         assert_eq!(path.allowance(address(2)), Some(60));
         path.on_sent(address(2), 100);
@@ -269,7 +481,7 @@ mod tests {
     fn each_address_has_the_generation_of_the_packets_from_there() {
         let mut path = Path::new(address(1).into());
         path.on_generation(address(1), 3);
-        path.on_genuine(at(0), address(2).into(), 500, true, PROBE);
+        take(&mut path, at(0), address(2), 7);
         let generations = |path: &Path| [1, 2].map(|port| path.generation(address(port)));
         assert_eq!(generations(&path), [3, 3]);
         path.on_generation(address(2), 4);
@@ -288,13 +500,14 @@ mod tests {
         let mut randomness = Randomness::seeded(Seed::new(1));
         let mut path = Path::new(addresses(1, 10));
         // An attacker who copies a packet to another address of this host moves nothing.
-        path.on_genuine(at(0), addresses(1, 11), 500, true, PROBE);
+        take(&mut path, at(0), addresses(1, 11), 7);
         assert_eq!(path.source(address(1)), local(10));
-        path.on_genuine(at(0), addresses(2, 12), 500, true, PROBE);
+        take(&mut path, at(0), addresses(2, 12), 8);
         assert_eq!(path.source(address(1)), local(10));
         assert_eq!(path.source(address(2)), local(12));
         let (_, challenge) = path.poll_challenge(at(0), &mut randomness).unwrap();
-        path.on_response(challenge);
+        path.on_response(at(200), challenge);
+        assert_eq!(path.address(), address(2));
         assert_eq!(path.source(path.address()), local(12));
     }
 }

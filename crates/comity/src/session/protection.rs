@@ -161,6 +161,9 @@ pub struct KeyLimits {
     pub update_after_packets: u64,
     /// The bytes of payload after which this end requests the next key.
     pub update_after_bytes: u64,
+    /// The time after which this end requests the next key, from the first packet under the present
+    /// one. Whoever takes the memory of an end can open what was sent under the present key.
+    pub update_after: Span,
     /// The time for which the previous key still opens packets. Neither end requests another update
     /// meanwhile.
     pub old_keys_for: Span,
@@ -175,6 +178,7 @@ impl Default for KeyLimits {
         Self {
             update_after_packets: 1 << 22,
             update_after_bytes: 1 << 36,
+            update_after: Span::from_secs(120),
             old_keys_for: Span::from_secs(2),
             max_packets_per_key: u64::MAX,
             max_forged: u64::MAX,
@@ -312,6 +316,8 @@ struct Sealing {
     mask: HeaderProtectionKey,
     phase: u64,
     current: Phase,
+    /// When the first packet of this phase was sealed.
+    since: Option<Time>,
     packets: u64,
     bytes: u64,
 }
@@ -386,6 +392,7 @@ impl Protection {
                     mask: mask_sent,
                     phase: 0,
                     current: Phase::new(cipher, send),
+                    since: None,
                     packets: 0,
                     bytes: 0,
                 },
@@ -420,6 +427,19 @@ impl Protection {
     /// The bytes that sealing adds to a payload: header and tag.
     pub fn overhead(&self) -> usize {
         DATA_HEADER + if self.keys.is_some() { TAG } else { 0 }
+    }
+
+    /// When [`Self::on_timer`] has keys to erase; `Time::MAX` for never.
+    pub fn next_timer(&self) -> Time {
+        let previous = { self.keys.as_ref() }.and_then(|keys| keys.opening.previous.as_ref());
+        previous.map_or(Time::MAX, |&(_, until)| until)
+    }
+
+    /// Erases the keys of the last phase when their time is over, whether packets come or not.
+    pub fn on_timer(&mut self, now: Time) {
+        if let Some(keys) = &mut self.keys {
+            keys.forget_previous(now);
+        }
     }
 
     /// The highest packet number that was opened.
@@ -473,6 +493,7 @@ impl Protection {
         let header = encode(sealing.phase & 1 != 0, to, number);
         let (place, payload) = out[start..].split_at_mut(DATA_HEADER);
         place.copy_from_slice(&header);
+        sealing.since.get_or_insert(now);
         sealing.packets += 1;
         sealing.bytes += payload.len() as u64;
         let nonce = sealing.current.nonce(number.get());
@@ -525,6 +546,34 @@ impl Protection {
         self.window.take(number).map_err(OpenError::Stale)?;
         Ok((number, payload))
     }
+
+    /// The number of a packet that [`Self::open`] has just refused as repeated; `None` if it is not
+    /// a copy of one of the peer's.
+    pub fn copied(&mut self, datagram: &mut [u8]) -> Option<PacketNumber> {
+        // The header is not masked any more.
+        let Ok(Packet::Data {
+            header: Data {
+                key_phase, number, ..
+            },
+            ..
+        }) = header::decode(datagram)
+        else {
+            return None;
+        };
+        let number = number::restore(number, self.window.highest());
+        let (header, sealed) = datagram.split_at_mut(DATA_HEADER);
+        let Some(keys) = &mut self.keys else {
+            return Some(number);
+        };
+        let nonce_and_key = { keys.opening.choose(key_phase, number.get()) }
+            .map(|(_, phase)| (phase.nonce(number.get()), &phase.key));
+        let (nonce, key) = nonce_and_key?;
+        if key.open_in_place(nonce, Aad::from(header), sealed).is_err() {
+            keys.forged();
+            return None;
+        }
+        Some(number)
+    }
 }
 
 fn encode(key_phase: bool, destination: ConnectionId, number: PacketNumber) -> [u8; DATA_HEADER] {
@@ -534,6 +583,20 @@ fn encode(key_phase: bool, destination: ConnectionId, number: PacketNumber) -> [
         number: number::truncate(number),
     }
     .encode()
+}
+
+impl Opening {
+    /// The keys of a packet; `None` if they are erased.
+    fn choose(&self, key_phase: bool, number: u64) -> Option<(Choice, &Phase)> {
+        if key_phase == (self.phase & 1 != 0) {
+            Some((Choice::Current, &self.current))
+        } else if number > self.lowest || self.phase == 0 {
+            Some((Choice::Next, &self.next))
+        } else {
+            let (previous, _) = self.previous.as_ref()?;
+            Some((Choice::Previous, previous))
+        }
+    }
 }
 
 /// The key that opens a packet.
@@ -556,7 +619,8 @@ impl Keys {
 
     fn wants_update(&self, now: Time) -> bool {
         let used = self.sealing.packets >= self.limits.update_after_packets
-            || self.sealing.bytes >= self.limits.update_after_bytes;
+            || self.sealing.bytes >= self.limits.update_after_bytes
+            || { self.sealing.since }.is_some_and(|since| since + self.limits.update_after <= now);
         let settled = self.sealing.phase == self.opening.phase;
         let old_gone = self
             .opening
@@ -566,11 +630,19 @@ impl Keys {
         used && settled && old_gone
     }
 
+    fn forget_previous(&mut self, now: Time) {
+        drop(
+            self.opening
+                .previous
+                .take_if(|&mut (_, until)| until <= now),
+        );
+    }
+
     fn advance_sealing(&mut self) {
         let sealing = &mut self.sealing;
         sealing.phase += 1;
         sealing.current = sealing.current.next(self.cipher);
-        (sealing.packets, sealing.bytes) = (0, 0);
+        (sealing.since, sealing.packets, sealing.bytes) = (None, 0, 0);
     }
 
     fn advance_opening(&mut self, now: Time, number: u64) {
@@ -594,21 +666,9 @@ impl Keys {
         header: &[u8],
         sealed: &'a mut [u8],
     ) -> Result<&'a [u8], OpenError> {
+        self.forget_previous(now);
         let opening = &mut self.opening;
-        if opening
-            .previous
-            .as_ref()
-            .is_some_and(|&(_, until)| until <= now)
-        {
-            opening.previous = None;
-        }
-        let (choice, phase) = if key_phase == (opening.phase & 1 != 0) {
-            (Choice::Current, &opening.current)
-        } else if number > opening.lowest || opening.phase == 0 {
-            (Choice::Next, &opening.next)
-        } else if let Some((previous, _)) = &opening.previous {
-            (Choice::Previous, previous)
-        } else {
+        let Some((choice, phase)) = opening.choose(key_phase, number) else {
             return Err(OpenError::Stale(Stale::TooOld));
         };
         let nonce = phase.nonce(number);
@@ -684,6 +744,25 @@ mod tests {
             };
             assert_eq!(second, expected);
         }
+    }
+
+    /// No packet comes after the update, and the keys before it are gone all the same.
+    #[test]
+    fn the_keys_of_the_last_phase_are_erased_by_the_timer() {
+        let (mut hasty, mut honest) = ends();
+        assert_eq!(opened(&mut honest, sealed(&mut hasty, 0)), Ok(0));
+        sealed(&mut honest, 0);
+        assert_eq!(honest.next_timer(), Time::MAX);
+        advance(&mut hasty);
+        assert_eq!(opened(&mut honest, sealed(&mut hasty, 1)), Ok(1));
+        let due = Time::ZERO + KeyLimits::default().old_keys_for;
+        assert_eq!(honest.next_timer(), due);
+        honest.on_timer(Time::from_nanos(due.as_nanos() - 1));
+        let previous = |end: &Protection| end.keys.as_ref().unwrap().opening.previous.is_some();
+        assert!(previous(&honest));
+        honest.on_timer(due);
+        assert!(!previous(&honest));
+        assert_eq!(honest.next_timer(), Time::MAX);
     }
 
     /// RFC 9001, section 6.6.

@@ -1,12 +1,15 @@
 //! How a listener that knows nothing of a connection any more tells the caller so.
 //!
 //! ```text
-//! token = first 16 bytes of HMAC-SHA256(HMAC-SHA256(secret of the credentials, "comity 2 reset"), connection id)
+//! secret = HMAC-SHA256(HMAC-SHA256(secret of the credentials, "comity 2 reset"), instance)
+//! token  = first 16 bytes of HMAC-SHA256(secret, connection id)
 //! ```
 //!
 //! The caller has the token of its connection from message 4. The listener makes it again from the
 //! connection id of a Data packet, also after a restart. It gives it away only for connections that
-//! it does not have, and nobody has seen the id of a connection before it exists.
+//! it does not have, and nobody has seen the id of a connection before it exists. The instance
+//! tells the listener from all others with the same credentials: those do not have the connection
+//! either, and would give its token to anybody (RFC 9000, section 21.11).
 //!
 //! Source: RFC 9000, section 10.3. Differs from the source in: a Reset does not look like a Data
 //! packet.
@@ -17,7 +20,7 @@ use comity_transport::wire::limits::RESET_TOKEN;
 use ring::hmac;
 use zeroize::Zeroizing;
 
-use super::{ConnectionId, ListenerCredentials};
+use super::{ConnectionId, ListenerCredentials, Randomness};
 
 /// Proves a Reset. Whoever has it can end the connection.
 #[derive(Clone)]
@@ -53,11 +56,22 @@ impl fmt::Debug for ResetToken {
     }
 }
 
-/// Makes the tokens of one listener, and of those that take its place.
+/// Makes the tokens of one listener, and of the one that takes its place.
 pub(super) struct Resets(hmac::Key);
 
 impl Resets {
-    pub(super) fn new(credentials: &ListenerCredentials) -> Self {
+    /// Without an `instance`, the tokens are of this listener alone, and none outlasts it.
+    pub(super) fn new(
+        credentials: &ListenerCredentials,
+        instance: Option<&[u8]>,
+        randomness: &mut Randomness,
+    ) -> Self {
+        let Some(instance) = instance else {
+            return Self(hmac::Key::new(
+                hmac::HMAC_SHA256,
+                &*Zeroizing::new(randomness.bytes::<32>()),
+            ));
+        };
         let secret = match credentials {
             // Everybody can end such a connection by a forged packet anyway.
             ListenerCredentials::Insecure => &[0; 32],
@@ -65,9 +79,11 @@ impl Resets {
             ListenerCredentials::Shared(key) => key.bytes(),
             ListenerCredentials::Static { own, .. } => own.secret(),
         };
-        let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
-        let key = hmac::sign(&secret, b"comity 2 reset");
-        Self(hmac::Key::new(hmac::HMAC_SHA256, key.as_ref()))
+        let keyed =
+            |key: &[u8], text: &[u8]| hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text);
+        let of_all = keyed(secret, b"comity 2 reset");
+        let own = keyed(of_all.as_ref(), instance);
+        Self(hmac::Key::new(hmac::HMAC_SHA256, own.as_ref()))
     }
 
     pub(super) fn token(&self, connection: ConnectionId) -> ResetToken {
@@ -80,6 +96,8 @@ impl Resets {
 
 #[cfg(test)]
 mod tests {
+    use comity_units::Seed;
+
     use super::super::{PassphraseKey, PresharedKey, StaticKey};
     use super::*;
     use crate::session::Allow;
@@ -101,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_follow_from_the_credentials_and_the_connection() {
+    fn tokens_follow_from_the_credentials_the_instance_and_the_connection() {
         let all = [
             ListenerCredentials::Insecure,
             ListenerCredentials::Passphrase(PassphraseKey::new([1; 32])),
@@ -111,14 +129,21 @@ mod tests {
                 allow: Allow::Anyone,
             },
         ];
+        let mut randomness = Randomness::seeded(Seed::new(1));
         let mut tokens = Vec::new();
         for credentials in &all {
-            for id in [1, 2] {
-                let token = || Resets::new(credentials).token(ConnectionId::new(id));
-                assert_eq!(token(), token(), "after a restart");
-                assert!(!tokens.contains(&token()));
-                tokens.push(token());
+            for instance in [&b"one"[..], b"another"] {
+                for id in [1, 2].map(ConnectionId::new) {
+                    let mut token =
+                        || Resets::new(credentials, Some(instance), &mut randomness).token(id);
+                    assert_eq!(token(), token(), "after a restart");
+                    assert!(!tokens.contains(&token()));
+                    tokens.push(token());
+                }
             }
+            let mut token =
+                || Resets::new(credentials, None, &mut randomness).token(ConnectionId::new(1));
+            assert_ne!(token(), token());
         }
     }
 }

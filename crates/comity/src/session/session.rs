@@ -11,7 +11,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::ids::{IdChange, Ids, Receiving};
-use super::path::{Path, Unanswered};
+use super::path::{News, Path};
 use super::protection::{IdSecrets, KeyUsedUp, OpenError, Protection, Role};
 use super::replay::Stale;
 use super::reset::ResetToken;
@@ -46,9 +46,10 @@ pub enum Event {
         /// The new one.
         to: SocketAddr,
     },
-    /// Packets came from another address, which did not respond: the old address stays.
+    /// Packets came from another address, which did not respond, or the peer is still at its old
+    /// one: the old address stays.
     PathUnanswered {
-        /// The address that did not respond.
+        /// The other address.
         address: SocketAddr,
     },
     /// The connection is over. The last event.
@@ -373,6 +374,11 @@ impl<C: Protocol> Session<C> {
                 self.statistics.stale_packets += 1;
                 if stale == Stale::Repeated {
                     self.protocol.on_duplicate();
+                    if self.path.counts_copies(from.peer)
+                        && let Some(number) = self.protection.copied(datagram)
+                    {
+                        self.note_address(now, from, 0, (number, false));
+                    }
                 }
                 return;
             }
@@ -381,11 +387,7 @@ impl<C: Protocol> Session<C> {
         };
         self.heard_at = now;
         let highest = self.protection.highest() == Some(number);
-        if from.peer != self.path.address() {
-            let probe_timeout = self.protocol.probe_timeout();
-            self.path
-                .on_genuine(now, from, length, highest, probe_timeout);
-        }
+        self.note_address(now, from, length, (number, highest));
         if let Some(generation) = generation {
             self.own.on_genuine(generation);
             if highest {
@@ -400,7 +402,10 @@ impl<C: Protocol> Session<C> {
         while let Some(frame) = self.protocol.poll_path_frame() {
             match frame {
                 PathFrame::Challenge(challenge) => self.response = Some((from.peer, challenge)),
-                PathFrame::Response(response) => self.on_response(now, response),
+                PathFrame::Response(response) => {
+                    let news = self.path.on_response(now, response);
+                    self.on_path_news(now, news);
+                }
             }
         }
         self.notice_the_protocol();
@@ -459,11 +464,33 @@ impl<C: Protocol> Session<C> {
         self.peer.first()
     }
 
-    fn on_response(&mut self, now: Time, response: [u8; 8]) {
-        if let Some(from) = self.path.on_response(response) {
-            let to = self.path.address();
-            self.push(Event::PathChanged { from, to });
-            self.protocol.on_path_changed(now);
+    /// A genuine packet, or a copy of one, came from there.
+    fn note_address(
+        &mut self,
+        now: Time,
+        from: Addresses,
+        length: usize,
+        number: (PacketNumber, bool),
+    ) {
+        if from.peer == self.path.address() && !self.path.counts_copies(from.peer) {
+            return;
+        }
+        let probe_timeout = self.protocol.probe_timeout();
+        let news = self
+            .path
+            .on_genuine(now, from, length, number, probe_timeout);
+        self.on_path_news(now, news);
+    }
+
+    fn on_path_news(&mut self, now: Time, news: Option<News>) {
+        match news {
+            Some(News::Moved { from }) => {
+                let to = self.path.address();
+                self.push(Event::PathChanged { from, to });
+                self.protocol.on_path_changed(now);
+            }
+            Some(News::Stays(address)) => self.push(Event::PathUnanswered { address }),
+            None => {}
         }
     }
 
@@ -504,10 +531,10 @@ impl<C: Protocol> Session<C> {
                 return Some(sent);
             }
         }
-        if let Some((to, bytes)) = self.path.poll_challenge(now, &mut self.randomness)
-            && let Some(sent) = self.send_path_frame(now, to, PathFrame::Challenge(bytes), out)
-        {
-            return Some(sent);
+        while let Some((to, bytes)) = self.path.poll_challenge(now, &mut self.randomness) {
+            if let Some(sent) = self.send_path_frame(now, to, PathFrame::Challenge(bytes), out) {
+                return Some(sent);
+            }
         }
         let start = begin(out);
         let Some(transmit) = self.protocol.poll_transmit(now, out) else {
@@ -577,7 +604,9 @@ impl<C: Protocol> Session<C> {
             return Time::MAX;
         }
         // A panic recurs in `on_timer`, which ends the connection.
-        contain(|| self.protocol.next_timer().min(self.path.next_timer())).unwrap_or(Time::ZERO)
+        contain(|| self.protocol.next_timer().min(self.path.next_timer()))
+            .unwrap_or(Time::ZERO)
+            .min(self.protection.next_timer())
     }
 
     /// Handles the expiry of the timer.
@@ -588,9 +617,9 @@ impl<C: Protocol> Session<C> {
     }
 
     fn handle_timer(&mut self, now: Time) {
-        if let Some(Unanswered(address)) = self.path.on_timer(now) {
-            self.push(Event::PathUnanswered { address });
-        }
+        self.protection.on_timer(now);
+        let news = self.path.on_timer(now);
+        self.on_path_news(now, news);
         if self.protocol.next_timer() <= now {
             self.protocol.on_timer(now);
         }

@@ -18,25 +18,39 @@ pub(super) struct Spent {
 }
 
 impl Spent {
-    pub(super) fn new(now: Time) -> Self {
+    pub(super) const fn new() -> Self {
         Self {
             until: BTreeMap::new(),
-            forget_at: now + SLOT,
+            forget_at: Time::MAX,
         }
     }
 
     /// The connection is over, and its ticket good until then.
     pub(super) fn insert(&mut self, connection: ConnectionId, until: Time) {
         self.until.insert(connection, until);
+        // All of them have a time that is at most a slot later.
+        self.forget_at = self.forget_at.min(until + SLOT);
     }
 
-    /// Whether the ticket of this connection was used. Forgets those that nobody can use any more.
-    pub(super) fn contains(&mut self, now: Time, connection: ConnectionId) -> bool {
+    /// Whether the ticket of this connection was used.
+    pub(super) fn contains(&self, connection: ConnectionId) -> bool {
+        self.until.contains_key(&connection)
+    }
+
+    /// When [`Self::on_timer`] has something to forget; `Time::MAX` for never.
+    pub(super) const fn next_timer(&self) -> Time {
+        self.forget_at
+    }
+
+    /// Forgets those that nobody can use any more.
+    pub(super) fn on_timer(&mut self, now: Time) {
         if self.forget_at <= now {
             self.until.retain(|_, until| now < *until);
-            self.forget_at = now + SLOT;
+            self.forget_at = match self.until.is_empty() {
+                true => Time::MAX,
+                false => now + SLOT,
+            };
         }
-        self.until.contains_key(&connection)
     }
 }
 
@@ -49,22 +63,31 @@ mod tests {
     #[test]
     fn a_ticket_counts_as_used_while_it_is_good_and_takes_no_memory_afterwards() {
         let start = Time::from_secs(1);
-        let mut spent = Spent::new(start);
+        let mut spent = Spent::new();
+        assert_eq!(spent.next_timer(), Time::MAX);
         let mut most = 0;
         for at in 0..2_000_u64 {
             let now = start + Span::from_millis(at * 100);
+            spent.on_timer(now);
             let id = ConnectionId::new(at);
-            assert!(!spent.contains(now, id));
+            assert!(!spent.contains(id));
             spent.insert(id, now + SLOT + SLOT);
             // Those of the last two slots, but for the moment at which the first of them ends.
             let oldest = at.saturating_sub(159);
-            assert!(spent.contains(now, ConnectionId::new(oldest)), "{oldest}");
+            assert!(spent.contains(ConnectionId::new(oldest)), "{oldest}");
             most = most.max(spent.until.len());
         }
-        // Ten a second, for two slots, and for a third until somebody looks.
-        assert!((160..=240).contains(&most), "{most}");
-        // Whoever looks after a long time finds none.
-        assert!(!spent.contains(start + Span::from_secs(1_000), ConnectionId::new(1_999)));
+        // Ten a second, for two slots, and for a third until the timer.
+        assert!((160..=241).contains(&most), "{most}");
+        // Nobody asks, and in the end none is left.
+        let mut rounds = 0;
+        while spent.next_timer() != Time::MAX {
+            let due = spent.next_timer();
+            assert!(due <= start + Span::from_secs(200 + 24), "{due}");
+            spent.on_timer(due);
+            rounds += 1;
+        }
         assert!(spent.until.is_empty());
+        assert!((1..=3).contains(&rounds), "{rounds}");
     }
 }

@@ -7,9 +7,10 @@
 //! ```
 //!
 //! A ticket is good in its own time slot of [`SLOT`](super::SLOT) and in the next one, from the
-//! address that it was made for. Each slot has a random key, which is forgotten with it: until
-//! then, whoever takes the keys of a listener can open connections that were recorded in these
-//! seconds. Only the listener reads tickets, so other implementations may make them otherwise.
+//! address that it was made for. Each slot has a random key, which a timer erases when its last
+//! ticket is no longer good: until then, whoever takes the keys of a listener can open connections
+//! that were recorded in these seconds. Only the listener reads tickets, so other implementations
+//! may make them otherwise.
 
 use core::fmt;
 use std::net::SocketAddr;
@@ -19,7 +20,7 @@ use comity_units::Time;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use zeroize::Zeroizing;
 
-use super::cookie::{endpoint_bytes, slot};
+use super::cookie::{SLOT, endpoint_bytes, slot};
 use super::exchange::Shared;
 use super::handshake::Agreed;
 use super::protection::Cipher;
@@ -47,41 +48,65 @@ const _: () = assert!(NONCE_LEN + MAX_CONTENTS + TAG <= MAX_TICKET);
 
 /// Seals and opens the tickets of one listener. Its memory does not grow.
 pub(super) struct Tickets {
-    current: Slot,
-    previous: Option<Slot>,
+    /// A slot stays in the place of its number's lowest bit: one that moved would leave a copy of
+    /// its key behind.
+    slots: [Option<Slot>; 2],
 }
 
 struct Slot {
     number: u64,
-    key: LessSafeKey,
+    /// The key as it was drawn. The cipher's own form of it, which nobody erases, lives on the
+    /// stack while a ticket is sealed or opened.
+    key: Zeroizing<[u8; 32]>,
     sealed: u64,
 }
 
 impl fmt::Debug for Tickets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let numbers = self.slots.iter().flatten().map(|slot| slot.number);
         f.debug_struct("Tickets")
-            .field("slot", &self.current.number)
+            .field("slots", &numbers.collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
 }
 
 impl Slot {
     fn new(number: u64, randomness: &mut Randomness) -> Self {
-        let key = Zeroizing::new(randomness.bytes::<32>());
-        let key = UnboundKey::new(&CHACHA20_POLY1305, &*key).expect("the key has its length");
         Self {
             number,
-            key: LessSafeKey::new(key),
+            key: Zeroizing::new(randomness.bytes()),
             sealed: 0,
         }
+    }
+
+    fn cipher(&self) -> LessSafeKey {
+        let key = UnboundKey::new(&CHACHA20_POLY1305, &*self.key);
+        LessSafeKey::new(key.expect("the key has its length"))
+    }
+
+    /// When no ticket of this slot is good any more.
+    fn ends_at(&self) -> Time {
+        Time::ZERO + SLOT * (self.number + 2)
     }
 }
 
 impl Tickets {
-    pub(super) fn new(now: Time, randomness: &mut Randomness) -> Self {
+    pub(super) const fn new() -> Self {
         Self {
-            current: Slot::new(slot(now), randomness),
-            previous: None,
+            slots: [None, None],
+        }
+    }
+
+    /// When [`Self::on_timer`] has a key to erase; `Time::MAX` for never.
+    pub(super) fn next_timer(&self) -> Time {
+        let ends = self.slots.iter().flatten().map(Slot::ends_at);
+        ends.min().unwrap_or(Time::MAX)
+    }
+
+    /// Erases the keys whose tickets are no longer good.
+    pub(super) fn on_timer(&mut self, now: Time) {
+        for slot in &mut self.slots {
+            drop(slot.take_if(|slot| slot.ends_at() <= now));
         }
     }
 
@@ -93,18 +118,16 @@ impl Tickets {
         ticket: &Ticket,
         randomness: &mut Randomness,
     ) -> Vec<u8> {
+        self.on_timer(now);
         let number = slot(now);
-        if number != self.current.number {
-            let next = Slot::new(number, randomness);
-            self.previous = Some(core::mem::replace(&mut self.current, next));
-        }
-        let slot = &mut self.current;
+        let slot = self.slots[usize::from(number % 2 == 1)]
+            .get_or_insert_with(|| Slot::new(number, randomness));
         let mut nonce = [0; NONCE_LEN];
         nonce[..4].copy_from_slice(&(slot.number as u32).to_be_bytes());
         nonce[4..].copy_from_slice(&slot.sealed.to_be_bytes());
         slot.sealed += 1;
         let mut contents = ticket.write();
-        slot.key
+        slot.cipher()
             .seal_in_place_append_tag(
                 Nonce::assume_unique_for_key(nonce),
                 Aad::from(endpoint_bytes(from)),
@@ -120,15 +143,11 @@ impl Tickets {
         let (nonce, sealed) = ticket.split_first_chunk::<NONCE_LEN>()?;
         let (&low, _) = nonce.split_first_chunk()?;
         let low = u32::from_be_bytes(low);
-        let present = slot(now);
-        let made = [Some(&self.current), self.previous.as_ref()];
-        let made = made
-            .into_iter()
-            .flatten()
-            .find(|slot| slot.number as u32 == low && present.saturating_sub(slot.number) <= 1)?;
+        let made = { self.slots.iter().flatten() }
+            .find(|slot| slot.number as u32 == low && now < slot.ends_at())?;
         let mut contents = Zeroizing::new(sealed.to_vec());
         let contents = made
-            .key
+            .cipher()
             .open_in_place(
                 Nonce::assume_unique_for_key(*nonce),
                 Aad::from(endpoint_bytes(from)),
@@ -202,7 +221,7 @@ mod tests {
 
     use comity_units::{Seed, Span};
 
-    use super::super::{SLOT, StaticKey};
+    use super::super::StaticKey;
     use super::*;
 
     fn address(port: u16) -> SocketAddr {
@@ -230,7 +249,7 @@ mod tests {
     fn a_ticket_says_what_was_sealed_in_it() {
         let mut randomness = Randomness::seeded(Seed::new(1));
         let now = Time::from_secs(15);
-        let mut tickets = Tickets::new(now, &mut randomness);
+        let mut tickets = Tickets::new();
         for (is_protected, has_key) in [(false, false), (true, false), (true, true)] {
             let before = ticket(is_protected, has_key);
             let sealed = tickets.seal(now, address(1), &before, &mut randomness);
@@ -252,7 +271,7 @@ mod tests {
     fn a_ticket_is_bound_to_its_address_and_good_in_two_slots() {
         let mut randomness = Randomness::seeded(Seed::new(1));
         let now = Time::from_secs(15);
-        let mut tickets = Tickets::new(now, &mut randomness);
+        let mut tickets = Tickets::new();
         let sealed = tickets.seal(now, address(1), &ticket(true, false), &mut randomness);
         assert!(tickets.open(now, address(2), &sealed).is_none());
         for at in 0..sealed.len() {
@@ -267,10 +286,39 @@ mod tests {
             assert!(tickets.open(last + SLOT, address(1), &sealed).is_none());
             tickets.seal(last, address(1), &ticket(true, false), &mut randomness);
         }
-        // Its key is forgotten with the slot.
-        let later = last + SLOT;
-        tickets.seal(later, address(1), &ticket(true, false), &mut randomness);
+    }
+
+    /// Nobody calls again, and the key is gone all the same when its last ticket is: 16 s after the
+    /// beginning of its slot. Two keys exist at most.
+    #[test]
+    fn a_key_is_erased_by_the_timer() {
+        let mut randomness = Randomness::seeded(Seed::new(1));
+        let mut tickets = Tickets::new();
+        assert_eq!(tickets.next_timer(), Time::MAX);
+        let keys = |tickets: &Tickets| tickets.slots.iter().flatten().count();
+        let now = Time::from_secs(15);
+        let sealed = tickets.seal(now, address(1), &ticket(true, false), &mut randomness);
+        let end = Time::from_secs(24);
+        assert_eq!((keys(&tickets), tickets.next_timer()), (1, end));
+        let just_before = Time::from_nanos(end.as_nanos() - 1);
+        tickets.on_timer(just_before);
+        assert!(tickets.open(just_before, address(1), &sealed).is_some());
+        tickets.seal(
+            just_before,
+            address(1),
+            &ticket(true, false),
+            &mut randomness,
+        );
+        assert_eq!(keys(&tickets), 2);
+        tickets.on_timer(end);
+        // The time is not what keeps it from opening: there is no key.
         assert!(tickets.open(now, address(1), &sealed).is_none());
+        assert_eq!(
+            (keys(&tickets), tickets.next_timer()),
+            (1, Time::from_secs(32))
+        );
+        tickets.on_timer(tickets.next_timer());
+        assert_eq!((keys(&tickets), tickets.next_timer()), (0, Time::MAX));
     }
 
     /// Two contents under one key and nonce would show the difference of both, and the keys of
@@ -279,7 +327,7 @@ mod tests {
     fn no_two_tickets_have_a_nonce() {
         let mut randomness = Randomness::seeded(Seed::new(1));
         let mut now = Time::from_secs(1);
-        let mut tickets = Tickets::new(now, &mut randomness);
+        let mut tickets = Tickets::new();
         let mut nonces = BTreeSet::new();
         for _ in 0..300 {
             let sealed = tickets.seal(now, address(1), &ticket(true, true), &mut randomness);

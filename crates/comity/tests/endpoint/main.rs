@@ -131,7 +131,8 @@ async fn a_wrong_key_is_reported() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{}: wrong key, or the listener expects a passphrase or no protection",
+            "{}: refused the call, as with a wrong key; or the listener expects a passphrase or no \
+             protection, or somebody on the path forged the refusal",
             endpoint.local_address()
         )
     );

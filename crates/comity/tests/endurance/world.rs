@@ -162,6 +162,7 @@ fn caller(now: Time, seed: Seed) -> Caller<Transport> {
 fn listener(now: Time, seed: Seed) -> Listener<Transport> {
     let credentials = ListenerCredentials::Shared(PresharedKey::new([1; 32]));
     let listening = ListenerConfig {
+        instance: Some(b"the listener".to_vec()),
         key_limits: limits(),
         ..ListenerConfig::new(credentials, parameters())
     };

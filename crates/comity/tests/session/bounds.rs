@@ -100,31 +100,37 @@ fn events_of_refused_callers_wait_up_to_a_bound() {
 }
 
 /// The common tokens grant three hundred key exchanges at once, and each is worth a guess. Those
-/// that are looked at come at the rate of the network.
+/// that are looked at come at the rate of the network, or of the address.
 #[test]
 fn guesses_that_are_made_at_once_are_few_too() {
-    let config = listener_config(ListenerCredentials::Passphrase(passphrase(7)));
-    let mut world = World::new(1, Path::GOOD, config);
-    for guess in 0..300_u16 {
-        let credentials = CallerCredentials::Passphrase(passphrase(8 + (guess % 200) as u8));
-        let from = format!("203.0.113.{}:{}", guess % 250, 1 + guess / 250);
-        world.call(&from, caller_config(credentials));
+    for (addresses, at_once, in_all) in [(250, 64..=80, 250..=500), (1, 4..=5, 6..=8)] {
+        let config = listener_config(ListenerCredentials::Passphrase(passphrase(7)));
+        let mut world = World::new(1, Path::GOOD, config);
+        for guess in 0..300_u16 {
+            let credentials = CallerCredentials::Passphrase(passphrase(8 + (guess % 200) as u8));
+            let from = format!("203.0.113.{}:{}", guess % addresses, 1 + guess);
+            world.call(&from, caller_config(credentials));
+        }
+        world.run_for(Span::from_millis(200));
+        assert_eq!(world.listener.statistics().answers, 300);
+        let refused = world.listener.statistics().refused;
+        assert!(at_once.contains(&refused), "{addresses}: {refused}");
+        world.run_for(Span::from_millis(9_800));
+        let statistics = world.listener.statistics();
+        assert!(
+            in_all.contains(&statistics.refused),
+            "{addresses}: {statistics:?}"
+        );
+        // Each of the others waits, and its Confirms come to nothing.
+        assert!(statistics.deferred > 300 - refused, "{statistics:?}");
+        // Somebody else is not concerned, whether a neighbour or not.
+        for from in ["203.0.113.251:1", "198.51.100.8:1"] {
+            let credentials = CallerCredentials::Passphrase(passphrase(7));
+            let honest = world.call(from, caller_config(credentials));
+            world.run_for(Span::from_millis(120));
+            assert!(world.callers[honest].1.session().is_some(), "{from}");
+        }
     }
-    world.run_for(Span::from_millis(200));
-    let answers = world.listener.statistics().answers;
-    assert_eq!(answers, 300);
-    world.run_for(Span::from_millis(9_800));
-    let refused = world.listener.statistics().refused;
-    // 16 tokens at first and 8 in a second, and two for each, or three.
-    assert!((25..=50).contains(&refused), "{refused}");
-    // Each of the others waits, and its Confirms come to nothing.
-    let deferred = world.listener.statistics().deferred;
-    assert!(deferred > 300 - refused, "{deferred}");
-    // Somebody elsewhere is not concerned.
-    let credentials = CallerCredentials::Passphrase(passphrase(7));
-    let honest = world.call("198.51.100.8:1", caller_config(credentials));
-    world.run_for(Span::from_millis(120));
-    assert!(world.callers[honest].1.session().is_some());
 }
 
 /// When a caller finds no room, connections of its host get a challenge: 64 each time, and none of

@@ -1,5 +1,7 @@
 //! What a caller believes, and when it sends.
 
+use std::collections::BTreeSet;
+
 use comity::session::{
     CallError, Caller, CallerConfig, CallerCredentials, ConnectionId, Ecn, Listener,
     ListenerConfig, ListenerConfigError, ListenerCredentials, MAX_PARAMETERS, Randomness,
@@ -86,7 +88,7 @@ fn a_refusal_of_another_call_or_of_the_own_version_is_not_believed() {
         let mut world = unheard();
         for _ in 0..3 {
             tell(&mut world, 0, LISTENER, &packet);
-            world.run_for(Span::from_millis(600));
+            world.run_for(Span::from_millis(1_600));
         }
         assert_eq!(world.failure(0), expected, "{packet:x?}");
     }
@@ -106,9 +108,10 @@ fn the_same_reason_has_to_come_twice() {
     for packet in &reasons {
         tell(&mut world, 0, LISTENER, packet);
         assert_eq!(world.failure(0), None);
-        world.run_for(Span::from_millis(1_100));
+        world.run_for(Span::from_millis(2_200));
     }
     assert_eq!(world.failure(0), None);
+    world.run_for(Span::from_millis(1_000));
     tell(&mut world, 0, LISTENER, &refusal(own));
     let expected = CallError::SharedKey {
         address: address(LISTENER),
@@ -129,7 +132,7 @@ fn a_refusal_is_believed_though_the_listener_is_busy_meanwhile() {
     let packet = refusal(world.callers[late].1.id());
     tell(&mut world, late, LISTENER, &packet);
     let accepts = world.sent(ACCEPT).len();
-    world.run_for(Span::from_millis(1_001));
+    world.run_for(Span::from_millis(3_001));
     assert!(world.sent(ACCEPT).len() > accepts, "it was busy meanwhile");
     assert_eq!(world.failure(late), None);
     tell(&mut world, late, LISTENER, &packet);
@@ -139,23 +142,38 @@ fn a_refusal_is_believed_though_the_listener_is_busy_meanwhile() {
     assert_eq!(world.failure(late), Some(expected));
 }
 
-/// Whoever sees an Initial can make up Retries: the caller answers eight of them at once.
+/// Whoever sees an Initial can make up Retries: the caller answers eight of them at once, and then
+/// one every 20 ms.
 #[test]
-fn beyond_eight_retries_a_caller_waits_for_its_timer() {
+fn beyond_eight_retries_a_caller_answers_fifty_in_a_second() {
     let mut world = unheard();
     let own = world.callers[0].1.id();
-    for made_up in 0..100 {
+    for made_up in 1..=100 {
         tell(&mut world, 0, LISTENER, &retry(own, &[made_up; 36]));
-        let expected = 1 + usize::from(made_up + 1).min(8);
+        let expected = 1 + usize::from(made_up).min(8);
         assert_eq!(world.sent(INITIAL).len(), expected);
     }
-    world.run_for(Span::from_millis(249));
-    assert_eq!(world.sent(INITIAL).len(), 9);
-    world.run_for(Span::from_millis(1));
-    assert_eq!(world.sent(INITIAL).len(), 10);
-    // It has the last cookie.
-    let last = &world.sent(INITIAL)[9].bytes;
-    assert!(last.windows(36).any(|window| window == [99; 36]));
+    // One that came twice has its turn before the others, and those from the last to the first.
+    tell(&mut world, 0, LISTENER, &retry(own, &[50; 36]));
+    for (at, cookie) in [50, 100, 99].into_iter().enumerate() {
+        world.run_for(Span::from_millis(19));
+        assert_eq!(world.sent(INITIAL).len(), 9 + at);
+        world.run_for(Span::from_millis(1));
+        let sent = world.sent(INITIAL);
+        assert_eq!(sent.len(), 10 + at);
+        let last = &sent[9 + at].bytes;
+        assert!(last.windows(36).any(|window| window == [cookie; 36]));
+    }
+    // All of them have had their turn after two seconds. Then the timer brings four or five at a
+    // time.
+    world.run_for(Span::from_secs(2));
+    let sent = world.sent(INITIAL);
+    let cookies: BTreeSet<_> = sent.iter().map(|sent| &sent.bytes[15..51]).collect();
+    assert_eq!(cookies.len(), 1 + 100);
+    let count = world.sent(INITIAL).len();
+    world.run_for(Span::from_secs(2));
+    let more = world.sent(INITIAL).len() - count;
+    assert!((16..=25).contains(&more), "{more}");
 }
 
 /// A message is not retransmitted before its answer can be there. On a path of more than 250 ms the

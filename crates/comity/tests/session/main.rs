@@ -2,8 +2,12 @@
 
 mod bounds;
 mod calling;
+mod diverted;
+mod erasure;
 mod handshake;
 mod hostile;
+mod injected;
 mod moving;
+mod neighbours;
 mod network;
 mod serving;

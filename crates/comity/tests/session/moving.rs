@@ -237,6 +237,8 @@ fn an_address_gets_three_times_its_bytes_to_the_last_one() {
         let caller = &mut world.callers[0].1;
         caller.poll_transmit(now, &mut copied).unwrap();
         assert_eq!(copied.len(), length);
+        // The caller would say that it is still where it was.
+        world.dead.insert(address(CALLER));
         let stranger: SocketAddr = ([192, 0, 2, 66], 6).into();
         world.inject(stranger, address(LISTENER), copied);
         world.run_for(Span::from_secs(5));
@@ -280,7 +282,7 @@ fn a_reset_for_a_later_id_does_not_name_the_first_one() {
 #[test]
 fn events_of_a_peer_that_moves_wait_up_to_a_bound() {
     let mut world = connected(1, Path::GOOD);
-    let now = world.now;
+    let mut now = world.now;
     let mut out = Vec::new();
     let mut poll = |from: &mut dyn FnMut(&mut Vec<u8>) -> bool| {
         out.clear();
@@ -295,6 +297,8 @@ fn events_of_a_peer_that_moves_wait_up_to_a_bound() {
         listener.handle_datagram(now, address(CALLER), Ecn::NotCapable, &mut challenge);
         let mut response = poll(&mut |out| listener.poll_transmit(now, out).is_some()).unwrap();
         caller.handle_datagram(now, home(number), Ecn::NotCapable, &mut response);
+        now += PROBE;
+        caller.on_timer(now);
         assert_eq!(caller.session().unwrap().address(), home(number));
     }
     world.caller_core(0).closing = true;

@@ -227,6 +227,7 @@ pub(crate) fn opener() -> comity::session::Opener<Fake> {
 pub(crate) fn listener_config(credentials: ListenerCredentials) -> ListenerConfig {
     ListenerConfig {
         cipher: Cipher::Aes128Gcm,
+        instance: Some(b"the listener".to_vec()),
         ..ListenerConfig::new(credentials, b"listener's".to_vec())
     }
 }

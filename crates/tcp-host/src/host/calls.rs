@@ -11,10 +11,14 @@ use crate::id::{ConnectionId, ListenerId};
 use crate::socket::{Owner, Socket};
 use crate::tuple::Tuple;
 
+/// What each connection may hold in its send buffer, however much the others hold.
+const MIN_SHARE: usize = 16 << 10;
+
 impl Host {
-    /// Listens at an address of the host. At most `backlog` connections may be in the handshake,
-    /// and as many may wait for [`Host::accept`]. Further requests are dropped; the peers repeat
-    /// them.
+    /// Listens at an address of the host. At most `backlog` connections may wait for
+    /// [`Host::accept`]. Further requests are dropped; the peers repeat them. At most as many, and
+    /// 1,024 at least, may be in the handshake: beyond, a request takes the place of the oldest
+    /// one.
     ///
     /// # Errors
     /// [`ListenError`], if the address is not the host's or has a listener.
@@ -131,6 +135,7 @@ impl Host {
     /// [`StreamError::WouldBlock`] if the buffer is full; [`Event::Writable`] follows.
     /// [`StreamError::InSections`] after [`Host::send`].
     pub fn write(&mut self, id: ConnectionId, bytes: &[u8]) -> Result<usize, StreamError> {
+        let (share, free) = (self.share(), self.free());
         let socket = self.sockets.get_mut(&id).ok_or(StreamError::Unknown)?;
         if let Some(end) = socket.end {
             return Err(end.into());
@@ -141,15 +146,47 @@ impl Host {
         if socket.sections.is_in_use() {
             return Err(StreamError::InSections);
         }
+        let is_empty = bytes.is_empty();
+        let room = match share {
+            Some(share) => share.saturating_sub(socket.send.len()),
+            None => free,
+        };
+        let bytes = bytes.get(..room).unwrap_or(bytes);
         let length = socket.send.push(bytes);
-        if length == 0 && !bytes.is_empty() {
+        if length == 0 && !is_empty {
             socket.wants_room = true;
             return Err(StreamError::WouldBlock);
         }
         socket.on_call();
         socket.tcp.write(length as u64);
+        self.count_memory(id);
         self.mark_ready(id);
         Ok(length)
+    }
+
+    /// The most bytes that one connection may hold in its send buffer now; `None` while less than
+    /// half of the memory is used.
+    fn share(&self) -> Option<usize> {
+        let half = self.config.max_send_memory / 2;
+        match self.send_memory {
+            held if held < half => None,
+            held if held < 2 * half => Some((half / self.sockets.len().max(1)).max(MIN_SHARE)),
+            _ => Some(MIN_SHARE),
+        }
+    }
+
+    /// The bytes that are left of the memory for send buffers.
+    const fn free(&self) -> usize {
+        self.config.max_send_memory.saturating_sub(self.send_memory)
+    }
+
+    /// Counts what the send buffer of a connection holds.
+    pub(super) fn count_memory(&mut self, id: ConnectionId) {
+        if let Some(socket) = self.sockets.get_mut(&id) {
+            let held = socket.send.len();
+            let counted = std::mem::replace(&mut socket.counted, held);
+            self.send_memory = self.send_memory - counted + held;
+        }
     }
 
     /// Reads bytes in order. Returns 0 if the peer's stream ended, or `buffer` is empty. Data that

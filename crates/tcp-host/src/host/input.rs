@@ -7,6 +7,7 @@ use comity_transport::tcp::{Flags, Segment, State};
 use comity_units::{SeqNo, Time};
 
 use super::Host;
+use super::listener::Listener;
 use crate::error::End;
 use crate::icmp::{self, Problem};
 use crate::id::{ConnectionId, ListenerId};
@@ -128,6 +129,10 @@ impl Host {
             .listeners
             .get(&listener)
             .is_some_and(|listener| listener.has_room());
+        let surplus = { self.listeners.get(&listener) }.and_then(Listener::surplus);
+        if has_room && surplus.is_some() {
+            self.end_oldest_half_open(listener);
+        }
         // The peer tries again; a reset would be final.
         let id = match has_room {
             true => {
@@ -140,7 +145,7 @@ impl Host {
             self.statistics.dropped_backlog += 1;
             return;
         };
-        listener.on_request();
+        listener.on_request(id);
         self.statistics.accepted += 1;
         self.statistics.opened_by_peer += 1;
         if let Some(socket) = self.sockets.get_mut(&id) {

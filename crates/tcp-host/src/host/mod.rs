@@ -75,6 +75,8 @@ pub struct Host {
     time_wait: VecDeque<ConnectionId>,
     paths: Paths,
     resets: Budget,
+    /// Bytes in the send buffers.
+    send_memory: usize,
     next_id: u64,
     /// Ephemeral ports used so far.
     ports_used: u32,
@@ -104,6 +106,7 @@ impl Host {
             time_wait: VecDeque::new(),
             paths: Paths::default(),
             resets: Budget::default(),
+            send_memory: 0,
             next_id: 0,
             ports_used: 0,
             statistics: Statistics::default(),
@@ -225,7 +228,10 @@ impl Host {
         after: Option<SeqNo>,
         request: Option<&Options>,
     ) -> Option<ConnectionId> {
-        if self.sockets.len() >= self.config.max_connections && !self.end_oldest_time_wait() {
+        if self.sockets.len() >= self.config.max_connections
+            && !self.end_oldest_time_wait()
+            && !matches!(owner, Owner::Listener(listener) if self.end_oldest_half_open(listener))
+        {
             return None;
         }
         let path_mtu = self.paths.mtu(now, tuple.remote.ip(), self.config.mtu);
@@ -274,6 +280,17 @@ impl Host {
         }
     }
 
+    /// Ends the connection of a listener whose handshake takes longest; `false` if there is none.
+    /// Whoever completes it nevertheless gets a reset.
+    fn end_oldest_half_open(&mut self, listener: ListenerId) -> bool {
+        let oldest = { self.listeners.get(&listener) }.and_then(Listener::oldest);
+        if let Some(id) = oldest {
+            self.statistics.dropped_backlog += 1;
+            self.remove(id);
+        }
+        oldest.is_some()
+    }
+
     /// Ends the connection that is in TIME-WAIT for the longest time; `false` if there is none
     /// without an application.
     fn end_oldest_time_wait(&mut self) -> bool {
@@ -295,15 +312,22 @@ impl Host {
         let Some(socket) = self.sockets.get_mut(&id) else {
             return;
         };
+        let mut is_surplus = false;
         if !socket.is_over() && !socket.is_connected && is_established(socket.tcp.state()) {
             socket.is_connected = true;
             socket.deadline = Time::MAX;
             match socket.owner {
                 Owner::Listener(listener) => {
-                    if let Some(listener) = self.listeners.get_mut(&listener) {
-                        listener.on_connected(id);
+                    let is_queued = { self.listeners.get_mut(&listener) }
+                        .is_some_and(|listener| listener.on_connected(id));
+                    if is_queued {
+                        self.events.push_back(Event::Acceptable(listener));
+                    } else {
+                        // More handshakes were completed at once than the application accepts.
+                        socket.end = Some(End::Aborted);
+                        self.statistics.dropped_backlog += 1;
+                        is_surplus = true;
                     }
-                    self.events.push_back(Event::Acceptable(listener));
                 }
                 Owner::Application => {
                     self.events.push_back(Event::Connected(id));
@@ -331,6 +355,14 @@ impl Host {
             socket.wants_acknowledgement = false;
             self.events.push_back(Event::Writable(id));
         }
+        if socket.owner == Owner::Application && socket.is_connected {
+            // RFC 6429: a peer that answers probes of its closed window may be reset all the same.
+            let is_stalled = socket.tcp.peer_window() == 0 && !socket.is_all_acknowledged();
+            socket.deadline = match is_stalled {
+                true => socket.deadline.min(now + self.config.zero_window_timeout),
+                false => Time::MAX,
+            };
+        }
         let (progress, readable) = (socket.progress(), socket.tcp.readable());
         let has_finished = socket.has_finished || is_finished(socket.tcp.state());
         if (progress > socket.announced || has_finished != socket.has_finished)
@@ -348,6 +380,9 @@ impl Host {
             // Nobody will read it, and the peer must not believe that it arrived (RFC 2525, section
             // 2.17).
             socket.end = Some(End::Aborted);
+            self.push_reset(id);
+        }
+        if is_surplus {
             self.push_reset(id);
         }
         if enters_wait {
@@ -409,6 +444,7 @@ impl Host {
         let Some(socket) = self.sockets.remove(&id) else {
             return;
         };
+        self.send_memory -= socket.counted;
         if socket.scheduled != Time::MAX {
             self.timers.remove(&(socket.scheduled, id));
         }
@@ -422,8 +458,9 @@ impl Host {
         }
     }
 
-    /// Brings the timers up to date.
+    /// Brings the timers and the sum of memory up to date.
     fn reschedule(&mut self, id: ConnectionId) {
+        self.count_memory(id);
         let Some(socket) = self.sockets.get_mut(&id) else {
             return;
         };

@@ -1,0 +1,36 @@
+//! What tells one listener from all others with the same credentials.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt as _;
+
+/// The boot of the host, the network namespace, and the address and port of a listener: the one
+/// that takes its place has the same, and no other one does. `None` where the system does not say.
+///
+/// A new namespace may get the number of one that is gone, as a listener may get the place of
+/// another.
+pub(super) fn of(local: SocketAddr) -> Option<Vec<u8>> {
+    let boot = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = fs::read_link("/proc/thread-self/ns/net").ok()?;
+    let namespace = namespace.as_os_str().as_bytes();
+    let local = local.to_string();
+    Some([boot.trim_ascii(), namespace, local.as_bytes()].join(&b'|'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_has_the_instance_of_the_one_before_at_its_address() {
+        let at = |text: &str| of(text.parse().unwrap()).expect("Linux has both files");
+        let instance = at("127.0.0.1:5000");
+        assert_eq!(instance, at("127.0.0.1:5000"));
+        for other in ["127.0.0.1:5001", "127.0.0.2:5000", "[::]:5000"] {
+            assert_ne!(instance, at(other));
+        }
+        // 36 characters of a random UUID.
+        let boot = instance.split(|&byte| byte == b'|').next().unwrap();
+        assert_eq!(boot.len(), 36);
+    }
+}

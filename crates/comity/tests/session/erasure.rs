@@ -1,0 +1,76 @@
+//! Secrets whose time is over are erased, whether anything happens or not.
+
+use comity_units::{Span, Time};
+
+use super::network::{Path, World};
+
+/// After one call nobody calls again. The listener wakes up to erase the key of the ticket, 16 s
+/// after the beginning of its slot, and the secret of the cookie, an hour after it was made.
+#[test]
+fn a_listener_wakes_up_to_erase_what_nobody_needs_any_more() {
+    let mut world = World::with_shared_secret(1, Path::GOOD);
+    assert_eq!(world.listener.next_timer(), Time::MAX);
+    world.run_for(Span::from_secs(1));
+    for due in [1_016, 1_000 + 3_600, 1_000 + 3_608] {
+        let due = Time::from_secs(due);
+        assert_eq!(world.listener.next_timer(), due);
+        world.run_until(due);
+    }
+    assert_eq!(world.listener.next_timer(), Time::MAX);
+}
+
+/// A key is used for two minutes at most, however little is sent: who takes the memory of an end
+/// opens what was sent since then.
+#[test]
+fn keys_change_with_time_too() {
+    let mut world = World::with_shared_secret(1, Path::GOOD);
+    let phase = |world: &World| {
+        let id = world.listener.ids().next().expect("a connection");
+        let ends = [world.listener.session(id), world.callers[0].1.session()];
+        ends.map(|session| session.expect("open").protection().phase())
+    };
+    world.run_for(Span::from_secs(1));
+    let mut changed = Vec::new();
+    for second in 1..=370_u64 {
+        world.caller_core(0).send(b"up");
+        world.listener_core().send(b"down");
+        world.run_for(Span::from_secs(1));
+        let [at_listener, at_caller] = phase(&world);
+        assert_eq!(at_listener, at_caller, "{second} s");
+        if at_caller > changed.len() as u64 {
+            changed.push(second);
+        }
+    }
+    let expected = [120, 240, 360];
+    assert_eq!(changed.len(), expected.len(), "{changed:?}");
+    for (changed, expected) in changed.iter().zip(expected) {
+        assert!(
+            changed.abs_diff(expected) <= 4,
+            "{changed}, not {expected} s"
+        );
+    }
+    let id = world.listener.ids().next().expect("a connection");
+    let session = world.listener.session(id).expect("open");
+    assert_eq!(session.statistics().forged_packets, 0);
+    // Both ends wake up to erase the keys of the last phase.
+    assert!(world.run_to_silence() <= Span::from_secs(2));
+}
+
+impl World {
+    /// Runs until neither end of the only call has a timer; returns for how long.
+    fn run_to_silence(&mut self) -> Span {
+        let start = self.now;
+        let mut last = start;
+        loop {
+            let id = self.listener.ids().next().expect("a connection");
+            let session = self.listener.session(id).expect("open");
+            let due = session.next_timer().min(self.callers[0].1.next_timer());
+            if due.is_never() {
+                return last.saturating_since(start);
+            }
+            last = due;
+            self.run_until(due);
+            self.drain();
+        }
+    }
+}

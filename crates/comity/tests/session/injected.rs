@@ -1,0 +1,358 @@
+//! Somebody on the path who injects packets.
+
+use comity::session::{
+    Allow, CallError, CallerConfig, CallerCredentials, CallerEvent, Closed, ConnectionId, Ecn,
+    Event, Listener, ListenerConfig, ListenerCredentials, Randomness, StaticKey,
+};
+use comity_units::{Seed, Span};
+
+use super::network::{
+    CALLER, Flight, LISTENER, Path, World, address, caller_config, listener_config, opener,
+    passphrase, shared,
+};
+
+/// Another listener has the same passphrase. It does not know the connection, and what it says to a
+/// packet of it does not end it.
+#[test]
+fn a_reset_of_another_listener_with_the_same_passphrase_ends_nothing() {
+    let config = listener_config(ListenerCredentials::Passphrase(passphrase(7)));
+    let others = [
+        (None, false),
+        (Some(b"another listener".to_vec()), false),
+        (config.instance.clone(), true),
+    ];
+    for (instance, is_successor) in others {
+        let mut world = World::new(1, Path::GOOD, config.clone());
+        let credentials = CallerCredentials::Passphrase(passphrase(7));
+        world.call(CALLER, caller_config(credentials));
+        world.run_for(Span::from_secs(1));
+        world.caller_core(0).send(b"seen on the way");
+        world.drain();
+        let Flight {
+            bytes: mut seen, ..
+        } = world.log.last().expect("it was just sent").clone();
+        let config = ListenerConfig {
+            instance,
+            ..config.clone()
+        };
+        let randomness = Randomness::seeded(Seed::new(4242));
+        let mut other = Listener::new(world.now, config, opener(), randomness).expect("valid");
+        other.handle_datagram(world.now, address(CALLER), Ecn::NotCapable, &mut seen);
+        let mut reset = Vec::new();
+        other.poll_reply(&mut reset).expect("a Reset");
+        world.inject(address(LISTENER), address(CALLER), reset);
+        world.run_for(Span::from_millis(20));
+        let closed = CallerEvent::Session(Event::Closed(Closed::Reset));
+        let is_over = world.caller_events.last() == Some(&(0, closed));
+        assert_eq!(is_over, is_successor);
+    }
+}
+
+// -------------------------------------------------------------------- the caller
+
+const RETRY: u8 = 2;
+const ANSWER: u8 = 3;
+
+/// What somebody on the path makes up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Forged {
+    /// A Retry with another cookie each time.
+    Retry,
+    /// The same two Retries again and again.
+    SameRetry,
+    /// An Answer with a share that is an element of the group.
+    Answer,
+    /// A genuine Answer with another ticket.
+    Ticket,
+    /// A genuine ticket with another share.
+    Share,
+    /// A refusal.
+    Refusal,
+    /// A list of versions.
+    Versions,
+    /// A message 4.
+    Accept,
+}
+
+const ALL: [Forged; 8] = [
+    Forged::Retry,
+    Forged::SameRetry,
+    Forged::Answer,
+    Forged::Ticket,
+    Forged::Share,
+    Forged::Refusal,
+    Forged::Versions,
+    Forged::Accept,
+];
+
+/// A share of CPace that nobody has a secret for.
+fn share(at: u64) -> [u8; 32] {
+    let mut bytes = [7; 64];
+    bytes[..8].copy_from_slice(&at.to_be_bytes());
+    let point = curve25519_dalek::RistrettoPoint::from_uniform_bytes(&bytes);
+    point.compress().to_bytes()
+}
+
+/// The `at`th packet of this kind for the caller with the identifier `id`; `None` before there is
+/// anything to change.
+fn forge(kind: Forged, at: u64, id: ConnectionId, world: &World) -> Option<Vec<u8>> {
+    let id = id.get().to_be_bytes();
+    let versioned = |first: u8| [&[first, 0, 0, 0, 2][..], &id].concat();
+    let random: Vec<u8> = (0..36).map(|byte: u8| byte ^ (at % 251) as u8).collect();
+    let genuine = || {
+        let sent = world.sent(ANSWER);
+        let own = sent
+            .iter()
+            .rev()
+            .find(|sent| sent.bytes[5..13] == id && sent.bytes[13] > 0);
+        own.map(|sent| sent.bytes.clone())
+    };
+    let numbered = [&at.to_be_bytes()[..], &random].concat();
+    Some(match kind {
+        Forged::Retry => [versioned(0x20), vec![44], numbered].concat(),
+        Forged::SameRetry => [versioned(0x20), vec![1, (at % 2) as u8]].concat(),
+        Forged::Answer => [
+            &versioned(0x30)[..],
+            &[8],
+            &at.to_be_bytes(),
+            &share(at),
+            &[2],
+        ]
+        .concat(),
+        Forged::Ticket => {
+            let mut answer = genuine()?;
+            answer[14..22].copy_from_slice(&at.to_be_bytes());
+            answer
+        }
+        Forged::Share => {
+            let mut answer = genuine()?;
+            let message = 14 + usize::from(answer[13]);
+            answer
+                .get_mut(message..message + 32)?
+                .copy_from_slice(&share(at));
+            answer
+        }
+        Forged::Refusal => [versioned(0x30), vec![0, 1]].concat(),
+        Forged::Versions => [&[0x50][..], &id, &[0, 0, 0, 9]].concat(),
+        Forged::Accept => [&[0x70][..], &id, &numbered, &numbered].concat(),
+    })
+}
+
+fn credentials() -> [(ListenerCredentials, CallerCredentials); 3] {
+    let own = StaticKey::new([2; 32]);
+    [
+        (
+            ListenerCredentials::Passphrase(passphrase(7)),
+            CallerCredentials::Passphrase(passphrase(7)),
+        ),
+        (
+            ListenerCredentials::Shared(shared(7)),
+            CallerCredentials::Shared(shared(7)),
+        ),
+        (
+            ListenerCredentials::Static {
+                own: own.clone(),
+                allow: Allow::Anyone,
+            },
+            CallerCredentials::Static {
+                own: StaticKey::new([1; 32]),
+                listener: own.public(),
+            },
+        ),
+    ]
+}
+
+/// Calls through somebody who injects, with the usual time limit of 3 s. `per_ms`: so many packets
+/// in a thousand milliseconds, of the kinds in turn. `behind`: one behind each packet of the
+/// listener.
+fn call_through(
+    (listener, caller): (ListenerCredentials, CallerCredentials),
+    delay_ms: u64,
+    kinds: &[Forged],
+    (per_second, behind): (u64, bool),
+) -> World {
+    let path = Path {
+        delay: Span::from_millis(delay_ms),
+        ..Path::GOOD
+    };
+    let mut world = World::new(1, path, listener_config(listener));
+    let config = CallerConfig {
+        timeout: Span::from_secs(3),
+        ..caller_config(caller)
+    };
+    world.call(CALLER, config);
+    let id = world.callers[0].1.id();
+    let (mut at, mut seen, mut owed) = (0_u64, 0, 0);
+    for _ in 0..3_000 {
+        world.run_for(Span::from_millis(1));
+        world.drain();
+        owed += per_second;
+        while owed >= 1_000 {
+            owed -= 1_000;
+            at += 1;
+            let kind = kinds[(at % kinds.len() as u64) as usize];
+            if let Some(mut bytes) = forge(kind, at, id, &world) {
+                let (now, caller) = (world.now, &mut world.callers[0].1);
+                caller.handle_datagram(now, address(LISTENER), Ecn::NotCapable, &mut bytes);
+                world.drain();
+            }
+        }
+        let replies = { world.log[seen..].iter() }
+            .filter(|sent| behind && sent.from == address(LISTENER))
+            .count();
+        for _ in 0..replies * kinds.len() {
+            at += 1;
+            let kind = kinds[(at % kinds.len() as u64) as usize];
+            if let Some(bytes) = forge(kind, at, id, &world) {
+                world.inject(address(LISTENER), address(CALLER), bytes);
+            }
+        }
+        seen = world.log.len();
+        if world.callers[0].1.session().is_some() || world.callers[0].1.is_over() {
+            break;
+        }
+    }
+    world
+}
+
+fn is_in(world: &mut World) -> bool {
+    if world.callers[0].1.session().is_none() {
+        return false;
+    }
+    world.caller_core(0).send(b"to the listener");
+    world.run_for(Span::from_secs(1));
+    let received: Vec<_> = { world.listener.ids().collect::<Vec<_>>() }
+        .into_iter()
+        .filter_map(|id| Some(world.listener.protocol_mut(id)?.received.clone()))
+        .collect();
+    received.contains(&vec![b"to the listener".to_vec()])
+}
+
+/// One forged packet of a kind behind each of the listener keeps nobody out, also where a handshake
+/// takes most of the time limit.
+#[test]
+fn a_forged_packet_behind_each_real_one_keeps_nobody_out() {
+    for credentials in credentials() {
+        for delay_ms in [20, 300] {
+            for kind in ALL {
+                let mut world = call_through(credentials.clone(), delay_ms, &[kind], (0, true));
+                let pattern = credentials.1.pattern();
+                let failed = world.failure(0);
+                assert!(
+                    is_in(&mut world),
+                    "{kind:?} {pattern:?} {delay_ms}: {failed:?}"
+                );
+            }
+        }
+    }
+}
+
+/// Whether a flood of them uses up what the listener grants: with a passphrase, each share for a
+/// genuine ticket is a wrong guess in the name of the caller.
+fn uses_up_guesses(kind: Forged, caller: &CallerCredentials) -> bool {
+    kind == Forged::Share && matches!(caller, CallerCredentials::Passphrase(_))
+}
+
+/// A megabit in a second of forged packets of a kind, which are faster than those of the listener:
+/// 1,600 packets, of some 78 bytes with their headers.
+#[test]
+fn a_flood_of_forged_packets_keeps_nobody_out() {
+    for credentials in credentials() {
+        for delay_ms in [20, 100] {
+            for kind in ALL {
+                if uses_up_guesses(kind, &credentials.1) {
+                    continue;
+                }
+                let mut world =
+                    call_through(credentials.clone(), delay_ms, &[kind], (1_600, false));
+                let pattern = credentials.1.pattern();
+                let failed = world.failure(0);
+                assert!(
+                    is_in(&mut world),
+                    "{kind:?} {pattern:?} {delay_ms}: {failed:?}"
+                );
+                // It answers each forged ticket, and little else.
+                let of_caller = { world.log.iter() }.filter(|sent| sent.from == address(CALLER));
+                assert!(of_caller.count() <= 4_000, "{kind:?}");
+            }
+        }
+    }
+}
+
+/// All kinds at once, in a flood and behind each real packet.
+#[test]
+fn forged_packets_of_all_kinds_keep_nobody_out() {
+    for credentials in credentials() {
+        let is_good = |kind: &Forged| !uses_up_guesses(*kind, &credentials.1);
+        let kinds: Vec<_> = ALL.into_iter().filter(is_good).collect();
+        // With a passphrase each Answer could be of several exchanges: on a long path, and with
+        // cookies and shares made up at once, there are more guesses than the caller tests in time.
+        let is_passphrase = matches!(credentials.1, CallerCredentials::Passphrase(_));
+        let delays: &[u64] = if is_passphrase { &[20] } else { &[20, 100] };
+        for &delay_ms in delays {
+            let mut world = call_through(credentials.clone(), delay_ms, &kinds, (800, true));
+            let pattern = credentials.1.pattern();
+            let failed = world.failure(0);
+            assert!(is_in(&mut world), "{pattern:?} {delay_ms}: {failed:?}");
+        }
+    }
+}
+
+/// What a refusal says is a guess, and the caller says so.
+#[test]
+fn a_refusal_is_no_proof() {
+    let mut world = call_through(
+        credentials().into_iter().next().expect("three"),
+        20,
+        &[Forged::Retry],
+        (0, false),
+    );
+    assert!(is_in(&mut world));
+    assert!(world.sent(RETRY).len() == 1);
+    for (error, is_proven) in [
+        (
+            CallError::Passphrase {
+                address: address(LISTENER),
+            },
+            false,
+        ),
+        (
+            CallError::SharedKey {
+                address: address(LISTENER),
+            },
+            false,
+        ),
+        (
+            CallError::Refused {
+                address: address(LISTENER),
+            },
+            false,
+        ),
+        (
+            CallError::Version {
+                address: address(LISTENER),
+                theirs: 9,
+            },
+            false,
+        ),
+        (
+            CallError::Parameters {
+                address: address(LISTENER),
+            },
+            true,
+        ),
+        (
+            CallError::Busy {
+                address: address(LISTENER),
+            },
+            true,
+        ),
+    ] {
+        assert_eq!(error.is_proven(), is_proven, "{error}");
+        assert_eq!(
+            error.to_string().contains("on the path"),
+            !is_proven,
+            "{error}"
+        );
+    }
+}
