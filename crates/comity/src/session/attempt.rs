@@ -13,7 +13,7 @@ use comity_transport::wire::header::{Confirm, Initial};
 use comity_units::{Span, Time};
 use zeroize::Zeroizing;
 
-use super::caller::{CallError, CallerConfig, MIN_RESEND};
+use super::call::{CallError, CallerConfig, MIN_RESEND};
 use super::cookie::SLOT;
 use super::exchange::Channel;
 use super::handshake::{Agreed, Calling, Verdict};

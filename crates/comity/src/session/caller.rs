@@ -7,170 +7,16 @@ use comity_transport::wire::header::{self, Answer, Packet, Retry};
 use comity_transport::wire::limits::{MAX_PARAMETERS, VERSION};
 use comity_transport::wire::parameters::Parameters;
 use comity_units::{Span, Time};
-use thiserror::Error;
 
 use super::attempt::Attempt;
+use super::call::{CallError, CallerConfig};
 use super::handshake::{Accepted, Agreed, Verdict};
-use super::protection::{Cipher, KeyLimits, Protection, Role};
+use super::protection::{Protection, Role};
 use super::refusal::Refused;
 use super::session::{Event, Names, Session};
 use super::{
-    Addresses, CallerCredentials, ConnectionId, Datagram, Ecn, Opener, Protocol, PublicKey,
-    Randomness,
+    Addresses, CallerCredentials, ConnectionId, Datagram, Ecn, Opener, Protocol, Randomness,
 };
-
-/// The configuration of a caller.
-#[derive(Clone, Debug)]
-pub struct CallerConfig {
-    /// The caller's credentials, and how it recognises the listener.
-    pub credentials: CallerCredentials,
-    /// The transport's parameters, at most [`MAX_PARAMETERS`] bytes.
-    pub parameters: Vec<u8>,
-    /// The cipher that this machine is fast with.
-    pub cipher: Cipher,
-    /// When keys change.
-    pub key_limits: KeyLimits,
-    /// The time without an answer after which the caller gives up.
-    pub timeout: Span,
-    /// After how long a message is retransmitted; every further time after half as long again.
-    pub first_resend: Span,
-    /// The longest interval between retransmissions.
-    pub longest_resend: Span,
-}
-
-/// The minimum time without an answer after which a message is retransmitted. An answer within it
-/// ends a round trip for certain.
-pub(super) const MIN_RESEND: Span = Span::from_millis(250);
-
-/// The default time without an answer after which a caller gives up.
-pub(crate) const CALL_TIMEOUT: Span = Span::from_secs(3);
-
-impl CallerConfig {
-    /// Gives up after 3 s; retransmits after 250 ms, then 375 ms, then every 500 ms.
-    pub fn new(credentials: CallerCredentials, parameters: Vec<u8>) -> Self {
-        Self {
-            credentials,
-            parameters,
-            cipher: Cipher::of_this_machine(),
-            key_limits: KeyLimits::default(),
-            timeout: CALL_TIMEOUT,
-            first_resend: MIN_RESEND,
-            longest_resend: Span::from_millis(500),
-        }
-    }
-}
-
-/// Why no connection came about.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum CallError {
-    /// No answer came, or none that the listener could have sent.
-    #[error(
-        "{address}: no answer within {within}; expected a listener there, and UDP to pass in both directions"
-    )]
-    NoAnswer {
-        /// The called address.
-        address: SocketAddr,
-        /// The time limit.
-        within: Span,
-    },
-    /// A refusal came, as from a listener with another passphrase, or with none.
-    #[error(
-        "{address}: refused the call, as with a wrong passphrase; or the listener expects a key or no protection, \
-         or somebody on the path forged the refusal"
-    )]
-    Passphrase {
-        /// The called address.
-        address: SocketAddr,
-    },
-    /// A refusal came, as from a listener with another key, or with none.
-    #[error(
-        "{address}: refused the call, as with a wrong key; or the listener expects a passphrase or no protection, \
-         or somebody on the path forged the refusal"
-    )]
-    SharedKey {
-        /// Who was called.
-        address: SocketAddr,
-    },
-    /// The listener does not accept this caller's key, or has another key than the one it is known
-    /// by.
-    #[error(
-        "{address}: refused the call; expected {own} on the listener's list, {listener} as its key, \
-         a listener with static keys, and nobody on the path who forges refusals"
-    )]
-    StaticKey {
-        /// The called address.
-        address: SocketAddr,
-        /// This caller's key.
-        own: PublicKey,
-        /// The expected key of the listener.
-        listener: PublicKey,
-    },
-    /// The listener does not take unprotected connections.
-    #[error(
-        "{address}: refused the call; expected a passphrase or a key, because the listener has one, \
-         or nobody on the path who forges refusals"
-    )]
-    Refused {
-        /// The called address.
-        address: SocketAddr,
-    },
-    /// The listener speaks other versions.
-    #[error(
-        "{address}: does not support protocol version {VERSION}; expected version {theirs}, or nobody on the path \
-         who forges that answer"
-    )]
-    Version {
-        /// The called address.
-        address: SocketAddr,
-        /// The highest version that it supports.
-        theirs: u32,
-    },
-    /// The listener has no room for more connections.
-    #[error("{address}: has reached its limit of connections")]
-    Busy {
-        /// The called address.
-        address: SocketAddr,
-    },
-    /// One end does not understand or accept the other's transport parameters.
-    #[error("{address}: one end did not accept the other's transport parameters")]
-    Parameters {
-        /// The called address.
-        address: SocketAddr,
-    },
-    /// The listener has another stream than the requested one, or none with a name.
-    #[error("{address}: {}", other_stream(.requested, .own))]
-    Stream {
-        /// The called address.
-        address: SocketAddr,
-        /// The stream that this end requested.
-        requested: String,
-        /// The stream of the listener; empty if it has no name.
-        own: String,
-    },
-    /// The parameters in the configuration are too long.
-    #[error("parameters: {0} bytes; expected at most {MAX_PARAMETERS}")]
-    ParametersLong(usize),
-}
-
-impl CallError {
-    /// Whether the listener has proved itself before it said so, or nobody had to say it. Anybody
-    /// on the path can cause the other errors.
-    pub const fn is_proven(&self) -> bool {
-        match self {
-            Self::Busy { .. }
-            | Self::Parameters { .. }
-            | Self::Stream { .. }
-            | Self::ParametersLong(_) => true,
-            Self::NoAnswer { .. }
-            | Self::Passphrase { .. }
-            | Self::SharedKey { .. }
-            | Self::StaticKey { .. }
-            | Self::Refused { .. }
-            | Self::Version { .. } => false,
-        }
-    }
-}
 
 enum State<C> {
     Calling(Box<Attempt>),
@@ -449,13 +295,6 @@ impl<C: Protocol> Caller<C> {
             return Some(CallerEvent::Failed(error));
         }
         self.session_mut()?.poll_event().map(CallerEvent::Session)
-    }
-}
-
-fn other_stream(requested: &str, own: &str) -> String {
-    match own {
-        "" => format!("has no stream {requested:?}; it has no streamid"),
-        own => format!("has no stream {requested:?}; its streamid is {own:?}"),
     }
 }
 

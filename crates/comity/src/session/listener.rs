@@ -21,7 +21,7 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 use super::budget::Budget;
-use super::caller::MIN_RESEND;
+use super::call::MIN_RESEND;
 use super::cookie::{Cookies, SLOT};
 use super::exchange::Channel;
 use super::failed::FailedTickets;
