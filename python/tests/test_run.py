@@ -225,7 +225,7 @@ def test_the_gil_is_free_while_runs_run():
 
 
 def test_the_command_ends_as_the_program_does(file):
-    assert command("sim", "run", "nowhere.toml").returncode == 2
+    assert command("sim", "run", "nowhere.toml").returncode == 6
     assert command("--nonsense").returncode == 2
     assert command("list", "nothing-of-this-name").returncode == 2
     assert command("sim", "run", file, "--quiet").returncode == 0

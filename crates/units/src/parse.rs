@@ -99,13 +99,14 @@ pub(crate) fn quantity(
     let Some(&(_, scale)) = units.iter().find(|(name, _)| *name == unit) else {
         let names = || units.iter().map(|(name, _)| *name);
         let same = names().find(|name| name.eq_ignore_ascii_case(unit));
-        // What lacks its "per second", as in `8Mbit` or `8M`. Times have no such units.
+        // What lacks its "per second", as in `8Mbit` or `8M`. Times have no such units, and bytes
+        // are no bits.
         let is_part = |name: &&str| {
             let of_a_second = name.ends_with("bps") || name.ends_with("/s");
             let begins = name
                 .get(..unit.len())
                 .is_some_and(|begin| begin.eq_ignore_ascii_case(unit));
-            of_a_second && begins
+            of_a_second && begins && !unit.ends_with('B')
         };
         return Err(ParseError {
             nearest: same.or_else(|| names().find(is_part)),
