@@ -206,10 +206,8 @@ fn layouts_that_come_again_are_bounded_by_what_came_in() {
             assert_eq!(statistics.omitted, 0);
         }
         let layouts = sections.iter().filter(|section| section.stream == LAYOUTS);
-        let layout = layouts.max_by_key(|layout| {
-            let is_full = layout.payload.len() < 4_000 && layout.number == 1;
-            is_full
-        });
+        let layout =
+            layouts.max_by_key(|layout| layout.payload.len() < 4_000 && layout.number == 1);
         let layout = layout.unwrap();
         let last = sections.iter().map(|section| section.number).max().unwrap();
         let again = (0..times).map(|more| (LAYOUTS, last + 1 + more, Some(layout.payload.clone())));
