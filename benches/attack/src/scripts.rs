@@ -256,9 +256,10 @@ impl Script {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         let mut proof = 0;
         for (&number, token) in self.heard.iter().rev() {
+            let is_full = ranges.len() == 60;
             match ranges.last_mut() {
                 Some((first, _)) if *first == number + 1 => *first = number,
-                _ if ranges.len() == 60 => break,
+                _ if is_full => break,
                 _ => ranges.push((number, number)),
             }
             proof ^= token;
