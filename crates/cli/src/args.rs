@@ -56,34 +56,52 @@ use values::{Offering, named_file};
 
 use crate::commands::list;
 
-#[cfg(feature = "laboratory")]
-const EXAMPLES: &str = "Examples:
-  comity demo
-  comity recv 'comity://:9000?passphrase=@secret' film.ts
-  comity send clip.ts 'comity://host:9000?passphrase=@secret'
-  comity check clip.ts
-  comity sim run experiments/demo/dumbbell.toml
-  comity sim list experiments
-  comity results merge node-*/results --out all
-  comity lab run experiments/lab/contended.toml
-  comity kernel load libra
-  comity list
-  comity sim schema > scenario.md
-  comity plot demo --kind throughput --out throughput.png
-  comity emulate --listen :9000 --to host:9001 --rate 8Mbps --delay 20ms
-  comity tcp serve clip.ts --port 8000 --address 10.77.0.2 --kernel 10.77.0.1/24
-  comity keygen key
-  comity doctor
-  comity completions bash > /etc/bash_completion.d/comity";
-#[cfg(not(feature = "laboratory"))]
-const EXAMPLES: &str = "Examples:
-  comity recv 'comity://:9000?passphrase=@secret' film.ts
-  comity send clip.ts 'comity://host:9000?passphrase=@secret'
-  comity check clip.ts
-  comity list
-  comity keygen key
-  comity doctor
-  comity completions bash > /etc/bash_completion.d/comity";
+/// The examples of the verbs that this program has.
+fn examples() -> String {
+    const DEMO: bool = cfg!(feature = "demo");
+    const LABORATORY: bool = cfg!(feature = "laboratory");
+    let all = [
+        (DEMO, "comity demo"),
+        (
+            true,
+            "comity recv 'comity://:9000?passphrase=@secret' film.ts",
+        ),
+        (
+            true,
+            "comity send clip.ts 'comity://host:9000?passphrase=@secret'",
+        ),
+        (true, "comity check clip.ts"),
+        (LABORATORY, "comity sim run experiments/demo/dumbbell.toml"),
+        (LABORATORY, "comity sim list experiments"),
+        (LABORATORY, "comity results merge node-*/results --out all"),
+        (LABORATORY, "comity lab run experiments/lab/contended.toml"),
+        (LABORATORY, "comity kernel load libra"),
+        (true, "comity list"),
+        (LABORATORY, "comity sim schema > scenario.md"),
+        (
+            LABORATORY,
+            "comity plot demo --kind throughput --out throughput.png",
+        ),
+        (
+            LABORATORY,
+            "comity emulate --listen :9000 --to host:9001 --rate 8Mbps --delay 20ms",
+        ),
+        (
+            LABORATORY,
+            "comity tcp serve clip.ts --port 8000 --address 10.77.0.2 --kernel 10.77.0.1/24",
+        ),
+        (true, "comity keygen key"),
+        (true, "comity doctor"),
+        (
+            true,
+            "comity completions bash > /etc/bash_completion.d/comity",
+        ),
+    ];
+    let own = all.into_iter().filter(|(is_own, _)| *is_own);
+    own.fold("Examples:".to_owned(), |text, (_, line)| {
+        text + "\n  " + line
+    })
+}
 
 /// Deadline-aware media transport, and a simulator to try it in.
 #[derive(Debug, Parser)]
@@ -93,7 +111,7 @@ const EXAMPLES: &str = "Examples:
     max_term_width = 100,
     subcommand_required = true,
     arg_required_else_help = true,
-    after_help = EXAMPLES
+    after_help = examples()
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]

@@ -152,8 +152,8 @@ class Checks:
     axis to the next there is no rise beyond the intervals; `rises_over` likewise. `paper` is what
     the paper has. With `form` the check is judged in that form alone. `fails` says that the failure
     is known, and why; `chance` says that chance decides, and why: such a check counts for nothing.
-    Either is a text, or a `Cause` where it quotes numbers of the full form. `reading` names the reading of the paper that the check is about. A reading holds if all of its
-    checks do.
+    Either is a text, or a `Cause` where it quotes numbers of the full form. `reading` names the
+    reading of the paper that the check is about. A reading holds if all of its checks do.
     """
 
     def __init__(self, form: Form) -> None:

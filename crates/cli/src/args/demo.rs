@@ -58,7 +58,7 @@ pub(crate) struct Demo {
     pub(crate) flows: u16,
 
     /// The congestion controller of the greedy flows
-    #[arg(long, value_name = "NAME", default_value = "reno", value_parser = ControllerName)]
+    #[arg(long, value_name = "NAME", default_value = "reno", value_parser = ControllerName::ANY)]
     pub(crate) rivals: String,
 
     /// A video file to send instead of the built-in clip: a transport stream, or MPEG-1 or MPEG-2
@@ -80,7 +80,7 @@ pub(crate) struct Demo {
     pub(crate) duration: Span,
 
     /// The congestion controller of the video
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_CONTROLLER, value_parser = ControllerName)]
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_CONTROLLER, value_parser = ControllerName::ANY)]
     pub(crate) cc: String,
 
     /// Never drop pictures to fit the path

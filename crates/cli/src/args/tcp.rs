@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use comity_units::Span;
 
-use super::values::{TcpControllerName, own_address, quantity};
+use super::values::{ControllerName, own_address, quantity};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tcp {
@@ -44,7 +44,7 @@ pub(crate) struct TcpHost {
     pub(crate) mtu: u16,
 
     /// The congestion controller; `comity list` describes them
-    #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = TcpControllerName)]
+    #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = ControllerName::DRIVES_TCP)]
     pub(crate) cc: String,
 }
 

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use clap::builder::{PathBufValueParser, PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
 #[cfg(feature = "demo")]
-use comity_congestion::table::{self, TABLE};
+use comity_congestion::table::{self, Row, TABLE};
 use comity_units::ParseError;
 
 /// Reads a number with its unit.
@@ -26,10 +26,23 @@ pub(super) fn named_file() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// The name of a congestion controller, which shells complete. A wrong one is refused with advice.
+/// The name of a congestion controller that fits, which shells complete. A wrong one is refused
+/// with advice.
 #[cfg(feature = "demo")]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ControllerName;
+pub(super) struct ControllerName(fn(&Row) -> bool);
+
+#[cfg(feature = "demo")]
+impl ControllerName {
+    pub(super) const ANY: Self = Self(|_| true);
+    #[cfg(feature = "laboratory")]
+    pub(super) const DRIVES_TCP: Self = Self(Row::drives_tcp);
+
+    fn names(self) -> impl Iterator<Item = &'static str> {
+        let rows = TABLE.iter().filter(move |row| (self.0)(row));
+        rows.map(|row| row.name)
+    }
+}
 
 #[cfg(feature = "demo")]
 impl TypedValueParser for ControllerName {
@@ -41,36 +54,13 @@ impl TypedValueParser for ControllerName {
         arg: Option<&Arg>,
         value: &OsStr,
     ) -> Result<String, clap::Error> {
-        let find = |text: &str| table::find(text).map(|row| row.name.to_owned());
-        find.parse_ref(command, arg, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(TABLE.iter().map(|row| row.name.into())))
-    }
-}
-
-/// The name of a congestion controller that can drive TCP.
-#[cfg(feature = "laboratory")]
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TcpControllerName;
-
-#[cfg(feature = "laboratory")]
-impl TypedValueParser for TcpControllerName {
-    type Value = String;
-
-    fn parse_ref(
-        &self,
-        command: &Command,
-        arg: Option<&Arg>,
-        value: &OsStr,
-    ) -> Result<String, clap::Error> {
-        let find = |text: &str| match table::find(text) {
-            Ok(row) if row.drives_tcp() => Ok(row.name.to_owned()),
+        let own = *self;
+        let find = move |text: &str| match table::find(text) {
+            Ok(row) if (own.0)(row) => Ok(row.name.to_owned()),
             Ok(row) => Err(format!(
                 "{} cannot drive TCP; expected one of {}",
                 row.name,
-                drivers_of_tcp().collect::<Vec<_>>().join(", ")
+                own.names().collect::<Vec<_>>().join(", ")
             )),
             Err(error) => Err(error.to_string()),
         };
@@ -78,14 +68,8 @@ impl TypedValueParser for TcpControllerName {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(drivers_of_tcp().map(PossibleValue::from)))
+        Some(Box::new(self.names().map(PossibleValue::from)))
     }
-}
-
-#[cfg(feature = "laboratory")]
-fn drivers_of_tcp() -> impl Iterator<Item = &'static str> {
-    let rows = TABLE.iter().filter(|row| row.drives_tcp());
-    rows.map(|row| row.name)
 }
 
 /// Any text, for which shells offer these words.
@@ -139,15 +123,15 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
 mod tests {
     use super::*;
 
-    #[cfg(feature = "demo")]
     #[cfg(feature = "laboratory")]
     #[test]
     fn only_controllers_that_drive_tcp_are_offered_for_it() {
-        let offered: Vec<_> = drivers_of_tcp().collect();
+        let offered: Vec<_> = ControllerName::DRIVES_TCP.names().collect();
         assert!(offered.contains(&"cubic") && offered.contains(&"libra"));
         assert!(!offered.contains(&"iftp") && !offered.contains(&"psp"));
     }
 
+    #[cfg(feature = "demo")]
     #[test]
     fn shares_are_numbers_or_percentages() {
         assert_eq!(share("1%"), Ok(0.01));

@@ -39,8 +39,6 @@ use clap::CommandFactory;
 pub(crate) use console::has_colours;
 pub(crate) use console::{Failure, complain, print, say};
 
-#[cfg(feature = "laboratory")]
-use crate::args::Sim;
 use crate::args::{Cli, Command};
 use crate::picture::Plotter;
 
@@ -56,13 +54,7 @@ pub(crate) fn dispatch(cli: Cli, plotter: Option<Plotter<'_>>) -> u8 {
         Command::Relay(args) => stream::relay(&args),
         Command::Check(args) => check::check(&args),
         #[cfg(feature = "laboratory")]
-        Command::Sim(Sim::Run(args)) => sim::run::run(&args),
-        #[cfg(feature = "laboratory")]
-        Command::Sim(Sim::List(args)) => sim::list::list(&args),
-        #[cfg(feature = "laboratory")]
-        Command::Sim(Sim::Schema(args)) => sim::schema::schema(&args),
-        #[cfg(feature = "laboratory")]
-        Command::Sim(Sim::Trace(args)) => sim::trace::trace(&args),
+        Command::Sim(args) => sim::sim(args),
         #[cfg(feature = "laboratory")]
         Command::Results(args) => results::results(&args),
         #[cfg(feature = "laboratory")]

@@ -8,7 +8,9 @@ mod overview;
 #[cfg(feature = "laboratory")]
 mod systems;
 
-use comity_congestion::table::{nearest, other_name};
+use comity_congestion::table::{TABLE, nearest, other_name};
+#[cfg(feature = "laboratory")]
+use comity_sim::scenario::applications::APPLICATIONS;
 use serde_json::{Value, json};
 
 use super::{Failure, complain, print};
@@ -55,12 +57,18 @@ fn listed() -> Vec<Listed> {
     all.collect()
 }
 
-/// The names that the list has, each once: a recovery and a controller may have one name.
+/// The names that the list has, each once: a recovery and a controller may have one name. Every
+/// start of the program asks for them, so nothing else of the list is made.
 pub(crate) fn names() -> Vec<&'static str> {
+    let names = TABLE.iter().map(|row| row.name);
+    #[cfg(feature = "laboratory")]
+    let names = names
+        .chain(systems::systems().into_iter().map(|system| system.name))
+        .chain(APPLICATIONS.iter().map(|application| application.name));
     let mut once = Vec::new();
-    for one in listed() {
-        if !once.contains(&one.name) {
-            once.push(one.name);
+    for name in names {
+        if !once.contains(&name) {
+            once.push(name);
         }
     }
     once

@@ -13,6 +13,15 @@ use comity_sim::scenario::{Problem, ProblemKind, Problems, Run, Scenario, Shard}
 use super::{Failure, complain, has_colours, say};
 use crate::args;
 
+pub(crate) fn sim(args: args::Sim) -> Result<(), Failure> {
+    match args {
+        args::Sim::Run(args) => run::run(&args),
+        args::Sim::List(args) => list::list(&args),
+        args::Sim::Schema(args) => schema::schema(&args),
+        args::Sim::Trace(args) => trace::trace(&args),
+    }
+}
+
 /// Reads a scenario, saying everything that is wrong with it, and what --set does to its sweep.
 pub(crate) fn load(reading: &args::Reading, seeds: Option<Vec<u64>>) -> Result<Scenario, Failure> {
     let scenario = load_silently(reading, seeds)?;
