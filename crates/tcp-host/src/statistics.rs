@@ -81,6 +81,9 @@ pub struct Statistics {
     pub dropped_unknown: u64,
     /// Connection requests without room in the backlog, or at the limit of connections.
     pub dropped_backlog: u64,
+    /// Handshakes that the host ended because others needed their place. Their segments count as
+    /// accepted.
+    pub ended_handshakes: u64,
     /// TCP options of unknown kinds, which were skipped.
     pub skipped_options: u64,
     /// Packets that left.

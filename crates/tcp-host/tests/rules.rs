@@ -171,8 +171,9 @@ fn a_flood_of_requests_keeps_nobody_out() {
         world.inject(0, &forge(from, listener, |tcp| tcp.syn = true, b""));
     }
     assert_eq!(world.hosts[0].connections(), HALF_OPEN);
-    let dropped = world.hosts[0].statistics().dropped_backlog;
-    assert_eq!(dropped, 10_000 - HALF_OPEN as u64);
+    let statistics = world.hosts[0].statistics();
+    assert_eq!(statistics.ended_handshakes, 10_000 - HALF_OPEN as u64);
+    assert_eq!((statistics.accepted, statistics.dropped()), (10_000, 0));
     let id = world.open(1, true, App::sending(b"hello"), App::sending(b""));
     world.run_for(Span::from_secs(1));
     assert_eq!(world.hosts[1].acknowledged(id), Ok(()));

@@ -13,8 +13,8 @@ use comity_sim::results::store::RunStore;
 use comity_sim::scenario::{Interrupted, Run, RunSettings, Scenario};
 
 use super::progress::{OnInterrupt, Teller};
+use super::sim::load::{load, load_silently};
 use super::sim::run::{Job, Measured, Outcome};
-use super::sim::{load, load_silently};
 use super::{Failure, complain, print, say};
 use crate::args;
 

@@ -285,7 +285,7 @@ impl Host {
     fn end_oldest_half_open(&mut self, listener: ListenerId) -> bool {
         let oldest = { self.listeners.get(&listener) }.and_then(Listener::oldest);
         if let Some(id) = oldest {
-            self.statistics.dropped_backlog += 1;
+            self.statistics.ended_handshakes += 1;
             self.remove(id);
         }
         oldest.is_some()
@@ -325,7 +325,7 @@ impl Host {
                     } else {
                         // More handshakes were completed at once than the application accepts.
                         socket.end = Some(End::Aborted);
-                        self.statistics.dropped_backlog += 1;
+                        self.statistics.ended_handshakes += 1;
                         is_surplus = true;
                     }
                 }

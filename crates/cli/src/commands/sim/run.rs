@@ -14,8 +14,8 @@ use super::super::progress::{OnInterrupt, Teller, follow};
 use super::super::results::refused;
 use super::super::tables::plural;
 use super::super::{Failure, complain, print, say};
+use super::load::{choose_runs, load};
 use super::summary::Summary;
-use super::{choose_runs, load};
 use crate::args;
 use crate::clock::now;
 

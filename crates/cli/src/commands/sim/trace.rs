@@ -14,7 +14,7 @@ use super::super::interrupt::{self, LINGER};
 use super::super::progress::timed;
 use super::super::tables::plural;
 use super::super::{Failure, complain, say};
-use super::{choose_runs, load};
+use super::load::{choose_runs, load};
 use crate::args;
 
 /// The most logs that are written at once. Each is an open file.
