@@ -224,9 +224,6 @@ const SECTIONS: u64 = 786 + LAYOUTS;
 /// The layouts of the clip, with their announcement.
 const LAYOUTS: u64 = 144;
 
-/// The stream of tables.
-const TABLES: u64 = 0;
-
 struct Folder(TempDir);
 
 impl Folder {

@@ -83,12 +83,15 @@
 //! # }
 //! ```
 
+mod departures;
+mod protocol;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use comity_congestion::Meter;
 use comity_congestion::table::{self, Parameters as ControllerParameters, Row, Setup};
-use comity_congestion::{Controller, Meter};
 pub use comity_transport::datagram::Target;
 use comity_transport::datagram::{self, Connection};
 pub use comity_transport::timeline::inbox::{
@@ -100,26 +103,14 @@ use comity_transport::timeline::{Outcome, Reason, SectionId, StreamId};
 use comity_transport::wire::parameters::{Parameters, Reliability};
 use comity_transport::wire::{CloseCode, limits};
 use comity_units::{PacketNumber, Seed, Span, Time};
-use hdrhistogram::Histogram;
 
+use self::departures::Departures;
 use crate::config::Config;
-use crate::contain::contain;
 use crate::error::CloseReason;
 use crate::memory::{MemoryBudget, MemoryShare};
-use crate::session::{
-    BadParameters, Ecn, Opener, PathFrame, Protocol, Role, SessionStatistics, Transmit,
-};
-use crate::statistics::{Pacing, Statistics};
+use crate::session::{BadParameters, Opener, Role, SessionStatistics};
+use crate::statistics::Statistics;
 use crate::trace::{Ended, PacketRecord, Record, Settled, Size, Skipped, Submitted, Trace};
-
-/// The planned departures to remember until the packets have left: more than a batch has.
-const MAX_PLANNED: usize = 256;
-
-/// The largest pacing error in the histogram, in ns.
-const LONGEST_ERROR: u64 = 10_000_000_000;
-
-/// The pause before a connection is served again that wants to be served at once but had no work.
-const SOON: Span = Span::from_micros(100);
 
 /// An event of a [`Transport`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,10 +153,7 @@ pub struct Transport {
     is_paced: bool,
     /// The last time at which it had nothing to send.
     idle_at: Time,
-    /// The planned departures of the packets that were polled last.
-    planned: Vec<Time>,
-    /// How late these packets left.
-    pacing: Option<Box<Histogram<u32>>>,
+    departures: Departures,
     opened_at: Time,
     /// The latest time of any call. Threads that share a transport read the clock separately.
     latest: Time,
@@ -269,8 +257,7 @@ impl Transport {
             is_stalled: false,
             is_paced: false,
             idle_at: Time::ZERO,
-            planned: Vec::new(),
-            pacing: None,
+            departures: Departures::default(),
             opened_at: now,
             latest: now,
             is_finishing: false,
@@ -512,7 +499,7 @@ impl Transport {
         sent.wire_bytes -= sent.packets * shorter;
         received.wire_bytes -= received.packets * shorter;
         Statistics {
-            pacing: self.pacing_errors(),
+            pacing: self.departures.errors(),
             ..Statistics::new(
                 now.saturating_since(self.opened_at),
                 self.controller.name,
@@ -520,21 +507,6 @@ impl Transport {
                 session,
                 self.connection.clock_drift_ppm(),
             )
-        }
-    }
-
-    fn pacing_errors(&self) -> Pacing {
-        let Some(histogram) = &self.pacing else {
-            return Pacing::default();
-        };
-        let us = |nanos: u64| Span::from_nanos(nanos).as_secs_f64() * 1e6;
-        Pacing {
-            packets: histogram.len(),
-            mean_us: histogram.mean() / 1e3,
-            p50_us: us(histogram.value_at_quantile(0.5)),
-            p99_us: us(histogram.value_at_quantile(0.99)),
-            p999_us: us(histogram.value_at_quantile(0.999)),
-            max_us: us(histogram.max()),
         }
     }
 
@@ -598,14 +570,7 @@ impl Transport {
 
     /// The packets polled since the last call have just left.
     pub(crate) fn on_sent(&mut self, now: Time) {
-        for planned in self.planned.drain(..) {
-            let error = now.saturating_since(planned).as_nanos();
-            let histogram = self.pacing.get_or_insert_with(|| {
-                let new = Histogram::new_with_bounds(1_000, LONGEST_ERROR, 2);
-                Box::new(new.expect("the bounds are in order, and the digits few"))
-            });
-            histogram.saturating_record(error);
-        }
+        self.departures.on_sent(now);
     }
 
     /// Records the end in the trace, if there is one.
@@ -695,13 +660,17 @@ impl Transport {
     }
 
     #[cfg(test)]
-    pub(crate) fn set_controller(&mut self, now: Time, controller: Box<dyn Controller>) {
+    pub(crate) fn set_controller(
+        &mut self,
+        now: Time,
+        controller: Box<dyn comity_congestion::Controller>,
+    ) {
         self.connection.on_new_path(now, controller);
     }
 
     /// Whether paced packets were polled since the last call of [`Self::on_sent`].
     pub(crate) fn has_planned(&self) -> bool {
-        !self.planned.is_empty()
+        self.departures.are_planned()
     }
 }
 
@@ -728,167 +697,4 @@ fn meter(
     row.build_meter(setup, &parameters)
         .and_then(Result::ok)
         .ok_or(BadParameters::Unfit)
-}
-
-impl Protocol for Transport {
-    fn on_established(&mut self, now: Time, round_trip: Option<Span>) {
-        self.opened_at = self.advance(now);
-        if let Some(round_trip) = round_trip {
-            self.connection.set_round_trip(round_trip);
-        }
-        // The frame elicits an acknowledgement, and the probe timer retransmits it until one comes.
-        self.connection.ping();
-    }
-
-    fn on_packet(&mut self, now: Time, number: PacketNumber, ecn: Ecn, payload: &[u8]) {
-        let now = self.advance(now);
-        let before = self.connection.received_packets();
-        self.connection.set_memory_limit(self.memory.limit());
-        // A violation closes the connection by itself, with itself as the reason.
-        let _ = self.connection.on_packet(now, number, ecn, payload);
-        self.count_memory();
-        // Duplicates, and packets after the end, do not count either.
-        if self.trace.is_some() && self.connection.received_packets() > before {
-            let shorter = self.shorter;
-            self.trace(now, |_, connection| {
-                let overhead = connection.config().overhead - shorter;
-                Record::Received(PacketRecord::read(number, payload, overhead))
-            });
-            self.trace_state(now);
-        }
-    }
-
-    fn on_duplicate(&mut self) {
-        self.connection.on_duplicate();
-    }
-
-    fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
-        let now = self.advance(now);
-        // Only packets that waited for the pacer alone have a planned time.
-        let planned = match self.is_paced {
-            true => self.connection.release_at(),
-            false => None,
-        };
-        let backlog = self.connection.backlog();
-        let start = out.len();
-        let Some(sent) = self.poll_packet(now, out) else {
-            match self.connection.release_at() {
-                None => self.is_paced = false,
-                Some(time) if time > now => self.is_paced = true,
-                Some(_) => {}
-            }
-            self.idle_at = now;
-            return None;
-        };
-        let carries_data = self.connection.backlog() < backlog;
-        let planned = planned.filter(|time| carries_data && *time <= now);
-        if self.planned.len() < MAX_PLANNED {
-            self.planned.extend(planned);
-        }
-        self.trace_sent(
-            now,
-            sent.number,
-            out.get(start..).unwrap_or_default(),
-            planned,
-        );
-        Some(Transmit {
-            number: sent.number,
-            ecn: sent.ecn,
-            leave_by: sent.leave_by,
-        })
-    }
-
-    fn write_path_frame(
-        &mut self,
-        now: Time,
-        frame: PathFrame,
-        length: usize,
-        out: &mut Vec<u8>,
-    ) -> Option<Transmit> {
-        let now = self.advance(now);
-        let start = out.len();
-        let sent = self.connection.write_path_frame(now, frame, length, out)?;
-        let payload = out.get(start..).unwrap_or_default();
-        self.trace_sent(now, sent.number, payload, None);
-        Some(Transmit {
-            number: sent.number,
-            ecn: Ecn::NotCapable,
-            leave_by: sent.leave_by,
-        })
-    }
-
-    fn poll_path_frame(&mut self) -> Option<PathFrame> {
-        self.connection.poll_path_frame()
-    }
-
-    fn on_path_changed(&mut self, now: Time) {
-        let now = self.advance(now);
-        let fresh: Result<Box<dyn Controller>, _> = self
-            .controller
-            .build(&self.setup, &self.controller_parameters);
-        if let Ok(controller) = fresh {
-            self.connection.on_new_path(now, controller);
-        }
-    }
-
-    fn probe_timeout(&self) -> Span {
-        self.connection.probe_timeout()
-    }
-
-    fn is_closed(&self) -> bool {
-        self.connection.is_closed() && !self.is_stalled && !self.connection.has_deliveries()
-    }
-
-    fn has_ended(&self) -> bool {
-        !self.connection.is_open()
-    }
-
-    fn next_timer(&self) -> Time {
-        let next = if self.is_stalled {
-            self.connection.next_protocol_timer()
-        } else {
-            self.connection.next_timer()
-        };
-        // The connection waits for something other than time then, so the thread must not spin.
-        if next <= self.idle_at {
-            self.idle_at + SOON
-        } else {
-            next
-        }
-    }
-
-    fn on_timer(&mut self, now: Time) {
-        let now = self.advance(now);
-        self.connection.on_timer(now);
-        self.trace_state(now);
-    }
-
-    fn fail(&mut self, now: Time) {
-        if self.failed.is_some() {
-            return;
-        }
-        let now = self.advance(now);
-        let last = contain(|| self.connection.statistics()).unwrap_or_default();
-        self.failed = Some(Box::new(last));
-        let config = *self.connection.config();
-        let controller = self
-            .controller
-            .build(&self.setup, &self.controller_parameters)
-            .ok();
-        let closed = controller.and_then(|controller| {
-            let delay = self.peer.max_ack_delay;
-            Connection::new(config, delay, controller, None, now).ok()
-        });
-        let mut closed = closed.expect("the same arguments opened the connection");
-        closed.close(now, CloseCode::INTERNAL, "");
-        self.is_stalled = false;
-        self.is_finishing = false;
-        self.planned.clear();
-        drop(std::mem::replace(&mut self.connection, closed));
-        self.count_memory();
-    }
-
-    fn has_failed(&self) -> bool {
-        self.failed.is_some()
-    }
 }

@@ -140,6 +140,9 @@ values = [true, false]
 
 /// The state machine of the simulator does on real packets what it does there, with a controller
 /// that the kernel does not have. Its peer is another host of the same kind.
+///
+/// Only the queue loses packets, and the file is through before the other flow begins: which
+/// packets a random loss hits depends on how those of two flows follow each other.
 #[test]
 fn comitys_tcp_behaves_on_real_packets_as_in_the_simulator() {
     if !can_run() {
@@ -150,17 +153,18 @@ fn comitys_tcp_behaves_on_real_packets_as_in_the_simulator() {
 [scenario]
 name = "stack"
 duration = "8s"
-warmup = "1s"
+warmup = "3s"
 seeds = [1]
 
 [topology]
 kind = "dumbbell"
-bottleneck = { rate = "8Mbps", delay = "20ms", queue = 60, losses = [{ model = "bernoulli", probability = 0.003 }], reverse = { queue = 1000 } }
+bottleneck = { rate = "8Mbps", delay = "20ms", queue = 60, reverse = { queue = 1000 } }
 
 [[flow]]
 group = "greedy"
 controller = "libra"
 parameters = { capacity = "8Mbps" }
+start = "2s"
 stack = "comity"
 
 [[flow]]
@@ -181,7 +185,7 @@ workload = { kind = "file", size = "300kB" }
     }
     assert_eq!(file.number("delivered_total_bytes"), 300_000.0);
     let took = (file.number("finished_ns") - file.number("started_ns")) / 1e9;
-    assert!((0.3..7.0).contains(&took), "{took} s");
+    assert!((0.3..2.0).contains(&took), "{took} s");
     let simulated = flow("sim.csv", "greedy-0");
     for (column, tolerance) in [
         ("goodput_bps", 0.2),
@@ -198,7 +202,7 @@ workload = { kind = "file", size = "300kB" }
     }
     assert!(
         greedy.number("fast_retransmits") >= 1.0,
-        "the link loses packets"
+        "the queue loses packets"
     );
 }
 

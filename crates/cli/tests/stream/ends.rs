@@ -11,6 +11,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::*;
 
+/// The stream of tables.
+const TABLES: u64 = 0;
+
 pub(super) fn a_second_caller_is_told_that_another_one_is_served() {
     let clip = clip();
     let clip = clip.to_str().unwrap();

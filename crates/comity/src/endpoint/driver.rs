@@ -1,5 +1,7 @@
 //! The endpoint's thread.
 
+mod waiting;
+
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, Weak};
@@ -7,7 +9,6 @@ use std::sync::{Arc, Mutex, Weak};
 use comity_transport::wire::CloseCode;
 use comity_transport::wire::header::{self, Packet};
 use comity_units::{Seed, Span, Time};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -35,18 +36,11 @@ use crate::transport::Transport;
 const MAX_BATCHES: usize = 4;
 /// Connections to serve before the socket is polled again.
 const MAX_SERVED: usize = 64;
-/// Wake-ups within [`BUSY_WINDOW`] that switch the endpoint to batching.
+/// Wake-ups within a short while that switch the endpoint to batching.
 const BUSY_WAKEUPS: usize = 4;
-/// The span in which wake-ups are counted.
-const BUSY_WINDOW: Span = Span::from_millis(2);
-/// The pause between two batches of datagrams and requests.
-const BATCH_PAUSE: Span = Span::from_micros(250);
 /// Connections whose timers are kept exactly. With more, the timers wait for the next batch too:
-/// paced packets leave up to [`BATCH_PAUSE`] late, in few system calls.
+/// paced packets leave up to the pause between two batches late, in few system calls.
 const MAX_EXACT: usize = 8;
-/// How long before an exact departure the thread wakes up: the system takes some 60 us to wake it,
-/// and more on a busy host.
-const WAKE_MARGIN: Span = Span::from_micros(100);
 /// How long a closed endpoint waits for its connections to end.
 const LINGER: Span = Span::from_secs(1);
 
@@ -593,81 +587,6 @@ impl Driver {
                 .any(|driver| driver.times_departures)
     }
 
-    /// Waits for work, and returns its kind.
-    fn wait(&mut self) -> Next {
-        let is_blocked = !self.scratch.out.is_empty();
-        let is_busy = self.callers.is_busy()
-            || self
-                .listener
-                .as_ref()
-                .is_some_and(|listener| listener.is_busy());
-        if is_busy && !is_blocked {
-            return Next::Receive;
-        }
-        let mut next = self.callers.next_timer();
-        if let Some(listener) = &self.listener {
-            next = next.min(listener.next_timer());
-        }
-        if let Some(until) = self.until {
-            next = next.min(until);
-        }
-        let now = self.now();
-        if next <= now && !is_blocked {
-            return Next::Receive;
-        }
-        let mut wait = next.saturating_since(now);
-        if self.times_departures() {
-            if wait <= WAKE_MARGIN && !is_blocked {
-                return Next::ReceiveUntil(next);
-            }
-            wait = wait.saturating_sub(WAKE_MARGIN);
-        }
-        let is_often = self
-            .woken
-            .get(self.oldest)
-            .is_some_and(|oldest| now < *oldest + BUSY_WINDOW);
-        if let Some(woken) = self.woken.get_mut(self.oldest) {
-            *woken = now;
-        }
-        self.oldest = (self.oldest + 1) % BUSY_WAKEUPS;
-        if is_often && !is_blocked {
-            let rest = if self.connections.len() > MAX_EXACT {
-                BATCH_PAUSE
-            } else {
-                wait.min(BATCH_PAUSE)
-            };
-            // A signal shortens the rest, which does no harm.
-            let _ = rustix::thread::nanosleep(&timespec(rest));
-            return Next::Receive;
-        }
-        let timeout = (!next.is_never()).then(|| timespec(wait));
-        if !self.shared.sleep.fall_asleep() {
-            return Next::Receive;
-        }
-        let interest = if is_blocked {
-            PollFlags::IN | PollFlags::OUT
-        } else {
-            PollFlags::IN
-        };
-        let mut descriptors = [
-            PollFd::new(&self.socket, interest),
-            PollFd::new(self.shared.sleep.signal(), PollFlags::IN),
-        ];
-        // An interrupted wait is a short wait.
-        let _ = poll(&mut descriptors, timeout.as_ref());
-        let [socket, wake] = descriptors;
-        let (socket, wake) = (socket.revents(), wake.revents());
-        self.shared.sleep.wake_up(!wake.is_empty());
-        if socket.contains(PollFlags::ERR) {
-            self.hear_complaints();
-        }
-        if socket.is_empty() {
-            Next::Serve
-        } else {
-            Next::Receive
-        }
-    }
-
     /// Receives datagrams.
     ///
     /// # Errors
@@ -721,14 +640,6 @@ impl Drop for Driver {
         self.publish();
         self.calls.end();
         self.shared.is_over.send_replace(true);
-    }
-}
-
-fn timespec(span: Span) -> Timespec {
-    const SECOND: u64 = 1_000_000_000;
-    Timespec {
-        tv_sec: i64::try_from(span.as_nanos() / SECOND).unwrap_or(i64::MAX),
-        tv_nsec: (span.as_nanos() % SECOND) as _,
     }
 }
 

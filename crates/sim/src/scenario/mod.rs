@@ -56,6 +56,7 @@ mod parameters;
 mod path;
 mod portable;
 mod problem;
+mod problems;
 pub mod reference;
 mod schema;
 mod settings;
@@ -78,7 +79,8 @@ pub use execute::{
     Execution, Interrupted, Outcome, Stopped, execute, simulate, simulate_stoppable,
 };
 pub use portable::Portable;
-pub use problem::{Problem, ProblemKind, Problems, RangeFault, Unfit};
+pub use problem::{Problem, ProblemKind, RangeFault, Unfit};
+pub use problems::Problems;
 pub use schema::{Files, Folder, NoFiles};
 pub use settings::RunSettings;
 pub use simulation::Simulation;

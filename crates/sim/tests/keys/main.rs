@@ -4,6 +4,7 @@
 //! two of its values, or a reason in [`WITHOUT_EFFECT`]. The parameters of controllers have a test
 //! of their own, `parameters`.
 
+mod contradictions;
 mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -255,7 +256,7 @@ fn every_key_changes_a_run() {
 #[test]
 fn keys_without_effect_are_refused() {
     let mut faults = Vec::new();
-    for (set, key) in rows::CONTRADICTIONS {
+    for (set, key) in contradictions::CONTRADICTIONS {
         match read(set) {
             Ok(_) => faults.push(format!("{set:?} was accepted")),
             Err(error) if !error.contains(key) => {

@@ -23,16 +23,16 @@ type Keys = &'static [(&'static str, &'static str, &'static str)];
 /// Rows of one table that need the same settings.
 struct Group(&'static str, &'static str, &'static [&'static str], Keys);
 
-const SECTIONS: &str = "flow.a.transport=sections";
-const VIDEO: &str = "flow.a.workload={ kind = 'video', rate = '3Mbps' }";
-const DATAGRAM: &str = "flow.a.transport=datagram";
-const POISSON: &str = "flow.a.workload={ kind = 'poisson', rate = '1Mbps' }";
+pub(super) const SECTIONS: &str = "flow.a.transport=sections";
+pub(super) const VIDEO: &str = "flow.a.workload={ kind = 'video', rate = '3Mbps' }";
+pub(super) const DATAGRAM: &str = "flow.a.transport=datagram";
+pub(super) const POISSON: &str = "flow.a.workload={ kind = 'poisson', rate = '1Mbps' }";
 const PAUSES: &str =
     "flow.a.workload={ kind = 'on_off', rate = '3Mbps', mean_on = '300ms', mean_off = '900ms' }";
 const FILE: &str = "flow.a.workload={ kind = 'file', size = '200kB' }";
 const NS2: &str = "flow.a.preset=ns2-2.35";
-const LOT: &str = "topology={ kind = 'parking_lot', links = 3, link = { rate = '4Mbps', delay = '5ms', queue = 12 } }";
-const LOT_ENDS: [&str; 2] = ["flow.a.from=n0", "flow.a.to=n2"];
+pub(super) const LOT: &str = "topology={ kind = 'parking_lot', links = 3, link = { rate = '4Mbps', delay = '5ms', queue = 12 } }";
+pub(super) const LOT_ENDS: [&str; 2] = ["flow.a.from=n0", "flow.a.to=n2"];
 const DIFFERENT: &str = "topology.different=[{ number = 2, rate = '2Mbps', delay = '9ms' }]";
 const GRAPH: &str = "topology={ kind = 'graph', nodes = ['p', 'q', 'r'], link = [\
     { name = 'l', from = 'p', to = 'q', rate = '4Mbps', delay = '15ms', queue = 12 }, \
@@ -798,90 +798,3 @@ pub(super) fn rows() -> Vec<Row> {
     };
     GROUPS.iter().flat_map(of_group).collect()
 }
-
-/// Overrides that contradict each other, and the key that the message names.
-pub(super) const CONTRADICTIONS: &[(&[&str], &str)] = &[
-    (&["flow.a.recovery=sack", "flow.a.prr=true"], "flow.a.prr"),
-    (
-        &["flow.a.recovery=sack", "flow.a.impatient=true"],
-        "flow.a.impatient",
-    ),
-    (&["flow.a.pipe=counter"], "flow.a.pipe"),
-    (
-        &["flow.a.timestamps=false", "flow.a.timestamp_tick=9ms"],
-        "flow.a.timestamp_tick",
-    ),
-    (
-        &[
-            "flow.a.recovery=newreno",
-            "flow.a.sack=false",
-            "flow.a.duplicate_sack=true",
-        ],
-        "flow.a.duplicate_sack",
-    ),
-    (
-        &[
-            VIDEO,
-            "flow.a.timeline={ deadline = '1s', section = '9kB' }",
-        ],
-        "flow.a.timeline.section",
-    ),
-    (
-        &["flow.a.timeline={ deadline = '1s', feedback = '1s' }"],
-        "flow.a.timeline.feedback",
-    ),
-    (
-        &["flow.a.timeline={ deadline = '1s', drop_expired = false, blind_spot = true }"],
-        "flow.a.timeline.blind_spot",
-    ),
-    (
-        &["flow.a.timeline={ deadline = '1s', drop_expired = false, relative_to = 'receiver' }"],
-        "flow.a.timeline.relative_to",
-    ),
-    (&[SECTIONS, VIDEO, "flow.a.section='9kB'"], "flow.a.section"),
-    (
-        &[
-            SECTIONS,
-            VIDEO,
-            "flow.a.reliability=full",
-            "flow.a.shed=true",
-        ],
-        "flow.a.shed",
-    ),
-    (&[SECTIONS, "flow.a.shed=true"], "flow.a.shed"),
-    (
-        &[
-            SECTIONS,
-            VIDEO,
-            "flow.a.reliability=full",
-            "flow.a.drop=expired",
-        ],
-        "flow.a.drop",
-    ),
-    (&[SECTIONS, "flow.a.drop=expired"], "flow.a.drop"),
-    (&[SECTIONS, "flow.a.deliver=paced"], "flow.a.deliver"),
-    (
-        &[
-            LOT,
-            LOT_ENDS[0],
-            LOT_ENDS[1],
-            "topology.different=[{ number = 2, rate = '2Mbps', delay = '9ms' }, \
-             { number = 2, rate = '3Mbps', delay = '9ms' }]",
-        ],
-        "topology.different.1.number",
-    ),
-    (
-        &["flow.a.rtt=100ms", "flow.a.access_delays=['1ms']"],
-        "flow.a.access_delays",
-    ),
-    (&["flow.a.access_delays=['1ms']"], "flow.a.access_delays"),
-    (
-        &["scenario.convergence={ tolerance = 0.1, hold = '1s' }"],
-        "scenario.convergence",
-    ),
-    (
-        &["topology.bottleneck.trace=a.up"],
-        "topology.bottleneck.trace",
-    ),
-    (&[DATAGRAM, POISSON, "flow.a.rwnd=9"], "rwnd"),
-];

@@ -1,0 +1,299 @@
+//! How callers come in: Initial, Confirm, and whether there is room.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use comity_transport::wire::header::{self, Accept, Answer, Confirm, Initial};
+use comity_units::Time;
+use zeroize::Zeroizing;
+
+use super::{Entry, Identity, Listener, ListenerEvent, RefusedCaller, make_ready};
+use crate::session::call::MIN_RESEND;
+use crate::session::cookie::SLOT;
+use crate::session::exchange::Channel;
+use crate::session::handshake::{self, Accepted, Refusal, Verdict};
+use crate::session::ids::change_id;
+use crate::session::protection::{Protection, Role};
+use crate::session::protocol::BadParameters;
+use crate::session::refusal::{NOT_ACCEPTED, Refused};
+use crate::session::session::{Names, Session};
+use crate::session::ticket::Ticket;
+use crate::session::{Addresses, ConnectionId, ListenerCredentials, Protocol};
+
+/// Connections of one caller that get a challenge when it calls and there is no room. This costs
+/// less than the key exchange of the call.
+const MAX_CHALLENGED: usize = 64;
+
+impl<C: Protocol> Listener<C> {
+    pub(super) fn on_initial(&mut self, now: Time, addresses: Addresses, initial: &Initial<'_>) {
+        if !self.answers {
+            self.statistics.unknown += 1;
+            return;
+        }
+        let from = addresses.peer;
+        let caller = initial.source;
+        if !self.cookies.accepts(now, from, caller, initial.cookie) {
+            let cookie = self.cookies.make(now, from, caller, &mut self.randomness);
+            let retry = header::Retry {
+                destination: caller,
+                cookie: &cookie,
+            };
+            let mut reply = Vec::new();
+            retry
+                .encode(&mut reply)
+                .expect("cookies are within the limits of the format");
+            self.statistics.retries += u64::from(self.reply(addresses, reply));
+            return;
+        }
+        if !self.budget.take(now, from) {
+            self.statistics.deferred += 1;
+            return;
+        }
+        match self.answer(now, from, initial) {
+            Ok(answer) => self.statistics.answers += u64::from(self.reply(addresses, answer)),
+            // It has shown nothing, and guessed nothing: it cost what the budget granted.
+            Err(why) => {
+                self.tell_refused(from, why);
+                self.refuse(addresses, caller);
+            }
+        }
+    }
+
+    /// The Answer to a message 1. The listener remembers nothing of it.
+    fn answer(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        initial: &Initial<'_>,
+    ) -> Result<Vec<u8>, RefusedCaller> {
+        if initial.pattern != self.config.credentials.pattern() {
+            return Err(RefusedCaller::Pattern(initial.pattern));
+        }
+        let channel = Channel {
+            caller: initial.source,
+            cookie: initial.cookie,
+        };
+        let answered = handshake::answer(
+            &self.config.credentials,
+            channel,
+            self.config.cipher,
+            initial.message,
+            Zeroizing::new(self.randomness.bytes()),
+        )
+        .map_err(|refusal| match refusal {
+            Refusal::Unproven => RefusedCaller::Unproven,
+            Refusal::UnknownKey(key) => RefusedCaller::UnknownKey(key),
+            Refusal::Malformed => RefusedCaller::Malformed,
+            Refusal::Downgrade => RefusedCaller::Downgrade,
+        })?;
+        let ticket = Ticket {
+            caller: initial.source,
+            own: self.randomness.connection_id(),
+            agreed: answered.agreed,
+            peer_key: answered.peer_key,
+            made_at: now,
+        };
+        let ticket = self.tickets.seal(now, from, &ticket, &mut self.randomness);
+        Ok(answer(initial.source, &ticket, &answered.message))
+    }
+
+    /// Turns away a caller that has not proved itself.
+    fn refuse(&mut self, addresses: Addresses, caller: ConnectionId) {
+        self.reply(addresses, answer(caller, &[], &NOT_ACCEPTED));
+    }
+
+    fn tell_refused(&mut self, from: SocketAddr, why: RefusedCaller) {
+        self.statistics.refused += 1;
+        self.tell(ListenerEvent::Refused { from, why });
+    }
+
+    pub(super) fn on_confirm(&mut self, now: Time, addresses: Addresses, confirm: &Confirm<'_>) {
+        let from = addresses.peer;
+        let Some(ticket) = self.tickets.open(now, from, confirm.ticket) else {
+            self.statistics.unknown += 1;
+            return;
+        };
+        if let Some(entry) = self.sessions.get(&ticket.own) {
+            // The caller has not got the Accept packet, or this packet is an old one.
+            if let Some((accept, _)) = &entry.half_open {
+                let accept = accept.clone();
+                self.reply(addresses, accept);
+            }
+            return;
+        }
+        if !self.answers || self.spent.contains(ticket.own) {
+            self.statistics.unknown += 1;
+            return;
+        }
+        // A ticket is worth one guess, however many messages 3 come with it. So nobody on the path
+        // keeps the genuine one out by a wrong one that is faster.
+        let has_failed = self.failed.contains(ticket.own);
+        let is_guess = matches!(self.config.credentials, ListenerCredentials::Passphrase(_));
+        if is_guess && !has_failed && !self.budget.allows_proof(now, from) {
+            self.statistics.deferred += 1;
+            return;
+        }
+        let Some(parameters) = ticket.agreed.read_confirm(confirm.message) else {
+            if !has_failed {
+                self.failed.insert(ticket.own);
+                if is_guess {
+                    self.budget.on_failure(now, from);
+                }
+                self.tell_refused(from, RefusedCaller::Unproven);
+            }
+            return self.refuse(addresses, ticket.caller);
+        };
+        if has_failed {
+            self.failed.remove(ticket.own);
+            if is_guess {
+                self.budget.on_redeemed(now, from);
+            }
+        }
+        let verdict = match self.open(now, addresses, &ticket, &parameters) {
+            Ok(()) => Verdict::Accepted(Accepted {
+                connection: ticket.own,
+                reset_token: self.resets.token(ticket.own),
+                parameters: self.config.parameters.clone(),
+            }),
+            Err(why) => {
+                let refused = match &why {
+                    RefusedCaller::Busy => Refused::Busy,
+                    RefusedCaller::Stream { own, .. } => Refused::Stream { own: own.clone() },
+                    _ => Refused::Parameters,
+                };
+                self.tell_refused(from, why);
+                Verdict::Refused(refused)
+            }
+        };
+        let message = ticket.agreed.accept(&verdict, self.randomness.bytes());
+        let accept = accept(ticket.caller, &message);
+        if let Some(entry) = self.sessions.get_mut(&ticket.own) {
+            let until = now + self.config.half_open_for;
+            self.half_open.insert((until, ticket.own));
+            entry.half_open = Some((accept.clone(), until));
+        }
+        self.reply(addresses, accept);
+    }
+
+    /// Makes the connection of a caller that has proved itself.
+    fn open(
+        &mut self,
+        now: Time,
+        addresses: Addresses,
+        ticket: &Ticket,
+        parameters: &[u8],
+    ) -> Result<(), RefusedCaller> {
+        let identity = match ticket.peer_key {
+            Some(key) => Identity::Key(key),
+            None => Identity::Host(addresses.peer.ip(), parameters.to_vec()),
+        };
+        let identity = Arc::new(identity);
+        if !self.has_room(now, &identity) {
+            return Err(RefusedCaller::Busy);
+        }
+        let config = &self.config;
+        let secrets = ticket.agreed.secrets();
+        let protection = Protection::new(secrets, Role::Listener, config.key_limits);
+        let protocol = (self.opener)(now, Role::Listener, protection.overhead(), parameters)
+            .map_err(|error| match error {
+                BadParameters::Unfit => RefusedCaller::Parameters,
+                BadParameters::Stream { requested, own } => {
+                    RefusedCaller::Stream { requested, own }
+                }
+            })?;
+        let names = Names {
+            role: Role::Listener,
+            own: ticket.own,
+            peer: ticket.caller,
+        };
+        let randomness = self.randomness.split();
+        let mut session = Session::new(
+            now,
+            names,
+            addresses,
+            ticket.peer_key,
+            protection,
+            protocol,
+            randomness,
+        );
+        let round_trip = now.saturating_since(ticket.made_at);
+        session.set_round_trip((round_trip < MIN_RESEND).then_some(round_trip));
+        while let Some(change) = session.poll_id_change() {
+            change_id(&mut self.later_ids, ticket.own, change);
+        }
+        self.by_caller.insert((identity.clone(), ticket.own));
+        self.sessions.insert(
+            ticket.own,
+            Box::new(Entry {
+                session,
+                half_open: None,
+                ticket_until: now + SLOT + SLOT,
+                identity,
+                timer: Time::MAX,
+                is_ready: false,
+            }),
+        );
+        Ok(())
+    }
+
+    /// Whether there is room for a caller. Where there is none, connections of the same caller get
+    /// a challenge, and make room if they do not answer: the caller was restarted.
+    fn has_room(&mut self, now: Time, identity: &Arc<Identity>) -> bool {
+        let most = self.config.max_connections.min(self.config.max_served);
+        // A connection that is over stands among the ready ones until it is settled.
+        let is_over = |id: &&ConnectionId| {
+            let entry = self.sessions.get(*id);
+            entry.is_some_and(|entry| entry.session.closed().is_some())
+        };
+        if self.sessions.len() < most
+            || self.sessions.len() - self.ready.iter().filter(is_over).count() < most
+        {
+            return true;
+        }
+        let any = self.randomness.connection_id();
+        let from = |id| (identity.clone(), ConnectionId::new(id));
+        let (first, middle, last) = (from(0), from(any.get()), from(u64::MAX));
+        let before: Vec<_> = { self.by_caller.range(&middle..=&last) }
+            .chain(self.by_caller.range(&first..&middle))
+            .map(|&(_, id)| id)
+            .take(MAX_CHALLENGED)
+            .collect();
+        for id in before {
+            let Some(entry) = self.sessions.get_mut(&id) else {
+                continue;
+            };
+            if entry.session.closed().is_some() {
+                continue;
+            }
+            let is_gone = entry.session.replace(now);
+            make_ready(&mut self.ready, id, entry);
+            if is_gone {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+fn answer(destination: ConnectionId, ticket: &[u8], message: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    Answer {
+        destination,
+        ticket,
+        message,
+    }
+    .encode(&mut out)
+    .expect("tickets and messages without parameters are within the limits of the format");
+    out
+}
+
+fn accept(destination: ConnectionId, message: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    Accept {
+        destination,
+        message,
+    }
+    .encode(&mut out)
+    .expect("messages with parameters of the allowed length are within the limits of the format");
+    out
+}

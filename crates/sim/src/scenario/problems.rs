@@ -1,0 +1,82 @@
+//! All problems of a scenario together.
+
+use std::fmt;
+use std::sync::Arc;
+
+use annotate_snippets::Renderer;
+
+use super::problem::Problem;
+use super::source::{Place, Sources};
+
+/// All problems of a scenario, in the order of the text.
+#[derive(Clone, Debug)]
+pub struct Problems {
+    sources: Arc<Sources>,
+    list: Vec<Problem>,
+    more: usize,
+}
+
+impl Problems {
+    /// The most problems that are kept; further ones are counted.
+    pub const MOST: usize = 50;
+
+    pub(super) fn new(sources: Arc<Sources>, mut list: Vec<Problem>) -> Self {
+        list.sort_by_key(|problem| problem.place);
+        // A setting from outside of the scenario may apply to several keys. Only the first one
+        // reports its error.
+        let is_setting = |place: Option<Place>| place.is_some_and(|place| place.source() > 0);
+        list.dedup_by(|a, b| {
+            let is_same = a.place == b.place && (is_setting(a.place) || a.path == b.path);
+            is_same && a.kind == b.kind
+        });
+        let more = list.len().saturating_sub(Self::MOST);
+        list.truncate(Self::MOST);
+        Self {
+            sources,
+            list,
+            more,
+        }
+    }
+
+    /// The problems.
+    pub fn iter(&self) -> impl Iterator<Item = &Problem> {
+        self.list.iter()
+    }
+
+    /// The texts that they stand in.
+    pub fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.list.len() + self.more
+    }
+
+    /// All problems with their lines of text, for a terminal with or without colours.
+    pub fn render(&self, colours: bool) -> String {
+        let renderer = if colours {
+            Renderer::styled()
+        } else {
+            Renderer::plain()
+        };
+        let mut text = self
+            .list
+            .iter()
+            .map(|problem| problem.render(&self.sources, &renderer))
+            .collect::<Vec<_>>()
+            .join("\n\n");
+        if self.more > 0 {
+            text.push_str(&format!("\n\nand {} more", self.more));
+        }
+        text
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Problems {}

@@ -1,0 +1,90 @@
+//! Settings that contradict each other.
+
+use super::rows::{DATAGRAM, LOT, LOT_ENDS, POISSON, SECTIONS, VIDEO};
+
+/// Overrides that contradict each other, and the key that the message names.
+pub(super) const CONTRADICTIONS: &[(&[&str], &str)] = &[
+    (&["flow.a.recovery=sack", "flow.a.prr=true"], "flow.a.prr"),
+    (
+        &["flow.a.recovery=sack", "flow.a.impatient=true"],
+        "flow.a.impatient",
+    ),
+    (&["flow.a.pipe=counter"], "flow.a.pipe"),
+    (
+        &["flow.a.timestamps=false", "flow.a.timestamp_tick=9ms"],
+        "flow.a.timestamp_tick",
+    ),
+    (
+        &[
+            "flow.a.recovery=newreno",
+            "flow.a.sack=false",
+            "flow.a.duplicate_sack=true",
+        ],
+        "flow.a.duplicate_sack",
+    ),
+    (
+        &[
+            VIDEO,
+            "flow.a.timeline={ deadline = '1s', section = '9kB' }",
+        ],
+        "flow.a.timeline.section",
+    ),
+    (
+        &["flow.a.timeline={ deadline = '1s', feedback = '1s' }"],
+        "flow.a.timeline.feedback",
+    ),
+    (
+        &["flow.a.timeline={ deadline = '1s', drop_expired = false, blind_spot = true }"],
+        "flow.a.timeline.blind_spot",
+    ),
+    (
+        &["flow.a.timeline={ deadline = '1s', drop_expired = false, relative_to = 'receiver' }"],
+        "flow.a.timeline.relative_to",
+    ),
+    (&[SECTIONS, VIDEO, "flow.a.section='9kB'"], "flow.a.section"),
+    (
+        &[
+            SECTIONS,
+            VIDEO,
+            "flow.a.reliability=full",
+            "flow.a.shed=true",
+        ],
+        "flow.a.shed",
+    ),
+    (&[SECTIONS, "flow.a.shed=true"], "flow.a.shed"),
+    (
+        &[
+            SECTIONS,
+            VIDEO,
+            "flow.a.reliability=full",
+            "flow.a.drop=expired",
+        ],
+        "flow.a.drop",
+    ),
+    (&[SECTIONS, "flow.a.drop=expired"], "flow.a.drop"),
+    (&[SECTIONS, "flow.a.deliver=paced"], "flow.a.deliver"),
+    (
+        &[
+            LOT,
+            LOT_ENDS[0],
+            LOT_ENDS[1],
+            "topology.different=[{ number = 2, rate = '2Mbps', delay = '9ms' }, \
+             { number = 2, rate = '3Mbps', delay = '9ms' }]",
+        ],
+        "topology.different.1.number",
+    ),
+    (
+        &["flow.a.rtt=100ms", "flow.a.access_delays=['1ms']"],
+        "flow.a.access_delays",
+    ),
+    (&["flow.a.access_delays=['1ms']"], "flow.a.access_delays"),
+    (
+        &["scenario.convergence={ tolerance = 0.1, hold = '1s' }"],
+        "scenario.convergence",
+    ),
+    (
+        &["topology.bottleneck.trace=a.up"],
+        "topology.bottleneck.trace",
+    ),
+    (&[DATAGRAM, POISSON, "flow.a.rwnd=9"], "rwnd"),
+];
