@@ -10,7 +10,7 @@ use comity_units::{Rate, Span};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nix::fcntl::OFlag;
 
-use super::interrupt::{self, Request};
+use super::interrupt::{self, LINGER, Request};
 use super::{Failure, complain, files, print, say};
 use crate::args;
 use crate::demo::bottleneck::{DemoError, VIDEO};
@@ -121,7 +121,7 @@ fn refuse(error: &DemoError) -> Failure {
 fn interrupted() -> Arc<AtomicBool> {
     let is_stopped = Arc::new(AtomicBool::new(false));
     let requested = is_stopped.clone();
-    interrupt::on_request("without results", None, move |request| match request {
+    interrupt::on_request("without results", Some(LINGER), move |request| match request {
         Request::First => requested.store(true, Ordering::Relaxed),
         Request::Again => interrupt::exit(),
     });
