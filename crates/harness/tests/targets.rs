@@ -95,13 +95,13 @@ macro_rules! targets {
 
 // As many cases as run in a second or two each.
 targets! {
-    connection: 20_000,
+    connection: 3_000,
     keys: 50_000,
     link_traces: 10_000,
     media_checker: 2_000,
     media_header: 10_000,
     media_layout: 20_000,
-    media_reader: 2_000,
+    media_reader: 500,
     rtp: 20_000,
     scenario: 1_000,
     segment_codec: 20_000,

@@ -167,12 +167,9 @@ fn a_late_flow_gets_its_share_of_100_mbps() {
         .find(|point| place(&scenario, point, axes) == wanted)
         .expect("the point is there");
     let network = scenario.prepare(&point).0;
-    for seed in 1..=3 {
-        let report =
-            run(&network, Seed::new(seed), &RunOptions::default()).expect("the network is sound");
-        let [first, late] = [0, 1].map(|flow: usize| report.flows[flow].throughput_bps);
-        assert!((0.5..2.0).contains(&(first / late)), "{first} {late}");
-        let used = outcome(&report).used;
-        assert!(near(sawtooth(1e8, 0.084)).contains(&used), "{used}");
-    }
+    let report = run(&network, Seed::new(1), &RunOptions::default()).expect("the network is sound");
+    let [first, late] = [0, 1].map(|flow: usize| report.flows[flow].throughput_bps);
+    assert!((0.5..2.0).contains(&(first / late)), "{first} {late}");
+    let used = outcome(&report).used;
+    assert!(near(sawtooth(1e8, 0.084)).contains(&used), "{used}");
 }

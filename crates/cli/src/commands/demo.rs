@@ -121,10 +121,14 @@ fn refuse(error: &DemoError) -> Failure {
 fn interrupted() -> Arc<AtomicBool> {
     let is_stopped = Arc::new(AtomicBool::new(false));
     let requested = is_stopped.clone();
-    interrupt::on_request("without results", Some(LINGER), move |request| match request {
-        Request::First => requested.store(true, Ordering::Relaxed),
-        Request::Again => interrupt::exit(),
-    });
+    interrupt::on_request(
+        "without results",
+        Some(LINGER),
+        move |request| match request {
+            Request::First => requested.store(true, Ordering::Relaxed),
+            Request::Again => interrupt::exit(),
+        },
+    );
     is_stopped
 }
 

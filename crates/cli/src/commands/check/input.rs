@@ -1,7 +1,9 @@
 //! Reading what is checked.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
+use std::mem::{Discriminant, discriminant};
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -188,7 +190,8 @@ struct Receiving {
     began: Instant,
     checker: Checker,
     reorder: Option<Reorder>,
-    said: Option<RtpError>,
+    /// The kinds of errors that were said: each once, whatever comes.
+    said: HashSet<Discriminant<RtpError>>,
     media: Vec<u8>,
 }
 
@@ -198,7 +201,7 @@ impl Receiving {
             began,
             checker: Checker::new(Timing::Arrival),
             reorder,
-            said: None,
+            said: HashSet::new(),
             media: Vec::new(),
         }
     }
@@ -209,7 +212,7 @@ impl Receiving {
             return self.checker.push_arrived(datagram, arrival);
         };
         if let Err(error) = reorder.push(arrival, datagram, &mut self.media)
-            && self.said.replace(error) != Some(error)
+            && self.said.insert(discriminant(&error))
         {
             say(&format!("warning: {error}; such packets are left out"));
         }

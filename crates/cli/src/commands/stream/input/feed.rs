@@ -1,7 +1,9 @@
 //! Bytes from files, pipes and sockets, read by a thread of their own.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
+use std::mem::discriminant;
 use std::net::UdpSocket;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -177,16 +179,16 @@ pub(crate) fn rtp(socket: UdpSocket, payload_type: u8) -> Result<Feed, Error> {
     let mut reorder = Reorder::new(payload_type);
     let began = now();
     let elapsed = move || Time::ZERO + now().saturating_duration_since(began).into();
-    let mut said = None;
+    // Each kind of error is said once, whatever comes.
+    let mut said = HashSet::new();
     let mut lost = 0;
     receive(socket, move |received, pieces| {
         let mut media = Vec::new();
         match received {
             Received::Datagram(bytes) => {
                 if let Err(error) = reorder.push(elapsed(), bytes, &mut media)
-                    && said != Some(error)
+                    && said.insert(discriminant(&error))
                 {
-                    said = Some(error);
                     let notice = Notice {
                         kind: "rtp",
                         text: format!("{error}; such packets are dropped"),
