@@ -10,7 +10,7 @@ import subprocess
 import codec
 import pytest
 from handshake import AES, CHACHA, Direction, confirmation, exchange, prs, public
-from peer import PATIENCE_S, Link, call, listen
+from peer import PATIENCE_S, Connection, Link, call, listen
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 PROGRAM = os.environ.get("COMITY", ROOT / "target" / "debug" / "comity")
@@ -158,3 +158,46 @@ def test_the_handshake_has_the_values_of_the_page(pattern, vectors):
     sent = Direction(CHACHA, digest, to_listener), Direction(CHACHA, digest, to_caller)
     assert sent[0].seal(listener, 0, b"deadline") == value["packet 0 to the listener"]
     assert sent[1].seal(caller, 5, b"deadline") == value["packet 5 to the caller"]
+
+
+class Kept:
+    """A link that keeps what leaves."""
+
+    def __init__(self):
+        self.packets = []
+        self.send = self.packets.append
+
+
+ACK = {"frame": "ack", "delay": 0, "arrival": 0, "ranges": [[0, 0]], "ecn": None, "proof": 0}
+SECTION = {"frame": "section", "stream": 0, "section": 0, "floor": 0, "offset": 0, "total": 9, "source_time": 0, "deadline": None}
+SECTION |= {"importance": 0, "needs": None, "repeated": False, "data": "00"}
+END = {"frame": "end", "stream": 0, "sections": 2}
+
+
+@pytest.mark.parametrize("code, frames", [
+    (None, [ACK, SECTION | {"deadline": 10**12}, SECTION | {"offset": 1, "deadline": 10**12}, END, END]),
+    (8, [ACK | {"proof": 1}]),
+    (8, [ACK | {"proof": None}]),
+    (8, [ACK | {"ranges": [[1, 1]]}]),
+    (2, [ACK | {"ecn": [1, 0, 0]}]),
+    (2, [SECTION | {"deadline": 0}]),
+    (7, [SECTION, SECTION | {"total": 8}]),
+    (7, [END, END | {"sections": 3}]),
+    (7, [END, SECTION | {"section": 2}]),
+    (6, [SECTION | {"section": 1024}]),
+    (2, [{"frame": "feedback_wave", "level": 1}]),
+])
+def test_the_peer_takes_nothing_against_a_rule(code, frames):
+    links, keys, theirs = (Kept(), Kept()), [bytes(32), bytes([1] * 32)], codec.read_parameters(b"") | {"proofs": 1}
+    one, two = (
+        Connection(links[at], at, 1 - at, [Direction(CHACHA, bytes(32), keys[end]) for end in (at, 1 - at)], {"proofs": 1}, theirs)
+        for at in (0, 1)
+    )
+    two.send([{"frame": "ping"}])
+    two.sent[0]["token"] = 0
+    one.send(frames)
+    try:
+        two.handle(links[0].packets[0])
+        assert code is None and two.sent[0]["acked"] and two.open
+    except codec.Fault as wrong:
+        assert wrong.args[1] == code
