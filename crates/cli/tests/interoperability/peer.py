@@ -171,8 +171,8 @@ class Connection:
         self.frames += self.ends.values()
 
     def is_done(self):
-        fates = [section["fate"] for sections in self.outgoing.values() for section in sections]
-        return all(fates) and not self.ends and not self.frames
+        sections = (section for sections in self.outgoing.values() for section in sections)
+        return not self.ends and not self.frames and all(section["fate"] for section in sections)
 
     def flying(self):
         return [number for number, packet in self.sent.items() if packet["flies"]]
@@ -202,7 +202,7 @@ class Connection:
                 may_begin = number < floor + self.theirs["open_sections"] and self.has_credit(len(section["data"]))
                 self.is_blocked = not section["begun"] and not may_begin
                 if self.is_blocked:
-                    return None
+                    break
                 section["begun"] = True
                 data = section["data"][offset : offset + PIECE].hex()
                 piece = {"frame": "section", "stream": stream, "section": number, "floor": floor, "offset": offset}
@@ -210,7 +210,6 @@ class Connection:
                 self.waiting.pop(0)
                 return piece | {"deadline": section["deadline"], "repeated": repeated, "data": data}
             self.waiting.pop(0)
-        return None
 
     def flush(self):
         """Sends what is due; a connection that is half open sends nothing."""
@@ -338,13 +337,11 @@ class Connection:
     def on_section(self, frame, number):
         stream, key, offset = frame["stream"], (frame["stream"], frame["section"]), frame["offset"]
         self.on_floor(frame, number)
-        expect(frame["section"] < self.lengths.get(stream, MAX_SECTION_ID), "a section behind the end", 7)
+        expect(frame["section"] < self.lengths.get(stream, MAX_SECTION_ID + 1), "a section behind the end", 7)
         expect(frame["section"] < self.ours["open_sections"] + self.floors[stream], "a section too far ahead", 6)
         if self.theirs["reliability"] != 2 and frame["deadline"] is not None:
-            due = frame["source_time"] + frame["deadline"]
-            expect(self.departure < due, "bytes that left after their deadline")
-        if key not in self.open:
-            self.known -= frame["total"]
+            expect(self.departure < frame["source_time"] + frame["deadline"], "bytes that left after their deadline")
+        self.known -= 0 if key in self.open else frame["total"]
         if key in self.whole or key in self.gaps:
             return
         head = {name: frame[name] for name in ("total", "source_time", "deadline", "importance", "needs")}
@@ -371,8 +368,10 @@ class Connection:
             self.open.pop(key, None)
 
     def on_end(self, frame, number):
-        length = self.lengths.setdefault(frame["stream"], frame["sections"])
-        expect(length == frame["sections"], "two ends of a stream", 7)
+        stream, length = frame["stream"], frame["sections"]
+        expect(self.lengths.setdefault(stream, length) == length, "two ends of a stream", 7)
+        known = [at for each, at in (*self.open, *self.whole, *self.gaps) if each == stream]
+        expect(max(known, default=-1) < length, "an end below a section", 7)
 
     def on_credit(self, frame, number):
         self.credit, self.credit_at = frame["bytes"], number

@@ -184,6 +184,7 @@ END = {"frame": "end", "stream": 0, "sections": 2}
     (7, [SECTION, SECTION | {"total": 8}]),
     (7, [END, END | {"sections": 3}]),
     (7, [END, SECTION | {"section": 2}]),
+    (7, [SECTION | {"section": 2}, END]),
     (6, [SECTION | {"section": 1024}]),
     (2, [{"frame": "feedback_wave", "level": 1}]),
 ])
