@@ -17,7 +17,7 @@ PROGRAM = os.environ.get("COMITY", ROOT / "target" / "debug" / "comity")
 CLIP = ROOT / "experiments" / "demo" / "clip" / "clip.ts"
 OURS = {"initial_credit": 256 * 1024, "idle_timeout": 1000 * PATIENCE_S}
 # What no stall reaches: the program gives nothing up before the test does.
-PATIENT = f"latency={PATIENCE_S}s&maxlatency=3600s&peeridletimeo={PATIENCE_S}s"
+PATIENT = f"latency={PATIENCE_S}s&maxlatency=3600s&peeridletimeo={PATIENCE_S}s&linger={PATIENCE_S}s"
 PASSPHRASE = "correct horse battery"
 # A pattern, a cipher, whether packets are lost, and whether both ends prove their acknowledgements.
 CASES = pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def credentials(pattern, folder, program_calls):
 class Program:
     """The program beside a test: `objects` has the JSON that it printed, once it has ended."""
 
-    def __init__(self, *arguments):
-        pipe = subprocess.PIPE
+    def __init__(self, *arguments, codes=(0,)):
+        pipe, self.codes = subprocess.PIPE, codes
         self.process = subprocess.Popen([PROGRAM, *map(str, arguments), "--json"], stdout=pipe, stderr=pipe, text=True)
 
     def __enter__(self):
@@ -61,7 +61,7 @@ class Program:
         finally:
             self.process.kill()
         self.objects = [json.loads(line) for line in out.splitlines()]
-        assert wrong or self.process.returncode == 0, err
+        assert wrong or self.process.returncode in self.codes, err
 
 
 @CASES
@@ -133,6 +133,27 @@ def test_the_peer_receives_pictures_and_sound_as_they_are_in_the_clip(tmp_path):
         [pid] = {int.from_bytes(section[2:4], "big") for section in sections}
         assert {section[0] for section in sections} == {0x11} and b"".join(units) == inside[pid]
     assert len(streams) == 2
+
+
+def test_the_program_gives_up_what_expires_while_there_is_no_credit(tmp_path):
+    settings, secret, other = credentials(2, tmp_path, True)
+    link = Link()
+    uri = f"comity://127.0.0.1:{link.port}?latency=500ms&peeridletimeo={PATIENCE_S}s&conntimeo={PATIENCE_S}s&{settings}"
+    # Where this host stalls for longer than the latency, no section arrives at all.
+    with Program("send", CLIP, uri, "--speed", "20", "--opaque", codes=(0, 3)) as program:
+        connection = listen(link, 2, secret, {"initial_credit": 25_000, "latency": 0, "proofs": 1}, {other})
+        # The peer withholds all further credit, until the program gives a section up.
+        connection.known, connection.on_blocked = 2**62, lambda *_: None
+        connection.run(lambda: connection.floors.get(0, 0) > len(connection.whole))
+        connection.states_credit = True
+        del connection.on_blocked
+        connection.run()
+    # Of what expired below the floor, no Drop frame has to tell.
+    missing = [at for at in range(connection.lengths[0]) if (0, at) not in connection.whole]
+    assert missing and all(at < connection.floors[0] or (0, at) in connection.gaps for at in missing)
+    totals = program.objects[-1]["output"]["totals"]
+    assert totals["sectionsAcknowledged"] <= len(connection.whole)
+    assert totals["sectionsSubmitted"] == connection.lengths[0]
 
 
 def test_the_codec_reads_and_writes_the_example_of_the_page():
