@@ -78,6 +78,7 @@ def test_the_program_receives_what_the_peer_sends(tmp_path, pattern, cipher, los
         connection.submit(0, b"\x14late", 0)
         connection.end()
         connection.run(lambda: connection.is_done() and connection.report and connection.report["with_gaps"])
+        assert connection.closed is None
         connection.close(0, "that is all")
     assert (tmp_path / "out").read_bytes() == b"".join(sections)
     [gap] = map(json.loads, (tmp_path / "gaps").read_text().splitlines())
