@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::mem::{Discriminant, discriminant};
 
 use comity_units::{Span, Time};
 
@@ -50,6 +51,22 @@ impl fmt::Display for RtpError {
                  stream: rtp://..?pt={number}"
             ),
         }
+    }
+}
+
+/// Which kinds of errors were reported: each once, whatever comes.
+#[derive(Clone, Debug, Default)]
+pub struct Said(Vec<Discriminant<RtpError>>);
+
+impl Said {
+    /// Whether it is the first of its kind.
+    pub fn is_new(&mut self, error: RtpError) -> bool {
+        let kind = discriminant(&error);
+        let is_new = !self.0.contains(&kind);
+        if is_new {
+            self.0.push(kind);
+        }
+        is_new
     }
 }
 

@@ -1,16 +1,14 @@
 //! Reading what is checked.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
-use std::mem::{Discriminant, discriminant};
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use comity_media::check::{Checker, Report, Timing};
-use comity_media::rtp::{Reorder, RtpError};
+use comity_media::rtp::{Reorder, Said};
 use comity_units::Time;
 
 use super::super::files::unread;
@@ -190,8 +188,7 @@ struct Receiving {
     began: Instant,
     checker: Checker,
     reorder: Option<Reorder>,
-    /// The kinds of errors that were said: each once, whatever comes.
-    said: HashSet<Discriminant<RtpError>>,
+    said: Said,
     media: Vec<u8>,
 }
 
@@ -201,7 +198,7 @@ impl Receiving {
             began,
             checker: Checker::new(Timing::Arrival),
             reorder,
-            said: HashSet::new(),
+            said: Said::default(),
             media: Vec::new(),
         }
     }
@@ -212,7 +209,7 @@ impl Receiving {
             return self.checker.push_arrived(datagram, arrival);
         };
         if let Err(error) = reorder.push(arrival, datagram, &mut self.media)
-            && self.said.insert(discriminant(&error))
+            && self.said.is_new(error)
         {
             say(&format!("warning: {error}; such packets are left out"));
         }

@@ -1,9 +1,7 @@
 //! Bytes from files, pipes and sockets, read by a thread of their own.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
-use std::mem::discriminant;
 use std::net::UdpSocket;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -11,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use comity_media::rtp::Reorder;
+use comity_media::rtp::{Reorder, Said};
 use comity_stream::Notice;
 use comity_units::Time;
 use tokio::sync::mpsc;
@@ -179,15 +177,14 @@ pub(crate) fn rtp(socket: UdpSocket, payload_type: u8) -> Result<Feed, Error> {
     let mut reorder = Reorder::new(payload_type);
     let began = now();
     let elapsed = move || Time::ZERO + now().saturating_duration_since(began).into();
-    // Each kind of error is said once, whatever comes.
-    let mut said = HashSet::new();
+    let mut said = Said::default();
     let mut lost = 0;
     receive(socket, move |received, pieces| {
         let mut media = Vec::new();
         match received {
             Received::Datagram(bytes) => {
                 if let Err(error) = reorder.push(elapsed(), bytes, &mut media)
-                    && said.insert(discriminant(&error))
+                    && said.is_new(error)
                 {
                     let notice = Notice {
                         kind: "rtp",
