@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use comity_media::{
     Event, Jump, JumpedTimes, MediaSection, Notice, PACKET, Pacer, ReadError, Reader, ReaderConfig,
-    TsWriter, WriterConfig,
+    TsWriter, WriterConfig, live_deadline,
 };
 use comity_units::{Span, Time};
 
@@ -15,8 +15,6 @@ use crate::{CLIP, ts};
 const VIDEO: u16 = 256;
 const SOUND: u16 = 257;
 const LATENCY: Span = Span::from_millis(300);
-/// How much later a section is due because it took time to arrive.
-const GRACE: Span = Span::from_millis(15);
 /// What 99 of 100 packets may take beside the latency.
 const MORE: Span = Span::from_millis(30);
 /// How much earlier a packet of the clip leaves than the latency after it came, at most: within a
@@ -168,8 +166,7 @@ impl Source {
                     Event::Section(section) => {
                         let arriving = now.saturating_since(section.source_time);
                         assert!(section.source_time <= now, "{arriving}");
-                        // As the sender has it.
-                        let after = (LATENCY + arriving.min(GRACE)).max(LATENCY / 4 * 3 + arriving);
+                        let after = live_deadline(arriving, LATENCY, Span::ZERO);
                         let due = section.source_time + after + section.deadline;
                         sections.push((due, section));
                     }
