@@ -68,5 +68,5 @@ pub use header::{Header, HeaderError, PACKET, Times, Unit};
 pub use layout::{LAYOUT_FEATURE, is_announcement, is_layouts, names_section, needs_layouts};
 pub use pacer::{Datagram, Pacer, Spacing};
 pub use reader::{Damaged, ReadError, Reader, ReaderConfig};
-pub use section::{Event, Jump, JumpedTimes, MediaSection, MissingUnit, Notice};
+pub use section::{Event, Jump, JumpedTimes, MediaSection, MissingUnit, Notice, live_deadline};
 pub use writer::{Output, TsWriter, WriterConfig, WriterStatistics};

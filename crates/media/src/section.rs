@@ -54,6 +54,25 @@ impl MediaSection {
     }
 }
 
+/// How much later what is live may come out because it took time to arrive.
+const GRACE: Span = Span::from_millis(15);
+
+/// The time from the source time of a section of a live source to its deadline, over a connection
+/// with this latency and this least round trip. [`MediaSection::deadline`] comes on top.
+///
+/// ```text
+/// network  = max( 3/4 · latency,  min( latency, 5/2 · round trip ) )
+/// deadline = max( latency + min( arriving, 15 ms ),  arriving + network )
+/// ```
+///
+/// The source time is that at which the section began to arrive. The time that this took,
+/// `arriving`, makes the deadline up to 15 ms later. The rest of it is taken from the connection,
+/// which has at least three quarters of the latency, and as much of it as sending twice may take.
+pub fn live_deadline(arriving: Span, latency: Span, round_trip: Span) -> Span {
+    let network = (latency / 4 * 3).max(latency.min(round_trip * 5 / 2));
+    (latency + arriving.min(GRACE)).max(arriving + network)
+}
+
 /// A report of the reader about its source. None of them ends the reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

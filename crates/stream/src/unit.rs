@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use comity::{Importance, Section, SectionId, StreamId};
 use comity_frames::{Frame, FrameType};
-use comity_media::Header;
+use comity_media::{Header, live_deadline};
 
 use crate::missing::{Missing, MissingReason};
 
@@ -66,6 +66,14 @@ impl MediaUnit {
         }
     }
 
+    /// The entry for a list of gaps of a section that the source has a part of, and that arrived.
+    pub(crate) fn damaged(&self) -> Missing {
+        Missing {
+            missing_bytes: None,
+            ..self.missing(MissingReason::Damaged)
+        }
+    }
+
     /// The entry for a list of gaps if nothing of this section arrived.
     pub fn missing(&self, reason: MissingReason) -> Missing {
         let length = Some(self.payload.len() as u64);
@@ -82,18 +90,13 @@ impl MediaUnit {
     }
 }
 
-/// How much later what is live may come out because it took time to arrive.
-const GRACE: Duration = Duration::from_millis(15);
-
 /// A deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// The source time plus this time and the connection's latency.
     AfterLatency(Duration),
-    /// The same of what is live, whose source time is that at which it began to arrive. The time
-    /// that this took makes the deadline up to 15 ms later. The rest of it is taken from the
-    /// connection, which has at least three quarters of the latency, and as much of it as sending
-    /// twice may take: two and a half round trips.
+    /// The same of what is live, whose source time is that at which it began to arrive:
+    /// [`live_deadline`].
     Live {
         /// This time more.
         more: Duration,
@@ -113,10 +116,8 @@ impl Due {
         match self {
             Self::AfterLatency(more) => latency.saturating_add(more),
             Self::Live { more, arriving } => {
-                let network = (latency / 4 * 3).max(latency.min(round_trip * 5 / 2));
-                { latency + arriving.min(GRACE) }
-                    .max(arriving + network)
-                    .saturating_add(more)
+                let after = live_deadline(arriving.into(), latency.into(), round_trip.into());
+                Duration::from(after).saturating_add(more)
             }
             // A section whose time is over still has a deadline: `MAX` would mean none.
             Self::At(moment) => moment.saturating_duration_since(source_time),

@@ -91,6 +91,13 @@ pub(super) struct Sequence {
     frame_number_bits: u8,
 }
 
+/// Whether a sequence parameter set begins with these bytes.
+pub(super) fn is_sequence(start: &[u8]) -> bool {
+    start
+        .first()
+        .is_some_and(|header| header & 0x1f == SEQUENCE)
+}
+
 /// Reads a sequence parameter set (7.3.2.1.1) up to `frame_mbs_only_flag`.
 fn sequence(bytes: &[u8]) -> Option<Sequence> {
     let mut bits = Bits::new(bytes);

@@ -52,9 +52,20 @@ pub(crate) const fn carriage(stream_type: u8) -> Carriage {
     }
 }
 
-/// How many bytes after a start code prefix [`Marker::mark`] needs, except for a sequence parameter
-/// set.
-pub(crate) const MARKED_BY: usize = 20;
+/// How many bytes after a start code prefix [`Marker::mark`] needs.
+const MARKED_BY: usize = 20;
+/// The same of a sequence parameter set of H.264 with all scaling lists.
+const SEQUENCE_MARKED_BY: usize = 1_024;
+
+/// Whether [`Marker::mark`] may say something else of these bytes behind a start code prefix once
+/// more of them are there.
+pub(crate) fn is_open(codec: Codec, start: &[u8]) -> bool {
+    let needed = match codec {
+        Codec::H264 if h264::is_sequence(start) => SEQUENCE_MARKED_BY,
+        _ => MARKED_BY,
+    };
+    start.len() < needed && start_codes(start).next().is_none()
+}
 
 /// Interprets start codes.
 #[derive(Debug, Default)]

@@ -265,7 +265,7 @@ impl Assembler {
             damage.add(0..part.payload.len());
         }
         self.is_broken = false;
-        self.take(codec, rest, &damage, is_missing, out);
+        self.take(codec, rest, &damage, (is_missing, true), out);
     }
 
     /// Drops data beyond the limit.
@@ -342,21 +342,23 @@ impl Assembler {
         let is_missing = core::mem::replace(&mut self.is_broken, is_cut);
         packet.damage.pass(header.size);
         let payload = packet.payload(&header);
-        self.take(codec, payload, &packet.damage, is_missing, out);
+        self.take(codec, payload, &packet.damage, (is_missing, false), out);
     }
 
-    /// Adds the payload of a PES packet. If `is_missing`, data before it is missing.
+    /// Adds the payload of a PES packet, or its rest if `is_rest`. If `is_missing`, data before it
+    /// is missing.
     fn take(
         &mut self,
         codec: Option<Codec>,
         packet: Whole,
         damage: &Damage,
-        is_missing: bool,
+        (is_missing, is_rest): (bool, bool),
         out: &mut Units,
     ) {
         match Cut::of(codec) {
             Cut::Pictures(codec) if !packet.scrambled => {
-                self.pictures.take(codec, packet, damage, is_missing, out);
+                self.pictures
+                    .take(codec, packet, damage, (is_missing, is_rest), out);
             }
             Cut::Frames if !packet.scrambled => self.sound.take(packet, damage, is_missing, out),
             _ => {

@@ -3,9 +3,7 @@
 use std::collections::VecDeque;
 
 use super::unit::{Damage, Marks, Units, Whole};
-use crate::codec::{
-    Beginning, Codec, MARKED_BY, Mark, Marker, Structure, begins_unit, start_codes,
-};
+use crate::codec::{Beginning, Codec, Mark, Marker, Structure, begins_unit, is_open, start_codes};
 use crate::header::Times;
 
 /// After this many consecutive PES packets with a time stamp and without a beginning, their content
@@ -151,22 +149,31 @@ impl Pictures {
     pub(super) fn begin(&mut self, codec: Codec, packet: &Whole, out: &mut Units) {
         let has_time = packet.times != Times::None;
         if has_time && !self.is_unaligned && begins_unit(codec, &packet.bytes) {
-            self.flush(codec, out);
+            self.look(codec, usize::MAX, out);
+            // The headers of this picture may stand in the packet of the one before.
+            let begins = |at: usize| self.packets.iter().any(|packet| packet.at == at);
+            match self.headers.is_none_or(begins) {
+                true => self.flush(codec, out),
+                false => self.is_unaligned = true,
+            }
         }
     }
 
-    /// Adds a PES packet. If `is_missing`, data before it is missing.
+    /// Adds a PES packet, or the rest of the latest one if `is_rest`. If `is_missing`, data before
+    /// it is missing.
     pub(super) fn take(
         &mut self,
         codec: Codec,
         mut packet: Whole,
         damage: &Damage,
-        is_missing: bool,
+        (is_missing, is_rest): (bool, bool),
         out: &mut Units,
     ) {
         self.begin(codec, &packet, out);
         let has_time = packet.times != Times::None;
         let held = self.held();
+        // The time stamp of a PES packet belongs to what begins in its rest, too.
+        let goes_on = is_rest && !self.packets.is_empty();
         let mut entry = Packet::new(held, &packet);
         if is_missing && held > 0 {
             self.damage.add(held..held);
@@ -182,12 +189,16 @@ impl Pictures {
             }
             None => {
                 self.is_headless = is_missing;
+                // The unit before was taken for complete, and is not.
+                self.goes_on |= !is_missing && !has_time;
                 self.picture = Some(Picture::UNKNOWN);
                 let bytes = core::mem::take(&mut packet.bytes);
                 self.unit = Some(packet.continued(bytes, false));
             }
         }
-        self.packets.push_back(entry);
+        if !goes_on {
+            self.packets.push_back(entry);
+        }
         self.look(codec, 0, out);
         let Some(packet) = self.packets.back().copied() else {
             return;
@@ -288,7 +299,7 @@ impl Pictures {
                 return;
             };
             let start = unit.bytes.get(at..).unwrap_or_default();
-            if start.is_empty() || (at >= end && start.len() < MARKED_BY) {
+            if start.is_empty() || (at >= end && is_open(codec, start)) {
                 return;
             }
             self.looked = at;
@@ -313,6 +324,8 @@ impl Pictures {
                     Some(_) => {
                         let at = self.headers.unwrap_or_else(|| self.beginning(codec, at));
                         self.cut(at, out);
+                        // It may have begun in a PES packet before the latest.
+                        self.trust = TRUST;
                         self.picture = Some(Picture::new(beginning));
                     }
                     None => self.picture = Some(Picture::new(beginning)),
@@ -343,6 +356,12 @@ impl Pictures {
         let (Some(unit), Some(packet)) = (&mut self.unit, self.packets.front_mut()) else {
             return;
         };
+        self.headers = None;
+        if at <= self.from && packet.has_begun {
+            // The present unit begins there, as its time stamp said.
+            self.is_headless = false;
+            return;
+        }
         self.is_unaligned |= !packet.has_begun && packet.at < at;
         let held = core::mem::take(&mut unit.bytes);
         let bytes = held.get(self.from..at).unwrap_or_default().to_vec();
@@ -357,7 +376,6 @@ impl Pictures {
             }));
         }
         self.from = at;
-        self.headers = None;
     }
 
     /// Drops the bytes before the present unit, once for all cuts.
@@ -393,7 +411,13 @@ mod tests {
                 damaged: false,
                 bytes: bytes.clone(),
             };
-            pictures.take(codec, packet, &Damage::default(), false, &mut units);
+            pictures.take(
+                codec,
+                packet,
+                &Damage::default(),
+                (false, false),
+                &mut units,
+            );
         }
         pictures.flush(codec, &mut units);
         { units.into_iter().flatten() }
@@ -442,6 +466,35 @@ mod tests {
                 units(Codec::Mpeg2, &[(FIRST, pictures.concat())]).len(),
                 expected
             );
+        }
+    }
+
+    /// A sequence parameter set whose order of pictures has 200 offsets, before the field that
+    /// says whether there are fields: profile 66, set 0, 4 bits of `frame_num`, order type 1.
+    #[test]
+    fn a_parameter_set_may_be_split() {
+        let offsets = "1".repeat(200);
+        let bits = format!("1_1_010_0_1_1_000000011001001_{offsets}_1_0_1_1_0_1000000");
+        let bits: Vec<u8> = bits.bytes().filter(|bit| *bit != b'_').collect();
+        let fields = { bits.chunks_exact(8) }
+            .map(|byte| byte.iter().fold(0, |byte, bit| byte << 1 | (bit & 1)));
+        let mut sequence = vec![0, 0, 1, 0x67, 66, 0, 30];
+        sequence.extend(fields);
+        // As above.
+        let slice =
+            |header: u8, fields: [u8; 2]| [&[0, 0, 1, header][..], &fields, &[0x80; 20]].concat();
+        let fields = [
+            slice(0x65, [0x88, 0x84]),
+            slice(0x65, [0x88, 0x86]),
+            slice(0x41, [0x9a, 0x30]),
+            slice(0x41, [0x9a, 0x38]),
+        ];
+        let stream = [&sequence[..], &fields.concat()].concat();
+        let expected = [(FIRST, sequence.len() + 2 * 26), (Times::None, 2 * 26)];
+        for cut in 1..stream.len() {
+            let (first, second) = stream.split_at(cut);
+            let packets = [(FIRST, first.to_vec()), (Times::None, second.to_vec())];
+            assert_eq!(units(Codec::H264, &packets), expected, "{cut}");
         }
     }
 

@@ -237,6 +237,8 @@ impl Stream {
         if discontinuity {
             self.group.reset();
         }
+        // Pictures still need each other if their times jump ahead.
+        let discontinuity = discontinuity || matches!(told, Some(Jump::Ahead(_)));
         let header = Unit {
             pid,
             stream_type: self.stream_type,

@@ -9,6 +9,10 @@ use crate::timeline::{WRAP, difference};
 /// Beyond this gap, the clock jumps instead of advancing in small steps.
 const JUMP: i64 = 10 * 90_000;
 
+/// How far a unit that reports a jump is ahead of the clock if the clock jumps too: 120 ms. A jump
+/// that it did not report takes so long at the source.
+const AHEAD: i64 = 10_800;
+
 /// References closer than 10 ms are useless and would fill the stream.
 const SHORTEST: u64 = 900;
 /// If this many consecutive units are late, and each is behind its own stream too, the clock is
@@ -112,8 +116,9 @@ impl Clock {
         }
         let began_again = self.passed >= IN_A_ROW;
         // A mark without a jump of the times reports a jump of the source's counters; the writer's
-        // counters have no gap.
-        if step.abs() > JUMP || began_again || (discontinuity && step < 0) {
+        // counters have no gap. The streams behind the first one report its jump once more.
+        let is_reported = discontinuity && !self.follows(stream) && !(0..=AHEAD).contains(&step);
+        if step.abs() > JUMP || began_again || is_reported {
             self.passed = 0;
             self.left = Some((latest, self.place));
             self.jumped = BTreeSet::from([stream]);
@@ -146,16 +151,20 @@ impl Clock {
         Some(due.into_iter().map(|at| self.step(at, false)).collect())
     }
 
+    /// Whether a jump was soon before, and this stream has not jumped with it yet.
+    fn follows(&self, stream: u16) -> bool {
+        let is_soon = { self.left }.is_some_and(|(_, place)| self.place - place < SOON);
+        is_soon && !self.jumped.contains(&stream)
+    }
+
     /// Whether, soon after a jump, a stream that has not jumped has a decoding time nearer to the
     /// old clock than to the new one.
     fn has_left(&self, stream: u16, stamp: u64) -> bool {
-        let (Some((left, place)), Some(latest)) = (self.left, self.stamp) else {
+        let (Some((left, _)), Some(latest)) = (self.left, self.stamp) else {
             return false;
         };
         let distance = |other: u64| difference(stamp, other).abs();
-        self.place - place < SOON
-            && !self.jumped.contains(&stream)
-            && distance(left) < distance(latest)
+        self.follows(stream) && distance(left) < distance(latest)
     }
 
     fn step(&self, at: u64, discontinuity: bool) -> Step {
@@ -309,6 +318,32 @@ mod tests {
             let end = again + 3_600 * 49;
             assert!((end - 2 * 3_600..=end).contains(&last), "{back_s} s");
         }
+    }
+
+    /// A live source's clock is set ahead: its streams report that one after the other, and units
+    /// from before come in between.
+    #[test]
+    fn a_reported_jump_ahead_is_one_and_is_not_filled() {
+        for by in [45_000, 270_000, 810_000] {
+            let mut clock = Clock::new(Span::from_secs(1));
+            for frame in 0..10 {
+                clock.advance(256, 900_000 + 3_600 * frame, false, INTERVAL);
+                clock.advance(257, 890_000 + 3_600 * frame, false, INTERVAL);
+            }
+            let steps = advance(&mut clock, 936_000 + by, true, INTERVAL);
+            assert_eq!(clocks(&steps), [(846_000 + by, true)]);
+            assert_eq!(clock.advance(257, 926_000, false, INTERVAL), None);
+            for (stream, stamp, mark) in [(257, 929_600, true), (256, 939_600, false)] {
+                let steps = clock.advance(stream, stamp + by, mark, INTERVAL);
+                assert_eq!(steps, Some(Vec::new()), "{by}");
+            }
+            assert_eq!(clock.now(), 9 * 3_600 + 3_600);
+        }
+        // A mark behind packets that were lost for less is no jump.
+        let mut clock = Clock::new(Span::from_secs(1));
+        advance(&mut clock, 900_000, false, INTERVAL);
+        let steps = advance(&mut clock, 910_800, true, INTERVAL);
+        assert_eq!(clocks(&steps), [(818_100, false)]);
     }
 
     #[test]

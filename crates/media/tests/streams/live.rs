@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use comity_media::{
-    Event, Jump, JumpedTimes, MediaSection, Notice, PACKET, Pacer, ReadError, Reader, ReaderConfig,
-    TsWriter, WriterConfig,
+    Event, Jump, JumpedTimes, MediaSection, Notice, Output, PACKET, Pacer, ReadError, Reader,
+    ReaderConfig, TsWriter, WriterConfig, live_deadline,
 };
 use comity_units::{Span, Time};
 
@@ -15,8 +15,6 @@ use crate::{CLIP, ts};
 const VIDEO: u16 = 256;
 const SOUND: u16 = 257;
 const LATENCY: Span = Span::from_millis(300);
-/// How much later a section is due because it took time to arrive.
-const GRACE: Span = Span::from_millis(15);
 /// What 99 of 100 packets may take beside the latency.
 const MORE: Span = Span::from_millis(30);
 /// How much earlier a packet of the clip leaves than the latency after it came, at most: within a
@@ -168,8 +166,7 @@ impl Source {
                     Event::Section(section) => {
                         let arriving = now.saturating_since(section.source_time);
                         assert!(section.source_time <= now, "{arriving}");
-                        // As the sender has it.
-                        let after = (LATENCY + arriving.min(GRACE)).max(LATENCY / 4 * 3 + arriving);
+                        let after = live_deadline(arriving, LATENCY, Span::ZERO);
                         let due = section.source_time + after + section.deadline;
                         sections.push((due, section));
                     }
@@ -343,6 +340,42 @@ fn a_source_whose_clock_drifts_or_that_was_held_up_delays_nothing_more() {
         assert_eq!(held.check("held up"), [], "{millis} ms");
         let paused = Source::clip().paused(4_000, Span::from_millis(millis));
         assert_eq!(paused.check("paused"), [], "{millis} ms");
+    }
+}
+
+/// A new stream of a source whose clock is set ahead has one jump, which it marks, and leaves as
+/// soon as before: its references fill no time that the source did not take.
+#[test]
+fn a_jump_ahead_is_one_in_a_new_stream_and_delays_nothing() {
+    for millis in [500, 1_000, 3_000, 9_000, 20_000] {
+        let at = Time::from_millis(4_000);
+        let jumped = |now: Time| if now < at { 0 } else { 90 * millis };
+        let (mut sections, _) = Source::clip().shift(Which::All, jumped).read();
+        sections.sort_by_key(|&(due, _)| due);
+        let mut writer = TsWriter::new(WriterConfig {
+            output: Output::Remultiplexed,
+            ..WriterConfig::default()
+        });
+        let mut pacer = Pacer::new(DATAGRAM);
+        let (mut out, mut most) = (Vec::new(), Span::ZERO);
+        for (due, section) in &sections {
+            let (stream, number) = (section.stream, section.number);
+            let mut bytes = Vec::new();
+            writer
+                .write_section(stream, number, &section.payload, &mut bytes)
+                .unwrap();
+            pacer.push(*due, &bytes, writer.spacing());
+            for datagram in pacer.datagrams() {
+                most = most.max(datagram.departure.saturating_since(*due));
+                out.extend(datagram.bytes);
+            }
+        }
+        let mut rest = Vec::new();
+        writer.finish(&mut rest);
+        out.extend(rest);
+        assert_eq!(ts::check(&out, 0x1000, VIDEO), 1, "{millis} ms");
+        // As long as a burst of a stream without a constant rate may take.
+        assert!(most <= Span::from_millis(80), "{millis} ms: {most}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Whole streams: the test vectors, read, written, broken and compared with other tools.
 
 mod breaks;
+mod cuts;
 mod damaged;
 mod faults;
 mod layouts;

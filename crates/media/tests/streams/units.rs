@@ -6,14 +6,14 @@ use comity_units::{Span, Time};
 use crate::{CLIP, H264, H265, MPEG2, read, ts};
 
 /// The unit of a section, and its bytes.
-fn unit(section: &MediaSection) -> (Unit, &[u8]) {
+pub(crate) fn unit(section: &MediaSection) -> (Unit, &[u8]) {
     match Header::decode(&section.payload).unwrap() {
         (Header::Unit(unit), bytes) => (unit, bytes),
         other => panic!("{other:?}"),
     }
 }
 
-fn of_stream(stream: &[u8], number: u16) -> Vec<MediaSection> {
+pub(crate) fn of_stream(stream: &[u8], number: u16) -> Vec<MediaSection> {
     let mut sections = read(stream).0;
     sections.retain(|section| section.stream == number);
     sections

@@ -35,7 +35,8 @@ pub(super) struct Passage {
 /// the path, however fast it went in.
 ///
 /// After an outage, too, packets have taken long to come through. But the newest of them has met no
-/// queue.
+/// queue. Losses (`Lost::silence`) do not tell it here: what was held up and not lost has the same
+/// times.
 ///
 /// Only samples that begin with an acknowledgement count: the acknowledgements of the first packets
 /// after a pause take a round trip longer than their sending, whatever the path carries. Samples

@@ -471,6 +471,7 @@ impl<P: Payload> Connection<P> {
         let losses = losses.filter(|(_, contents)| !contents.tries_size);
         let losses = losses.map(|(packet, _)| *packet);
         self.statistics.sent.lost_packets += losses.clone().count() as u64;
+        let silence = lost.silence(acknowledged);
         let sizes = lost.packets.iter().map(|lost| (lost.number, lost.payload));
         self.statistics.sent.black_holes += u64::from(self.size.on_lost(sizes));
         self.congestion.on_queue_changed();
@@ -479,14 +480,10 @@ impl<P: Payload> Connection<P> {
             self.requeue(now, contents);
         }
         self.congestion.on_packets_lost(now, &lost.losses);
-        let (Some(newest), Some(oldest)) = (lost.newest_sent_at, lost.oldest_sent_at) else {
+        let Some(newest) = lost.newest_sent_at else {
             return;
         };
-        // An interruption in which all of a round trip was lost says nothing of what the path loses
-        // otherwise.
-        let round_trip = self.loss.smoothed().unwrap_or(Span::MAX);
-        let is_outage = acknowledged <= oldest && newest.saturating_since(oldest) > round_trip;
-        if !is_outage {
+        if silence <= self.loss.smoothed().unwrap_or(Span::MAX) {
             self.target.on_fates(0, lost.bytes);
         }
         let signal = Signal {
@@ -501,7 +498,7 @@ impl<P: Payload> Connection<P> {
         self.on_signal(now, &signal);
         self.congestion.on_lost(&lost.sent_at);
         let has_samples = self.loss.smoothed().is_some();
-        if has_samples && oldest > acknowledged && lost.spread > memory {
+        if has_samples && silence > memory {
             self.statistics.sent.persistent_congestions += 1;
             self.congestion.on_persistent_congestion(now, in_flight);
         }

@@ -102,6 +102,23 @@ pub(super) struct Lost<C> {
     pub(super) by_delay: bool,
 }
 
+impl<C> Lost<C> {
+    /// How long the path was silent, at least: nothing arrived that left in this time. Zero if a
+    /// packet that left later than one of these, at `acknowledged`, had been acknowledged before.
+    ///
+    /// This is the one rule by which a connection knows an outage. A silence longer than a round
+    /// trip says nothing of what the path loses otherwise; one longer than three probe timeouts is
+    /// persistent congestion (RFC 9002, section 7.6). Three others look for the same with what they
+    /// know, and say why: a controller (`Steady`) as long as nothing is found lost, the capacity of
+    /// the path (`Carried`) by what queued, and a host's warnings by totals.
+    pub(super) fn silence(&self, acknowledged: Time) -> Span {
+        match self.oldest_sent_at {
+            Some(oldest) if acknowledged <= oldest => self.spread,
+            _ => Span::ZERO,
+        }
+    }
+}
+
 /// A peer acknowledged what was never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NeverSent(pub(super) PacketNumber);
@@ -574,6 +591,19 @@ mod tests {
             (Some(at(2)), Some(at(3)))
         );
         assert_eq!((sent.in_flight(), sent.in_flight_packets()), (5_000, 5));
+    }
+
+    /// 0 arrives, 1 to 5 do not, 6 does, 7 and 8 do not, and 9 does.
+    #[test]
+    fn a_silence_lasts_while_all_that_leaves_is_lost() {
+        let mut sent = ten();
+        sent.on_ack(at(40), ranges([(0, 0)])).expect("sent");
+        sent.on_ack(at(50), ranges([(9, 9), (6, 6)])).expect("sent");
+        let (lost, _) = sent.detect_losses(at(100), 3, Span::from_millis(45));
+        assert_eq!(lost.contents, [1, 2, 3, 4, 5, 7, 8]);
+        assert_eq!(lost.silence(at(0)), Span::from_millis(4));
+        assert_eq!(lost.silence(at(1)), Span::from_millis(4));
+        assert_eq!(lost.silence(at(2)), Span::ZERO, "one had arrived since");
     }
 
     #[test]

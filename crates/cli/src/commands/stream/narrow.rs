@@ -28,7 +28,8 @@ const MOST: usize = 64;
 /// Sections that are dropped for want of rate are not enough: an outage, a latency that is too
 /// short and a burst of the source drop some too. A path is narrow if they are dropped all the time
 /// while the peer answers, and if the rate that its controller has found stays below that of the
-/// source.
+/// source. That the peer answers is read from totals every half second: the transport knows an
+/// outage by its losses, which are found when it is over, and a warning must not come before.
 #[derive(Debug, Default)]
 pub(crate) struct NarrowPaths {
     paths: BTreeMap<String, Path>,

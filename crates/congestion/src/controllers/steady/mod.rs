@@ -98,7 +98,9 @@ pub struct SteadyConfig {
 ///
 /// **Outages.** The losses of a time without any feedback do not count if no queue stood before and
 /// after it: the path was interrupted, and not overloaded. The flow still begins again with slow
-/// start, up to the rate that it had.
+/// start, up to the rate that it had. The no-feedback timer shows that time, and not which packets
+/// of a connection were lost: a controller does not see them, and must slow down before the first
+/// of them is known to be.
 ///
 /// **Random losses.** A loss event does not count if neither a queue nor the own rate causes it
 /// (`LossClassifier`), up to a loss ratio of `random_loss`. An ECN mark always counts.
