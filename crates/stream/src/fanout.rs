@@ -324,6 +324,10 @@ impl Sink for Fanout {
         }
     }
 
+    fn follows(&self) -> bool {
+        self.reports == Reports::Unarrived
+    }
+
     fn take_missing(&mut self) -> Vec<Missing> {
         let mut missing = std::mem::take(&mut self.unreached.missing);
         let both = self.subscribers.iter_mut().chain(&mut self.left);

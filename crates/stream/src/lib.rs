@@ -80,6 +80,7 @@ mod fates;
 mod joining;
 mod lock;
 mod missing;
+mod named;
 mod peer;
 mod receiver;
 mod refusals;

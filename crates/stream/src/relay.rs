@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::event::{Event, Observer};
 use crate::lock::lock;
 use crate::missing::{Missing, MissingReason};
+use crate::named::Named;
 use crate::statistics::{Passed, Snapshot};
 use crate::unit::{Due, MediaUnit, Notice, SourceItem};
 
@@ -98,9 +99,15 @@ pub trait Sink: Send {
     /// Reports a missing section to a destination that can learn of it.
     fn skip(&mut self, _missing: &Missing) {}
 
-    /// The sections found to be missing behind the sink since the last call.
+    /// The sections found to be missing behind the sink since the last call; if it
+    /// [follows](Self::follows) them, those that arrived damaged too.
     fn take_missing(&mut self) -> Vec<Missing> {
         Vec::new()
+    }
+
+    /// Whether the fate of each section that it takes is followed.
+    fn follows(&self) -> bool {
+        false
     }
 
     /// The accepted sections that could not be written, since the last call.
@@ -167,6 +174,7 @@ pub struct Relay<I, O> {
     /// A section with its own deadline that waits for a connection. Nothing behind it is read
     /// meanwhile.
     held: Option<MediaUnit>,
+    named: Named,
 }
 
 /// Takes snapshots of a relay from anywhere, at any moment, without waiting.
@@ -239,6 +247,7 @@ impl<I: Source, O: Sink> Relay<I, O> {
             observer,
             monitor,
             held: None,
+            named: Named::default(),
         }
     }
 
@@ -441,11 +450,13 @@ impl<I: Source, O: Sink> Relay<I, O> {
                 Ok(Written::Yes)
             }
             SourceItem::Missing(missing) => {
+                self.named.see(missing.stream, missing.id);
                 self.sink.skip(&missing);
                 self.miss(&missing);
                 self.sink.flush().await
             }
             SourceItem::Unit(unit) => {
+                self.named.see(unit.stream, unit.id);
                 let written = self.sink.write(&unit);
                 if written == Written::Malformed {
                     self.miss(&Missing {
@@ -457,13 +468,15 @@ impl<I: Source, O: Sink> Relay<I, O> {
                 }
                 // A section that is not written in the end is subtracted again.
                 self.passed(|passed| passed.add(&unit));
-                if unit.is_damaged {
-                    self.miss(&Missing {
-                        missing_bytes: None,
-                        ..unit.missing(MissingReason::Damaged)
-                    });
-                }
                 self.report_missing();
+                if unit.is_damaged {
+                    let damaged = unit.damaged();
+                    self.count(&damaged);
+                    // It may be missing for another reason in the end.
+                    if !self.sink.follows() {
+                        self.name(&damaged);
+                    }
+                }
                 self.sink.flush().await
             }
         }
@@ -485,18 +498,29 @@ impl<I: Source, O: Sink> Relay<I, O> {
 
     /// Counts and reports a section that is not passed on.
     fn miss(&self, missing: &Missing) {
+        self.count(missing);
+        self.observer.on_event(&Event::Missing(missing));
+    }
+
+    fn count(&self, missing: &Missing) {
         self.passed(|passed| {
             // A peer states how long a run is.
             let counted = passed.gaps.entry(missing.reason).or_default();
             *counted = counted.saturating_add(missing.count);
         });
-        self.observer.on_event(&Event::Missing(missing));
+    }
+
+    /// Reports a section that the sink took, once.
+    fn name(&mut self, missing: &Missing) {
+        if self.named.is_first(missing) {
+            self.observer.on_event(&Event::Missing(missing));
+        }
     }
 
     /// Reports sections that were passed on and did not arrive, as far as the sink knows.
     fn report_missing(&mut self) {
         for missing in self.sink.take_missing() {
-            self.observer.on_event(&Event::Missing(&missing));
+            self.name(&missing);
         }
     }
 
@@ -507,7 +531,8 @@ impl<I: Source, O: Sink> Relay<I, O> {
         }
         for missing in self.sink.take_unwritten() {
             self.passed(|passed| passed.subtract(&missing));
-            self.miss(&missing);
+            self.count(&missing);
+            self.name(&missing);
         }
         while let Ok(Some(item)) = self.source.next().await {
             match item {

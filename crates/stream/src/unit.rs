@@ -66,6 +66,14 @@ impl MediaUnit {
         }
     }
 
+    /// The entry for a list of gaps of a section that the source has a part of, and that arrived.
+    pub(crate) fn damaged(&self) -> Missing {
+        Missing {
+            missing_bytes: None,
+            ..self.missing(MissingReason::Damaged)
+        }
+    }
+
     /// The entry for a list of gaps if nothing of this section arrived.
     pub fn missing(&self, reason: MissingReason) -> Missing {
         let length = Some(self.payload.len() as u64);

@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 use comity::session::PresharedKey;
 use comity::uri::{Host, Role};
 use comity::{
-    CloseCode, CloseReason, Config, ConfigBuilder, Connection, Deliver, Endpoint, GapReason, Item,
-    Reason, Reliability, Section, SectionId, StreamId, connect,
+    CloseCode, CloseReason, Config, ConfigBuilder, Connection, Deliver, Endpoint, GapReason,
+    Importance, Item, Reason, Reliability, Section, SectionId, StreamId, Time, connect,
 };
+use comity_media::{Entry, LAYOUT_FEATURE, Reader, ReaderConfig, names_section};
 use comity_stream::{
-    Dialer, Ending, Error, Event, Fanout, FanoutOptions, Missing, MissingReason, Monitor, Observer,
-    Receiver, Reconnect, Redial, Relay, Reports, Source as _, SourceItem,
+    Counters, Dialer, Due, Ending, Error, Event, Fanout, FanoutOptions, MediaUnit, Missing,
+    MissingReason, Monitor, Observer, Receiver, Reconnect, Redial, Relay, Reports, Source,
+    SourceItem, TransportMonitor, kind_of,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -326,6 +328,113 @@ async fn what_did_not_arrive_is_listed_by_its_fate() {
     assert_eq!((gap.length, gap.missing_bytes), (Some(3_000), Some(3_000)));
 }
 
+/// A source of items from a channel.
+struct Given(mpsc::UnboundedReceiver<SourceItem>);
+
+impl Source for Given {
+    async fn next(&mut self) -> Result<Option<SourceItem>, Error> {
+        Ok(self.0.recv().await)
+    }
+
+    fn cut(&mut self) {
+        self.0.close();
+    }
+
+    fn refuse(&mut self, reason: &str) {
+        panic!("{reason}");
+    }
+
+    async fn close(&mut self, _reason: Option<&str>) {}
+
+    fn counters(&self) -> Counters {
+        Counters::of_media(Arc::default(), TransportMonitor::default())
+    }
+}
+
+/// Two receivers miss the same sections, and some are damaged at the source too.
+#[tokio::test]
+async fn each_section_is_listed_once_with_its_last_reason() {
+    let config = options().build().unwrap();
+    let missing: Arc<Mutex<Vec<Missing>>> = Arc::default();
+    let (tell, mut words) = mpsc::unbounded_channel();
+    let listed = missing.clone();
+    let observer = Observer::new(move |event| {
+        match event {
+            Event::Missing(missing) => listed.lock().unwrap().push((*missing).clone()),
+            Event::Connected(_) => {}
+            _ => return,
+        }
+        let _ = tell.send(());
+    });
+    let (output, to) = listener(&config, observer.clone());
+    let options = FanoutOptions {
+        max_subscribers: 2,
+        reports: Reports::Unarrived,
+        ..FanoutOptions::default()
+    };
+    let (give, given) = mpsc::unbounded_channel();
+    let relay = Relay::new(Given(given), Fanout::new(output, options), observer);
+    let monitor = relay.monitor();
+    let relay = tokio::spawn(relay.run(pending()));
+    let unit = |id, length, needs: Option<u64>, is_damaged| {
+        SourceItem::Unit(MediaUnit {
+            stream: StreamId(1),
+            id: SectionId(id),
+            importance: Importance(1),
+            source_time: tokio::time::Instant::now().into_std(),
+            due: Due::AfterLatency(Duration::ZERO),
+            needs: needs.map(SectionId),
+            payload: vec![0xff; length].into(),
+            frame: None,
+            is_damaged,
+        })
+    };
+    // Nobody is there.
+    give.send(unit(0, 100, None, true)).unwrap();
+    soon(words.recv()).await.unwrap();
+    let mut receivers = Vec::new();
+    for _ in 0..2 {
+        let receiver = soon(connect(to, config.clone())).await.unwrap();
+        soon(words.recv()).await.unwrap();
+        receivers.push(receiver);
+    }
+    give.send(unit(1, 3_000, None, true)).unwrap();
+    let at_source = Missing {
+        stream: StreamId(1),
+        id: SectionId(2),
+        count: 1,
+        kind: None,
+        reason: MissingReason::Source,
+        length: None,
+        missing_bytes: None,
+        source_time: None,
+    };
+    give.send(SourceItem::Missing(at_source)).unwrap();
+    // One without any bytes cannot be sent, nor one that needs it.
+    give.send(unit(3, 0, None, false)).unwrap();
+    give.send(unit(4, 100, Some(3), true)).unwrap();
+    give.send(unit(5, 100, None, false)).unwrap();
+    drop(give);
+    let (one, two) = tokio::join!(receive_all(&receivers[0]), receive_all(&receivers[1]));
+    assert_eq!(one, two);
+    assert_eq!(one.iter().filter(|item| item.is_ok()).count(), 2);
+    assert_eq!(soon(relay).await.unwrap().unwrap(), Ending::Done);
+    let missing = missing.lock().unwrap();
+    let mut list: Vec<_> = missing.iter().map(|gap| (gap.id.0, gap.reason)).collect();
+    list.sort_unstable();
+    let expected = [
+        (0, MissingReason::Unconnected),
+        (1, MissingReason::Damaged),
+        (2, MissingReason::Source),
+        (3, MissingReason::Unfit),
+        (4, MissingReason::Dependency),
+    ];
+    assert_eq!(list, expected);
+    let passed = monitor.snapshot().passed;
+    let damaged = passed.gaps[&MissingReason::Damaged];
+    assert_eq!((damaged, passed.missing()), (3, 1), "{passed:?}");
+}
+
 #[tokio::test]
 async fn a_relay_that_is_stopped_passes_on_what_has_arrived() {
     // Sections that had arrived are waited for as long as the latency.
@@ -469,4 +578,98 @@ async fn a_dropped_relay_closes_its_connections_though_a_monitor_is_kept() {
     assert!(snapshot.elapsed_s >= 0.0 && running.monitor.began() == before);
     assert_eq!(snapshot.input.totals.unwrap().connections, 1);
     assert!(snapshot.input.connections.is_empty());
+}
+
+/// The sections of the clip, in the order of their times, as a sender reads them.
+fn clip() -> Vec<MediaUnit> {
+    let mut reader = Reader::new(ReaderConfig {
+        layouts: true,
+        ..ReaderConfig::default()
+    });
+    let bytes = include_bytes!("../../../experiments/demo/clip/clip.ts");
+    reader.push(bytes).unwrap();
+    reader.finish().unwrap();
+    let began = tokio::time::Instant::now().into_std();
+    let events = std::iter::from_fn(|| reader.poll());
+    let units = events.filter_map(|event| match event {
+        comity_media::Event::Section(section) => Some(MediaUnit {
+            stream: StreamId(section.stream),
+            id: SectionId(section.number),
+            importance: Importance(section.importance.0),
+            source_time: began + section.source_time.saturating_since(Time::ZERO).into(),
+            due: Due::AfterLatency(section.deadline.into()),
+            needs: section.to_frame().bound_to().map(SectionId),
+            frame: Some(section.to_frame()),
+            is_damaged: section.is_damaged,
+            payload: section.payload,
+        }),
+        _ => None,
+    });
+    let mut units: Vec<_> = units.collect();
+    units.sort_by_key(|unit| unit.source_time);
+    units
+}
+
+/// A receiver that comes late gets tables, the announcement of layouts, the layouts so far that its
+/// first picture needs, and then that picture, whether sections may be left out or not.
+#[tokio::test]
+async fn a_late_receiver_gets_what_its_first_picture_needs_before_it() {
+    for reliability in [Reliability::Full, Reliability::Timeline] {
+        let config = options().reliability(reliability);
+        let config = config.features(LAYOUT_FEATURE).build().unwrap();
+        let (tell, mut words) = mpsc::unbounded_channel();
+        let observer = Observer::new(move |event| {
+            if let Event::Connected(_) = event {
+                let _ = tell.send(());
+            }
+        });
+        let (output, to) = listener(&config, observer.clone());
+        let options = FanoutOptions {
+            max_subscribers: 2,
+            sheds: false,
+            ..FanoutOptions::default()
+        };
+        let (give, given) = mpsc::unbounded_channel();
+        let relay = Relay::new(Given(given), Fanout::new(output, options), observer);
+        let monitor = relay.monitor();
+        let relay = tokio::spawn(relay.run(pending()));
+        let early = soon(connect(to, config.clone())).await.unwrap();
+        soon(words.recv()).await.unwrap();
+        let early = tokio::spawn(async move { receive_all(&early).await });
+        let mut units = clip();
+        let after = units.split_off(units.len() / 2);
+        let before = units.len() as u64;
+        for unit in units {
+            give.send(SourceItem::Unit(unit)).unwrap();
+        }
+        while monitor.snapshot().passed.sections() < before {
+            tokio::task::yield_now().await;
+        }
+        let late = soon(connect(to, config)).await.unwrap();
+        soon(words.recv()).await.unwrap();
+        for unit in after {
+            give.send(SourceItem::Unit(unit)).unwrap();
+        }
+        drop(give);
+        let mut items = Vec::new();
+        while let Some(item) = soon(late.recv()).await {
+            let Item::Section(section) = item else {
+                panic!("{item:?}")
+            };
+            items.push(section);
+        }
+        let kinds: Vec<_> = items.iter().map(|item| kind_of(&item.payload)).collect();
+        let first = kinds.iter().position(|kind| *kind == Some("key"));
+        let first = first.expect("a picture");
+        assert_eq!(Entry::of(&items[first].payload), Some(Entry::Yes));
+        // SDT, PAT, PMT, and the announcement; then what is due before the picture.
+        let expected = ["table", "table", "table", "layout"].map(Some);
+        assert_eq!(kinds[..4], expected, "{:?}", &kinds[..=first]);
+        let is_named =
+            { items.iter() }.any(|layout| names_section(&layout.payload, 1, &items[first].payload));
+        assert!(is_named, "{:?}", &kinds[..=first]);
+        assert!(items.len() > 100, "{}", items.len());
+        soon(early).await.unwrap();
+        assert_eq!(soon(relay).await.unwrap().unwrap(), Ending::Done);
+    }
 }

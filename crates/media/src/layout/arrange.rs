@@ -9,7 +9,8 @@ use comity_units::{Span, Time};
 use super::format;
 use super::lane::{Found, Lane};
 use super::model::{
-    CARRIED, DAMAGED, LAYOUTS, Layout, MAX_PACKETS, Packet, Run, SCRAMBLED, STEP_SHIFT, SectionRef,
+    CARRIED, DAMAGED, LAYOUTS, Layout, MAX_PACKETS, Made, Packet, Run, SCRAMBLED, STEP_SHIFT,
+    SectionRef,
 };
 use super::packet::{self, CLOCK_WRAP, Parts};
 use crate::header::{Header, PACKET};
@@ -328,7 +329,10 @@ impl Arranger {
         let pending = &pending;
         let is_described = match packet::null(&pending.bytes) {
             Some(null) => Some(Packet::Null(null)),
-            None => self.made(pending),
+            None => {
+                let made = self.made(pending, &pending.bytes);
+                made.or_else(|| self.left_out(pending)).map(Packet::Made)
+            }
         };
         self.began.get_or_insert(pending.since);
         self.ended = self.ended.max(pending.since);
@@ -363,8 +367,25 @@ impl Arranger {
         lane.is_none_or(|lane| lane.is_sent(pending.from, pending.to))
     }
 
-    /// The packet with parts of sections, if that gives it back.
-    fn made(&mut self, pending: &Pending) -> Option<Packet> {
+    /// A packet that is marked as wrong and has nothing but parts of units that are not sent: as
+    /// the same packet without the mark and without a clock reference. Nobody puts it together, and
+    /// it needs no missing section of its own.
+    fn left_out(&mut self, pending: &Pending) -> Option<Made> {
+        let lane = self.lanes.get(&pending.parts?.pid)?;
+        let runs = lane.runs(pending.from, pending.to);
+        let mut found = runs.iter().map(|run| lane.section(run));
+        if runs.is_empty() || found.any(|found| found.is_none_or(|found| found.is_sent)) {
+            return None;
+        }
+        let mut made = self.made(pending, &packet::without_error(&pending.bytes))?;
+        if let Some(field) = &mut made.field {
+            (field.clock, field.flags) = (None, field.flags & !packet::CLOCK);
+        }
+        Some(made)
+    }
+
+    /// The packet with parts of sections, if that gives these bytes.
+    fn made(&mut self, pending: &Pending, bytes: &[u8; PACKET]) -> Option<Made> {
         let parts = pending.parts?;
         let is_carried = matches!(pending.usage, Usage::None { .. }) && parts.has_payload;
         if is_carried {
@@ -383,12 +404,12 @@ impl Arranger {
         };
         let is_table = matches!(pending.usage, Usage::Tables { .. });
         let prefix = (pending.prefix, is_table);
-        let made = packet::take_apart(&pending.bytes, prefix, runs, unit, content)?;
+        let made = packet::take_apart(bytes, prefix, runs, unit, content)?;
         if let Some(first) = first {
             let due = self.due.unwrap_or(first.source_time);
             self.due = Some(due.min(first.source_time));
         }
-        Some(Packet::Made(made))
+        Some(made)
     }
 
     /// Returns a layout, after the sections of the packets that it carries whole.

@@ -6,6 +6,8 @@ use crate::pes::{has_fields, stamps};
 
 /// The room after a packet's own four bytes.
 pub(super) const ROOM: usize = PACKET - 4;
+/// The flag of an adaptation field with a clock reference.
+pub(super) const CLOCK: u8 = 0x10;
 /// Of a clock: 33 bits of base, 9 bits of extension up to 299.
 pub(super) const CLOCK_WRAP: u64 = (1 << 33) * 300;
 
@@ -68,6 +70,13 @@ impl Parts {
 /// The clock reference of a packet in ticks of 27 MHz.
 pub(crate) fn read_clock_of(packet: &[u8; PACKET]) -> Option<u64> {
     Parts::of(packet)?.clock(packet)
+}
+
+/// The packet without its transport_error_indicator.
+pub(super) fn without_error(packet: &[u8; PACKET]) -> [u8; PACKET] {
+    let mut bytes = *packet;
+    bytes[1] &= 0x7f;
+    bytes
 }
 
 /// The length of the header of the PES packet that begins here, if all of it is here.

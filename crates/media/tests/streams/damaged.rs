@@ -171,8 +171,19 @@ proptest! {
 #[test]
 fn damaged_units_are_left_out_on_request() {
     let packets: Vec<&[u8]> = H264.chunks(PACKET).collect();
-    for lost in (60..400).step_by(31) {
-        let stream = [&packets[..lost], &packets[lost + 1..]].concat().concat();
+    let faults = (60..400)
+        .step_by(31)
+        .flat_map(|at| [(at, true), (at, false)]);
+    for (lost, is_missing) in faults {
+        let stream = match is_missing {
+            true => [&packets[..lost], &packets[lost + 1..]].concat().concat(),
+            // Marked as wrong: it is no missing section of its own.
+            false => {
+                let mut stream = H264.to_vec();
+                stream[lost * PACKET + 1] |= 0x80;
+                stream
+            }
+        };
         let [passed, dropped] = [Damaged::Pass, Damaged::Drop].map(|damaged| {
             let config = ReaderConfig {
                 damaged,

@@ -1,0 +1,71 @@
+//! The sections that are in a list of gaps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use comity::{SectionId, StreamId};
+
+use crate::missing::Missing;
+
+/// The most sections of a stream that are remembered: far more than can be on their way.
+const REMEMBERED: usize = 4_096;
+
+/// Sections that a sink named as missing, so that a list has each of them once: several receivers
+/// may miss the same section, and one that was damaged may not have been written either.
+#[derive(Debug, Default)]
+pub(crate) struct Named(BTreeMap<StreamId, BTreeSet<SectionId>>);
+
+impl Named {
+    /// The source gave this section, or a run of missing ones that begins with it. Numbers begin
+    /// anew with another connection of the source.
+    pub(crate) fn see(&mut self, stream: StreamId, first: SectionId) {
+        if first == SectionId(0) {
+            self.0.remove(&stream);
+        }
+    }
+
+    /// Whether a missing section is named for the first time.
+    pub(crate) fn is_first(&mut self, missing: &Missing) -> bool {
+        let named = self.0.entry(missing.stream).or_default();
+        let is_first = named.insert(missing.id);
+        if named.len() > REMEMBERED {
+            named.pop_first();
+        }
+        is_first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::missing::MissingReason;
+
+    fn missing(stream: u16, id: u64) -> Missing {
+        Missing {
+            stream: StreamId(stream),
+            id: SectionId(id),
+            count: 1,
+            kind: None,
+            reason: MissingReason::Lost,
+            length: None,
+            missing_bytes: None,
+            source_time: None,
+        }
+    }
+
+    #[test]
+    fn each_section_is_named_once_until_its_source_begins_anew() {
+        let mut named = Named::default();
+        for (stream, id) in [(1, 7), (1, 5), (2, 7)] {
+            assert!(named.is_first(&missing(stream, id)));
+            assert!(!named.is_first(&missing(stream, id)));
+        }
+        named.see(StreamId(1), SectionId(8));
+        assert!(!named.is_first(&missing(1, 7)));
+        named.see(StreamId(1), SectionId(0));
+        assert!(named.is_first(&missing(1, 7)) && !named.is_first(&missing(2, 7)));
+        for id in 0..3 * REMEMBERED as u64 {
+            named.is_first(&missing(3, id));
+        }
+        assert_eq!(named.0[&StreamId(3)].len(), REMEMBERED);
+    }
+}
