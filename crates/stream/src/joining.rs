@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use comity::StreamId;
 use comity_media::{Entry, is_announcement, is_layouts, names_section, table_identity};
 
-use crate::unit::MediaUnit;
+use crate::unit::{Due, MediaUnit};
 
 /// How long a receiver waits for a picture from which decoding can begin. A source without such
 /// pictures refreshes gradually.
@@ -29,10 +29,16 @@ pub(crate) struct Background {
     /// picture that is due later than itself.
     announcement: Option<MediaUnit>,
     layouts: VecDeque<MediaUnit>,
+    /// The shortest time from a source time to a deadline of its own.
+    shortest: Option<Duration>,
 }
 
 impl Background {
     pub(crate) fn see(&mut self, unit: &MediaUnit) {
+        if let Due::At(moment) = unit.due {
+            let after = moment.saturating_duration_since(unit.source_time);
+            self.shortest = Some(self.shortest.map_or(after, |shortest| shortest.min(after)));
+        }
         if is_announcement(unit.stream.0, &unit.payload) {
             self.announcement = Some(unit.clone());
         } else if is_layouts(unit.stream.0) {
@@ -50,8 +56,25 @@ impl Background {
     }
 
     /// What precedes the first section: tables, and the layouts from the first that names it on.
+    ///
+    /// A picture may be due later than sound behind it, since it is shown later. What precedes it
+    /// does not wait for that: sections leave in the order of their deadlines.
     fn preface(&mut self, first: &MediaUnit) -> Vec<MediaUnit> {
         let source_time = { first.source_time.checked_sub(BEFORE) }.unwrap_or(first.source_time);
+        let due = match first.due {
+            Due::AfterLatency(_) => Due::AfterLatency(Duration::ZERO),
+            Due::Live { arriving, .. } => Due::Live {
+                more: Duration::ZERO,
+                arriving,
+            },
+            Due::At(moment) => {
+                let earliest = self
+                    .shortest
+                    .and_then(|after| source_time.checked_add(after));
+                Due::At(earliest.map_or(moment, |earliest| earliest.min(moment)))
+            }
+            Due::Never => Due::Never,
+        };
         let tables = std::mem::take(&mut self.tables).into_values();
         let layouts = std::mem::take(&mut self.layouts).into_iter();
         let layouts = layouts
@@ -59,7 +82,7 @@ impl Background {
         let all = tables.chain(self.announcement.take()).chain(layouts);
         all.map(|unit| MediaUnit {
             source_time,
-            due: first.due,
+            due,
             ..unit
         })
         .collect()
@@ -128,7 +151,6 @@ impl Joining {
 mod tests {
     use super::*;
     use crate::clock::now;
-    use crate::unit::Due;
     use bytes::Bytes;
     use comity::{Importance, SectionId};
     use comity_media::{FrameType, Header, Times, Unit};
@@ -194,7 +216,8 @@ mod tests {
             Admission::Yes(before) => {
                 for earlier in &before {
                     assert_eq!(earlier.source_time + BEFORE, unit.source_time);
-                    assert_eq!(earlier.due, unit.due);
+                    // The pictures are due some milliseconds later.
+                    assert_eq!(earlier.due, Due::AfterLatency(Duration::ZERO));
                 }
                 { before.iter() }
                     .chain([unit])
@@ -237,6 +260,35 @@ mod tests {
             assert_eq!(admitted(&mut joining, &unit), expected, "{unit:?}");
             assert_eq!(joining.has_joined(unit.stream), !expected.is_empty());
         }
+    }
+
+    /// Behind a relay: the picture is due 300 ms after its source time, and sound 200 ms.
+    #[test]
+    fn what_precedes_a_picture_is_due_before_the_sound_behind_it() {
+        let began = now() + Duration::from_secs(1);
+        let due = |millis: u64, after: u64| Due::At(began + Duration::from_millis(millis + after));
+        let mut background = Background::default();
+        for (stream, kind, after) in [
+            (0, Kind::Table, 200),
+            (1, Kind::Predicted, 300),
+            (2, Kind::Sound, 200),
+        ] {
+            let unit = unit(stream, 0, kind, began);
+            background.see(&MediaUnit {
+                due: due(0, after),
+                ..unit
+            });
+        }
+        let mut joining = Joining::new(background);
+        let first = MediaUnit {
+            due: due(40, 300),
+            ..unit(1, 40, Kind::Key, began)
+        };
+        let Admission::Yes(before) = joining.admit(&first) else {
+            panic!("it begins with that")
+        };
+        let dues: Vec<Due> = before.iter().map(|unit| unit.due).collect();
+        assert_eq!(dues, [due(20, 200)]);
     }
 
     #[test]
