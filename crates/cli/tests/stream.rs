@@ -134,6 +134,7 @@ fn main() -> ExitCode {
         stops::deadlines_of_a_sender_that_is_gone_are_not_waited_for,
         stops::garbage_does_not_hold_up_the_end,
         stops::an_input_that_never_comes_does_not_hold_up_the_end,
+        stops::a_stop_right_behind_an_address_ends_it_in_good_order,
         times::a_file_without_times_is_sent_at_once_and_told,
         times::a_file_that_grows_is_told,
     ];

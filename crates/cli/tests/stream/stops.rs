@@ -2,6 +2,7 @@
 //! these would wait for ever.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -187,5 +188,47 @@ pub(super) fn an_input_that_never_comes_does_not_hold_up_the_end() {
         let (code, said) = stopped(child);
         drop(input);
         assert!(code.is_some(), "{args:?}: {said}");
+    }
+}
+
+/// Whoever reads an address may stop the program at once.
+pub(super) fn a_stop_right_behind_an_address_ends_it_in_good_order() {
+    let listener = "comity://127.0.0.1:0?mode=listener&insecure=1";
+    let metrics = ["--metrics-bind", "127.0.0.1:0"];
+    for (args, line) in [
+        (&["recv", listener, "/dev/null"][..], "listening on "),
+        (&["send", "-", listener], "listening on "),
+        (&["relay", listener, listener], "listening on "),
+        (
+            &["recv", listener, "/dev/null", metrics[0], metrics[1]],
+            "metrics at ",
+        ),
+        (
+            &["emulate", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:9"],
+            "listening on ",
+        ),
+    ] {
+        for signal in [Signal::TERM, Signal::INT].repeat(4) {
+            let mut child = command(args)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let _watch = watch(&child);
+            // Held open.
+            let input = child.stdin.take();
+            let mut lines = BufReader::new(child.stderr.take().unwrap());
+            let mut said = String::new();
+            while !said.contains(line) {
+                let length = lines.read_line(&mut said).unwrap();
+                assert!(length > 0, "{args:?}: {said}");
+            }
+            kill_process(Pid::from_child(&child), signal).unwrap();
+            lines.read_to_string(&mut said).unwrap();
+            let code = child.wait().unwrap().code();
+            drop(input);
+            assert_eq!(code, Some(0), "{args:?}, {signal:?}: {said}");
+        }
     }
 }

@@ -203,7 +203,6 @@ fn run(
                 if let Some(warning) = bound.warning() {
                     reporter.warn(&warning);
                 }
-                reporter.note(&format!("metrics at http://{}/metrics", bound.address()));
                 Some(bound)
             }
         };
@@ -241,9 +240,12 @@ fn run(
         })();
         let (source, sink) = opened.inspect_err(|_: &Error| gaps.withdraw())?;
         gaps.begin()?;
-        // Whoever reads the address may stop it.
+        // Whoever reads an address may stop it.
         let stop = Stop::on_interrupt(3, linger(&[&input, &output]));
         let stop = stop.after(args.duration.map(Into::into));
+        if let Some(bound) = &metrics {
+            reporter.note(&format!("metrics at http://{}/metrics", bound.address()));
+        }
         reporter.opened();
         let relay = Relay::new(source, sink, connecting.observer.clone());
         let session = Session {
