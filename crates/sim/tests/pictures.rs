@@ -254,19 +254,27 @@ fn case() -> impl Strategy<Value = Case> {
     })
 }
 
-/// Over 200 random sources and paths, more is shown than with no policy but the deadline. Single
-/// cases differ either way, because a policy decides by predictions; few lose more than a second.
+/// Over 200 random sources and paths, more is shown than with no policy but the deadline. It is not
+/// so in each case, because a policy decides by predictions, and because other packets are lost
+/// where other packets leave. What holds is: nine in ten show as much but for one frame in a
+/// hundred, few lose more than a second of 15, and none loses more than five. Those that lose most
+/// lose key frames on paths of 1 to 5 % loss, with a round trip of a third of the latency or more.
 #[test]
 fn importance_makes_streams_better() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let (mut shown, mut without, mut worse) = (0, 0, 0);
+    let (mut shown, mut without) = (0, 0);
+    let (mut fewer, mut worse) = (0, 0);
     for _ in 0..200 {
         let case = case().new_tree(&mut runner).expect("a case").current();
         let policy = case.shown(DropPolicy::Infeasible, true);
         let none = case.shown(DropPolicy::Expired, false);
         (shown, without) = (shown + policy, without + none);
-        worse += u32::from(policy + u64::from(case.fps) < none);
+        let loses = |seconds: u32| policy + u64::from(seconds * case.fps) < none;
+        fewer += u32::from(policy * 100 < none * 99);
+        worse += u32::from(loses(1));
+        assert!(!loses(5), "{policy} frames, {none} without: {case:?}");
     }
     assert!(shown > without, "{shown} frames, {without} without");
-    assert!(worse <= 10, "{worse} of 200 cases lose more than a second");
+    assert!(fewer <= 20, "{fewer} of 200 cases show less");
+    assert!(worse <= 4, "{worse} of 200 cases lose more than a second");
 }

@@ -665,8 +665,8 @@ async fn a_late_receiver_gets_what_its_first_picture_needs_before_it() {
         // SDT, PAT, PMT, and the announcement; then what is due before the picture.
         let expected = ["table", "table", "table", "layout"].map(Some);
         assert_eq!(kinds[..4], expected, "{:?}", &kinds[..=first]);
-        let is_named = { items.iter() }
-            .any(|layout| names_section(&layout.payload, 1, &items[first].payload));
+        let is_named =
+            { items.iter() }.any(|layout| names_section(&layout.payload, 1, &items[first].payload));
         assert!(is_named, "{:?}", &kinds[..=first]);
         assert!(items.len() > 100, "{}", items.len());
         soon(early).await.unwrap();
