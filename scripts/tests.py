@@ -29,8 +29,8 @@ AT_A_TIME = 6
 # What failed in the last run: program names and their tests, for --failed.
 FAILED = TARGET / "failed-tests.json"
 
-# The other tests: a name, and a folder with the files that have doctests; none for the Python
-# package. Each folder has a process of its own, since modules of two folders may share a name.
+# The other tests: a name, a folder, and a program or the files there that have doctests. Each folder
+# has a process of its own, since modules of two folders may share a name.
 OTHERS = [
     ("doctests of scripts", "scripts", ["vocabulary.py", "promises.py", "coverage.py", "progress.py", "guides.py", "demo.py"]),
     ("doctests of experiments/tltcp", "experiments/tltcp", ["section_reader.py"]),
@@ -38,7 +38,8 @@ OTHERS = [
         "benches", "benches/race", "benches/media", "benches/deadline", "benches/endurance",
         "benches/worlds", "benches/kernel", "benches/compare", "benches/attack", "benches/video",
     ]),
-    ("Python package", ".", None),
+    ("interoperability peer", ".", "crates/cli/tests/interoperability/run.sh"),
+    ("Python package", ".", "scripts/python.sh"),
 ]
 
 # How a failed test is reported by libtest, libtest-mimic, pytest and doctest.
@@ -133,8 +134,8 @@ def others(chosen):
     for name, folder, files in OTHERS:
         if any(True for _ in chosen(name)):
             folder = ROOT / folder
-            command = ["scripts/python.sh"]
-            if files:
+            command = [files]
+            if isinstance(files, list):
                 paths = sorted(str(path.relative_to(folder)) for file in files for path in folder.glob(file))
                 command = ["python3", "-m", "doctest", *paths]
             yield name, command, {"cwd": folder}
