@@ -120,6 +120,10 @@ fn both_tasks_learn_of_the_end() {
             thread::spawn(move || task.receive())
         });
         connection.inbound.end();
-        assert!(tasks.into_iter().all(|task| task.join().unwrap().is_empty()));
+        assert!(
+            tasks
+                .into_iter()
+                .all(|task| task.join().unwrap().is_empty())
+        );
     });
 }
