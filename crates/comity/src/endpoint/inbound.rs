@@ -128,7 +128,7 @@ impl<T> Inbound<T> {
             if let Some(item) = self.take(&resume)? {
                 return Some(item);
             }
-            // What has been told of since the look leaves a permit.
+            // A notification since the look leaves a permit.
             self.arrived.notified().await;
         }
     }

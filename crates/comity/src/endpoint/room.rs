@@ -25,7 +25,7 @@ impl Room {
     /// If it finds no room, it calls [`want`](Self::want) before it unlocks the transport.
     pub(crate) async fn wait<T>(&self, mut attempt: impl FnMut() -> Option<T>) -> T {
         loop {
-            // It hears of all that is told from here on, also before it waits.
+            // It hears of every notification from here on, also before it waits.
             let told = self.told.notified();
             if let Some(done) = attempt() {
                 return done;
