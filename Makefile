@@ -16,7 +16,7 @@ LONG := scripts/progress.py
 PYTHON_MODULES := comity comity.errors comity.events comity.gym comity.plot comity.quantity comity.reproduction
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-sim claims report picture test guides kernel lint docs docs-python bench race media worlds compare video deadline attack coverage miri loom load endurance fuzz fuzz-short
+.PHONY: help demo demo-sim claims report picture test guides kernel lint docs docs-python bench race media worlds compare video deadline attack coverage verify load endurance fuzz fuzz-short
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -130,11 +130,8 @@ coverage: rust python ## run every test with counters, and print the share of th
 	scripts/need.sh cargo-llvm-cov cargo:cargo-llvm-cov@$(CARGO_LLVM_COV)
 	scripts/coverage.sh
 
-miri: rust python ## run the unit tests of the pure crates in Miri: units and frames in minutes, all in more than half an hour (CRATES='units frames' CASES=2)
-	scripts/miri.sh || [ $$? -eq 77 ]
-
-loom: rust python ## run the endpoint's sleep and wake-up under every interleaving of its threads
-	cd loom && ../$(CARGO) test --release
+verify: rust python ## check all cases of small domains, every interleaving of threads, the codec beside another one, and the pure crates in Miri: an hour (PARTS='models codec loom' MINUTES=60)
+	scripts/verify.sh || [ $$? -eq 77 ]
 
 fuzz: rust python ## run the property tests on new cases, and all fuzz targets for 30 minutes (CASES=2000 MINUTES=30)
 	scripts/fuzz.sh || [ $$? -eq 77 ]

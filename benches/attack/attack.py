@@ -21,6 +21,7 @@ import time
 
 import ends
 import peers
+import sources
 import strangers
 from outcome import Outcome, table
 from programs import CLIP, ROOT, AttackError, Programs
@@ -28,7 +29,7 @@ from programs import CLIP, ROOT, AttackError, Programs
 HERE = pathlib.Path(__file__).resolve().parent
 PAGE = ROOT / "docs/design/threat-model.md"
 MARKERS = "<!-- make attack: begin -->", "<!-- make attack: end -->"
-ATTACKS = {attack.__name__: attack for attack in (*strangers.ATTACKS, *peers.ATTACKS, *ends.ATTACKS)}
+ATTACKS = {attack.__name__: attack for attack in (*strangers.ATTACKS, *peers.ATTACKS, *sources.ATTACKS, *ends.ATTACKS)}
 
 
 def between_markers(page, text):
@@ -41,6 +42,35 @@ def between_markers(page, text):
     before, rest = page.split(MARKERS[0])
     _, after = rest.split(MARKERS[1])
     return f"{before}{MARKERS[0]}\n\n{text}\n\n{MARKERS[1]}{after}"
+
+
+def merged(page, text):
+    """A table with its rows in the places of those that the page has of the same attacks, and behind the others.
+
+    >>> old = "| attack | x |\\n| --- | --- |\\n| a | 1 |\\n| b | 2 |\\n| b | 3 |\\n| c | 4 |"
+    >>> page = f"{MARKERS[0]}\\n\\n{old}\\n\\n{MARKERS[1]}\\n"
+    >>> print(merged(page, "| attack | x |\\n| --- | --- |\\n| d | 5 |\\n| b | 6 |"))
+    | attack | x |
+    | --- | --- |
+    | a | 1 |
+    | b | 6 |
+    | c | 4 |
+    | d | 5 |
+    """
+    head, line, *old = page.split(MARKERS[0])[1].split(MARKERS[1])[0].strip().splitlines()
+    new = {}
+    for row in text.splitlines()[2:]:
+        new.setdefault(row.split(" | ")[0], []).append(row)
+    rows = [head, line]
+    for row in old:
+        attack = row.split(" | ")[0]
+        if attack in new:
+            # The first row of an attack gives its place to all.
+            rows += new[attack]
+            new[attack] = []
+        else:
+            rows.append(row)
+    return "\n".join([*rows, *(row for rest in new.values() for row in rest)])
 
 
 def chosen(patterns):
@@ -57,7 +87,7 @@ def main():
     parser.add_argument("--comity", default=ROOT / "target/release/comity", type=pathlib.Path)
     parser.add_argument("--attack", default=HERE / "target/release/attack", type=pathlib.Path)
     parser.add_argument("--only", action="append", metavar="PATTERN", help=f"may be repeated: {', '.join(ATTACKS)} [all]")
-    parser.add_argument("--page", action="store_true", help="write the table into docs/design/threat-model.md")
+    parser.add_argument("--page", action="store_true", help="write the table into docs/design/threat-model.md; with --only, its rows beside the others")
     options = parser.parse_args()
     for program in (options.comity, options.attack):
         if not program.exists():
@@ -78,7 +108,9 @@ def main():
     print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
     print(table(outcomes))
     if options.page:
-        PAGE.write_text(between_markers(PAGE.read_text(encoding="utf-8"), table(outcomes)), encoding="utf-8")
+        page = PAGE.read_text(encoding="utf-8")
+        text = merged(page, table(outcomes)) if options.only else table(outcomes)
+        PAGE.write_text(between_markers(page, text), encoding="utf-8")
     if not all(outcome.holds for outcome in outcomes):
         sys.exit(1)
 

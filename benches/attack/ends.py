@@ -10,7 +10,7 @@ import sys
 import time
 
 from outcome import Outcome, number
-from programs import LISTENER, PASSPHRASE, ROOT, free_port
+from programs import LISTENER, ROOT, AttackError, free_port
 
 sys.path.append(str(ROOT / "crates/comity/tests/peer"))
 import peer  # noqa: E402
@@ -151,6 +151,41 @@ def mangled_path(programs):
     )
 
 
+def other_resets(programs):
+    """Another listener with the same passphrase answers a Data packet of the connection."""
+    receiver, address = programs.receiver()
+    other, others = programs.receiver()
+    more = ("--repeat", "other-reset", "--other", others, "--rate", 1_000, "--lasts", 4, "--seconds", 20)
+    with receiver, other, programs.attack("relay", "--to", address, *more) as relay:
+        with programs.sender(relay.address()) as sender:
+            found = relay.event("repeated")
+            arrived, submitted, connections = on_time(receiver, sender)
+    yield Outcome(
+        "the Reset packet by which another listener with the passphrase answers a packet of the connection",
+        number(found["packets"] / found["seconds"]),
+        f"{arrived} of {submitted} sections on time, {connections} connection",
+        arrived == submitted and connections == 1,
+    )
+
+
+def diverted(programs):
+    """Copies of a viewer's packets arrive first, from another address; what goes there is swallowed after a second."""
+    sender = programs.run("send", programs.clip, LISTENER)
+    with sender, programs.attack("relay", "--to", sender.address(), "--divert", "--seconds", 16) as relay:
+        with programs.run("recv", f"comity://{relay.address()}", "/dev/null") as receiver:
+            sender.end()
+            totals = receiver.end()[1]["input"]["totals"]
+        found = relay.event("end")
+    arrived, submitted = totals["sectionsOnTime"], sender.last["output"]["totals"]["sectionsSubmitted"]
+    came = found["handed_on"] + found["diverted"]
+    yield Outcome(
+        "copies of a viewer's packets from another address, before the packets",
+        "",
+        f"{arrived} of {submitted} sections on time, {totals['connections']} connection; {came} packets came to that address, {found['diverted']} of them after a second",
+        arrived == submitted and totals["connections"] == 1 and found["handed_on"] > 0,
+    )
+
+
 class Neutral(peer.PassphraseExchange):
     """Shows the neutral element as its share."""
 
@@ -218,4 +253,89 @@ def slow_clients(programs):
     )
 
 
-ATTACKS = (restarted_sender, restarted_receiver, forged_resets, old_resets, mangled_path, keys_of_low_order, slow_clients)
+def scraped(port, **headers):
+    """The status and the text of the metrics page."""
+    scraper = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    with contextlib.closing(scraper):
+        scraper.request("GET", "/metrics", headers=headers)
+        answer = scraper.getresponse()
+        return answer.status, answer.read()
+
+
+def other_hosts(programs):
+    """A page in a browser calls the metrics page under a name of its own."""
+    port = free_port()
+    receiver, _ = programs.receiver("--metrics-bind", f"127.0.0.1:{port}")
+    with receiver:
+        statuses = {host: scraped(port, Host=host) for host in ("rebound.example", f"127.0.0.1:{port}", "localhost")}
+    refused = [host for host, (_, text) in statuses.items() if b"comity_" not in text]
+    yield Outcome(
+        "the metrics page under another name than its address",
+        "once",
+        f"answered with {statuses['rebound.example'][0]}; under its address and as localhost, it is served",
+        refused == ["rebound.example"],
+    )
+
+
+def idle_clients(programs):
+    """100 connections a second that say nothing, and a scraper that takes 250 ms for its request."""
+    port, scrapes, answered = free_port(), 12, 0
+    receiver, _ = programs.receiver("--metrics-bind", f"127.0.0.1:{port}")
+    with receiver, contextlib.ExitStack() as idle:
+        before = receiver.usage()
+        for _ in range(scrapes):
+            with socket.create_connection(("127.0.0.1", port), timeout=5) as scraper:
+                scraper.send(b"GET /metrics HTTP/1.0\r\n")
+                for _ in range(25):
+                    idle.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
+                    time.sleep(0.01)
+                with contextlib.suppress(OSError):
+                    scraper.send(b"Host: 127.0.0.1\r\n\r\n")
+                    answered += b"200 OK" in scraper.recv(4_096)
+        after = receiver.usage()
+    yield Outcome(
+        "100 idle clients of the metrics page in a second",
+        "100",
+        f"{answered} of {scrapes} scrapes answered that take 250 ms",
+        answered == scrapes,
+        None,
+        (before.memory_mb, after.memory_mb),
+    )
+
+
+def links(programs):
+    """Somebody who can write to the folder has put a link where an output is to be."""
+    kept = []
+    for option in ("--gaps", "--qlog"):
+        secret, link = programs.folder / f"secret{option}", programs.folder / f"link{option}"
+        secret.write_text("precious")
+        link.symlink_to(secret)
+        with programs.run("recv", LISTENER, "/dev/null", option, link) as receiver:
+            with contextlib.suppress(AttackError):
+                receiver.event("listening", 5)
+            receiver.signal(signal.SIGTERM)
+            receiver.end()
+        if secret.read_text() == "precious" and link.is_symlink():
+            kept.append(option)
+    yield Outcome(
+        "a symbolic link in the place of the list of gaps, and of the trace",
+        "once",
+        f"the file behind it is kept ({' and '.join(kept)})",
+        len(kept) == 2,
+    )
+
+
+ATTACKS = (
+    restarted_sender,
+    restarted_receiver,
+    forged_resets,
+    old_resets,
+    other_resets,
+    mangled_path,
+    diverted,
+    keys_of_low_order,
+    slow_clients,
+    idle_clients,
+    other_hosts,
+    links,
+)

@@ -1,5 +1,6 @@
 """Attacks of a peer that has the passphrase."""
 
+import contextlib
 import os
 import time
 
@@ -86,6 +87,103 @@ def acknowledgements(programs):
     )
 
 
+def false_feedback(programs):
+    for controller, script, attack in (
+        ("psp", "false-count", "a viewer that counts more packets than came (`cc=psp`)"),
+        ("tfrc", "no-loss-events", "a viewer that loses one packet in 20 and reports no loss event (`cc=tfrc`)"),
+    ):
+        uri = f"comity://127.0.0.1:0?mode=listener&cc={controller}"
+        sender = programs.run("send", programs.clip, uri, "--speed", 3)
+        with sender:
+            with programs.attack("peer", "--to", sender.address(), "--script", script, "--hold", 20) as peer:
+                found = peer.event("end")
+            counted = sender.stop()[1]["output"]["totals"]["falseFeedback"]
+        code = "goes on" if found["code"] is None else f"closed with code {found['code']:#04x}"
+        yield Outcome(
+            attack,
+            "",
+            f"{code} behind {number(found['received'])} packets, {found['frames']} of which it answered by false reports; {counted} peer is counted",
+            found["code"] == OPTIMISTIC_ACK and counted == 1,
+        )
+
+
+def filled(programs):
+    """Viewers that send to a listener that only sends."""
+    viewers = 6
+    listener, address = programs.listener()
+    with listener, contextlib.ExitStack() as stack:
+        before = listener.usage()
+        peers = [
+            stack.enter_context(programs.attack("peer", "--to", address, "--script", "fill", "--hold", 1))
+            for _ in range(viewers)
+        ]
+        for peer in peers:
+            peer.event("sent")
+        after = listener.usage()
+        ends = [peer.event("end") for peer in peers]
+    packets = sum(end["packets"] for end in ends)
+    yield Outcome(
+        f"{viewers} viewers, each of which sends 16 MiB of sections to a listener that only sends",
+        number(packets / max(end["seconds"] for end in ends)),
+        f"{number(packets)} packets sent, and nothing of them held",
+        packets >= viewers * 10_000 and after.memory_mb < before.memory_mb + 16,
+        (after.cpu_s - before.cpu_s) * 1e6 / packets,
+        (before.memory_mb, after.memory_mb),
+    )
+
+
+def far_deadline(programs):
+    receiver, address = programs.receiver()
+    with receiver:
+        with programs.attack("peer", "--to", address, "--script", "far-deadline", "--hold", 0.2) as peer:
+            peer.event("end")
+        with programs.attack("call", "--to", address, "--count", 1, "--interval-ms", 0) as call:
+            seconds = [called["seconds"] for called in call.rest("call") if not called["error"]]
+    receiver, address = programs.receiver()
+    with receiver, programs.attack("peer", "--to", address, "--script", "far-deadline", "--hold", 0.2) as peer:
+        peer.event("sent")
+        took, _ = receiver.stop()
+    next_caller = f"after {seconds[0]:.1f} s" if seconds else "not"
+    yield Outcome(
+        "a section that is due in an hour, and a Close",
+        "once",
+        f"the next caller is in {next_caller}; the receiver ends {took:.1f} s after SIGTERM",
+        bool(seconds) and seconds[0] < 3 and took < 2.5,
+    )
+
+
+def repeated_tables(programs):
+    media = programs.folder / "tables.ts"
+    receiver, address = programs.receiver(output=media)
+    with receiver:
+        with programs.attack("peer", "--to", address, "--script", "tables", "--hold", 2) as peer:
+            found = peer.event("end")
+        receiver.stop()
+    size = os.path.getsize(media)
+    yield Outcome(
+        "200 tables, and times that make them due with each of 2,000 units",
+        "once",
+        f"{number(found['packets'])} packets; {size / 1e6:.1f} MB are written",
+        100_000 < size < 5_000_000,
+    )
+
+
+def false_totals(programs):
+    listener, address = programs.listener()
+    with listener:
+        with programs.attack("peer", "--to", address, "--script", "extreme", "--first", 7, "--hold", 1) as peer:
+            found = peer.event("end")
+        totals = listener.stop()[1]["output"]["totals"]
+    largest = max(value for value in totals.values() if isinstance(value, int))
+    end = "goes on" if found["code"] is None else f"closed with code {found['code']:#04x}"
+    yield Outcome(
+        "a report whose counters are 2^62 − 1",
+        "once",
+        f"{end}; the largest total is {number(largest)}",
+        largest < 1 << 40,
+    )
+
+
 def fragments(programs):
     receiver, address = programs.receiver()
     with receiver:
@@ -169,4 +267,17 @@ def escapes(programs):
     )
 
 
-ATTACKS = (floors, floor_through_a_relay, acknowledgements, fragments, extremes, random_packets, escapes)
+ATTACKS = (
+    floors,
+    floor_through_a_relay,
+    acknowledgements,
+    false_feedback,
+    filled,
+    far_deadline,
+    repeated_tables,
+    false_totals,
+    fragments,
+    extremes,
+    random_packets,
+    escapes,
+)

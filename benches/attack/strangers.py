@@ -1,5 +1,8 @@
 """Attacks of those who have no secret."""
 
+import contextlib
+import socket
+
 from outcome import Outcome, number
 from programs import socket_drops
 
@@ -64,8 +67,12 @@ def besieged(programs, kind, rate, seconds, count, interval_ms, *more):
             with programs.attack("call", "--to", through, "--count", count, "--interval-ms", interval_ms) as call:
                 call.event("begins")
                 measured.end()
-                calls = call.rest("call")
-    return measured, [(call["at"], None if call["error"] else call["seconds"]) for call in calls]
+                return measured, calls_of(call)
+
+
+def calls_of(program):
+    """When each call began, and how long it took: none if it failed."""
+    return [(call["at"], None if call["error"] else call["seconds"]) for call in program.rest("call")]
 
 
 def in_time(calls):
@@ -187,6 +194,59 @@ def guesses(programs):
     )
 
 
+def neighbours(programs):
+    """Guesses from one address, and honest callers from another one of the same /24."""
+    for rate in (10, 97):
+        listener, address = programs.listener()
+        more = ("--from", "127.0.0.9", "--hosts", 1, "--rate", rate, "--seconds", 9)
+        with listener, programs.attack("guess", "--to", address, *more) as stranger:
+            with programs.attack("call", "--to", address, "--count", CALLERS, "--interval-ms", 400) as call:
+                found = stranger.event("end")
+                calls = calls_of(call)
+        yield Outcome(
+            "passphrases guessed from one address, beside callers of the same /24",
+            number(found["begun"] / found["seconds"]),
+            f"{in_time(calls)} of {CALLERS} callers are in within 3 s; {found['refused']} guesses tested",
+            in_time(calls) == CALLERS and 0 < found["refused"] < 30,
+        )
+
+
+def injected(programs):
+    """Forged packets before and behind each genuine one of the handshake."""
+    callers = 8
+    listener, address = programs.listener()
+    with listener, programs.attack("relay", "--to", address, "--inject", "--seconds", 10) as relay:
+        with programs.attack("call", "--to", relay.address(), "--count", callers, "--interval-ms", 400) as call:
+            calls = calls_of(call)
+        found = relay.event("end")
+    yield Outcome(
+        "forged Retry, Answer, refusal, versions and Reset before each first packet and behind each answer",
+        "",
+        f"{in_time(calls)} of {callers} callers are in within 3 s; {number(found['forged'])} packets forged",
+        in_time(calls) == callers and found["forged"] >= 10 * callers,
+    )
+
+
+def newcomers(programs):
+    """The emulator serves a bounded number of callers."""
+    count, callers = 520, 4
+    listener, address = programs.listener()
+    emulator, through = programs.emulator(address)
+    host, port = through.rsplit(":", 1)
+    with listener, emulator, contextlib.ExitStack() as lines:
+        for _ in range(count):
+            line = lines.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            line.sendto(b"?", (host, int(port)))
+        with programs.attack("call", "--to", through, "--count", callers, "--interval-ms", 500) as call:
+            calls = calls_of(call)
+    yield Outcome(
+        f"{count} packets of one byte at the emulator, each from a port of its own",
+        "once",
+        f"{in_time(calls)} of {callers} callers are in within 3 s through it",
+        in_time(calls) == callers,
+    )
+
+
 ATTACKS = (
     replays_from_one_network,
     replays_from_many_networks,
@@ -195,4 +255,7 @@ ATTACKS = (
     old_packets,
     flood_beside_a_stream,
     guesses,
+    neighbours,
+    injected,
+    newcomers,
 )

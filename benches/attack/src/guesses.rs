@@ -16,8 +16,9 @@ use crate::scripts::Script;
 use crate::strangers::Strangers;
 
 const PAUSE: Duration = Duration::from_micros(200);
-/// Guesses whose answers are awaited.
+/// Guesses whose answers are awaited, and of those that are not answered.
 const AT_A_TIME: usize = 64;
+const UNANSWERED: usize = 512;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -25,9 +26,18 @@ pub(crate) struct Arguments {
     to: SocketAddr,
     #[arg(long)]
     seconds: u64,
+    /// The first address to guess from
+    #[arg(long, default_value_t = Ipv4Addr::new(127, 16, 0, 1))]
+    from: Ipv4Addr,
+    /// How many addresses
+    #[arg(long, default_value_t = 254)]
+    hosts: u32,
+    /// Guesses in a second; without, as many as are answered
+    #[arg(long)]
+    rate: Option<f64>,
 }
 
-/// One guess, from an address of 127.16.0.0/24.
+/// One guess and the address that it is from.
 struct Guess {
     from: Ipv4Addr,
     caller: Caller<Scripted>,
@@ -41,17 +51,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut randomness = Randomness::system();
     let mut strangers = Strangers::bind()?;
     let mut guesses: VecDeque<Guess> = VecDeque::new();
+    let most = arguments.rate.map_or(AT_A_TIME, |_| UNANSWERED);
     let (mut begun, mut answered, mut refused) = (0_u32, 0_u64, 0_u64);
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(arguments.seconds) {
         let now = clock.now();
         guesses.retain(|guess| !guess.caller.is_over());
-        while guesses.len() < AT_A_TIME {
+        let due = arguments.rate.map_or(u32::MAX, |rate| {
+            (began.elapsed().as_secs_f64() * rate) as u32
+        });
+        while guesses.len() < most && begun < due {
             let credentials = CallerCredentials::Passphrase(PassphraseKey::new(randomness.bytes()));
             let calling = CallerConfig::new(credentials, parameters.clone());
             let opener = opener(Script::silent());
             guesses.push_back(Guess {
-                from: Ipv4Addr::new(127, 16, 0, 1 + (begun % 254) as u8),
+                from: Ipv4Addr::from_bits(arguments.from.to_bits() + begun % arguments.hosts),
                 caller: Caller::new(now, arguments.to, calling, opener, randomness.split())?,
             });
             begun += 1;

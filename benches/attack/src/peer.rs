@@ -9,6 +9,7 @@ use comity::session::{
     BadParameters, Caller, CallerConfig, CallerCredentials, Ecn, Opener, Passphrase, PathFrame,
     Protocol, Randomness, Transmit,
 };
+use comity_congestion::Tag;
 use comity_transport::wire::frame::{self, Content, Frame};
 use comity_units::{PacketNumber, Span, Time};
 use serde_json::json;
@@ -109,8 +110,12 @@ impl Protocol for Scripted {
         let token = payload.departure.as_micros() as u8;
         self.script.on_packet(number.get(), token);
         for frame in payload.frames.flatten() {
-            if let Frame::Close(close) = frame {
-                self.closed = Some((close.code.get(), close.reason.to_owned()));
+            match frame {
+                Frame::Close(close) => {
+                    self.closed = Some((close.code.get(), close.reason.to_owned()));
+                }
+                Frame::Tag(Tag::Round { round, .. }) => self.script.on_round(round),
+                _ => {}
             }
         }
     }

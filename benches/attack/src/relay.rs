@@ -16,6 +16,10 @@ use crate::Result;
 
 const PAUSE: Duration = Duration::from_micros(100);
 const LONGEST: usize = 65_535;
+/// Where copies leave from.
+const STRANGER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 9);
+/// How long what comes back to a copy is handed on.
+const HANDED_ON: Duration = Duration::from_secs(1);
 
 /// What the relay sends on its own, from its address toward the listener, or to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -30,6 +34,8 @@ pub(crate) enum Repeat {
     ForgedReset,
     /// The first Reset packet that came by, to the caller
     OldReset,
+    /// The Reset packet by which another listener answers a Data packet of this connection
+    OtherReset,
 }
 
 #[derive(clap::Args)]
@@ -44,6 +50,16 @@ pub(crate) struct Arguments {
     /// Answers the first packet of a caller with forged packets of every kind, before the listener
     #[arg(long)]
     forge: bool,
+    /// Sends them before each first packet of a caller, and behind each answer of the listener
+    #[arg(long)]
+    inject: bool,
+    /// Sends a copy of each Data packet to the listener first, from an address of its own; what
+    /// comes back to that is handed on for a second
+    #[arg(long)]
+    divert: bool,
+    /// The other listener, for `other-reset`
+    #[arg(long)]
+    other: Option<SocketAddr>,
     /// What is repeated
     #[arg(long)]
     repeat: Option<Repeat>,
@@ -62,6 +78,9 @@ pub(crate) struct Arguments {
 struct Flow {
     caller: SocketAddr,
     socket: UdpSocket,
+    /// The socket that copies leave from, and since when something comes back to it.
+    copies: UdpSocket,
+    copied_since: Option<Instant>,
     /// Whether forged packets have answered its first packet.
     is_forged: bool,
 }
@@ -145,6 +164,16 @@ struct Relay<'a> {
     forwarded: u64,
     mangled: u64,
     forged: u64,
+    handed_on: u64,
+    diverted: u64,
+}
+
+/// A socket that speaks to the listener.
+fn toward(to: SocketAddr, from: Ipv4Addr) -> Result<UdpSocket> {
+    let socket = UdpSocket::bind((from, 0))?;
+    socket.connect(to)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
 }
 
 impl Relay<'_> {
@@ -162,12 +191,11 @@ impl Relay<'_> {
         if let Some(at) = self.flows.iter().position(|flow| flow.caller == caller) {
             return Ok(at);
         }
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        socket.connect(self.arguments.to)?;
-        socket.set_nonblocking(true)?;
         self.flows.push(Flow {
             caller,
-            socket,
+            socket: toward(self.arguments.to, Ipv4Addr::LOCALHOST)?,
+            copies: toward(self.arguments.to, STRANGER)?,
+            copied_since: None,
             is_forged: false,
         });
         Ok(self.flows.len() - 1)
@@ -181,8 +209,8 @@ impl Relay<'_> {
         let packet = &mut buffer[..length];
         let at = self.flow(caller)?;
         self.recorded.note(packet);
-        if self.arguments.forge
-            && !self.flows[at].is_forged
+        let is_forging = self.arguments.forge && !self.flows[at].is_forged;
+        if (is_forging || self.arguments.inject)
             && let Ok(Packet::Initial(Initial {
                 source,
                 pattern: Pattern::CPace,
@@ -190,10 +218,10 @@ impl Relay<'_> {
             })) = header::decode(packet)
         {
             self.flows[at].is_forged = true;
-            for forged in forged(source, &mut self.random)? {
-                self.front.send_to(&forged, caller)?;
-                self.forged += 1;
-            }
+            self.forge(source, caller)?;
+        }
+        if self.arguments.divert && matches!(header::decode(packet), Ok(Packet::Data { .. })) {
+            let _ = self.flows[at].copies.send(packet);
         }
         self.mangle(packet);
         // A listener that was killed makes the system report that nobody is there.
@@ -201,18 +229,59 @@ impl Relay<'_> {
         Ok(true)
     }
 
-    fn reverse(&mut self, buffer: &mut [u8]) -> bool {
+    fn forge(&mut self, source: ConnectionId, caller: SocketAddr) -> Result<()> {
+        for forged in forged(source, &mut self.random)? {
+            self.front.send_to(&forged, caller)?;
+            self.forged += 1;
+        }
+        Ok(())
+    }
+
+    fn reverse(&mut self, buffer: &mut [u8]) -> Result<bool> {
         let mut is_any = false;
         for at in 0..self.flows.len() {
+            let caller = self.flows[at].caller;
             while let Ok(length) = self.flows[at].socket.recv(buffer) {
                 is_any = true;
                 let packet = &mut buffer[..length];
                 self.recorded.note_reply(packet);
+                let answered = match header::decode(packet) {
+                    Ok(Packet::Retry(retry)) => Some(retry.destination),
+                    Ok(Packet::Answer(answer)) => Some(answer.destination),
+                    _ => None,
+                };
                 self.mangle(packet);
-                let _ = self.front.send_to(packet, self.flows[at].caller);
+                let _ = self.front.send_to(packet, caller);
+                if let Some(source) = answered.filter(|_| self.arguments.inject) {
+                    self.forge(source, caller)?;
+                }
+            }
+            while let Ok(length) = self.flows[at].copies.recv(buffer) {
+                is_any = true;
+                let since = *self.flows[at].copied_since.get_or_insert_with(Instant::now);
+                if since.elapsed() < HANDED_ON {
+                    let _ = self.front.send_to(&buffer[..length], caller);
+                    self.handed_on += 1;
+                } else {
+                    self.diverted += 1;
+                }
             }
         }
-        is_any
+        Ok(is_any)
+    }
+
+    /// What another listener answers to the Data packet that was recorded.
+    fn ask_other(&mut self) -> Option<()> {
+        let data = self.recorded.data.as_ref()?;
+        let other = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
+        other
+            .set_read_timeout(Some(Duration::from_millis(200)))
+            .ok()?;
+        other.send_to(data, self.arguments.other?).ok()?;
+        let mut answer = [0; 64];
+        let length = other.recv(&mut answer).ok()?;
+        self.recorded.note_reply(&answer[..length]);
+        Some(())
     }
 
     /// The packet to repeat, once it is known.
@@ -222,6 +291,12 @@ impl Relay<'_> {
             Repeat::Confirm => self.recorded.confirm.clone(),
             Repeat::Data => self.recorded.data.clone(),
             Repeat::OldReset => self.recorded.reset.clone(),
+            Repeat::OtherReset => {
+                if self.recorded.reset.is_none() {
+                    self.ask_other();
+                }
+                self.recorded.reset.clone()
+            }
             Repeat::ForgedReset => {
                 let mut token = [0; 16];
                 self.random.fill_bytes(&mut token);
@@ -236,7 +311,9 @@ impl Relay<'_> {
             return Ok(());
         };
         let sent = match self.arguments.repeat {
-            Some(Repeat::ForgedReset | Repeat::OldReset) => self.front.send_to(packet, flow.caller),
+            Some(Repeat::ForgedReset | Repeat::OldReset | Repeat::OtherReset) => {
+                self.front.send_to(packet, flow.caller)
+            }
             _ => self.flows[0].socket.send(packet),
         };
         match sent {
@@ -271,6 +348,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         forwarded: 0,
         mangled: 0,
         forged: 0,
+        handed_on: 0,
+        diverted: 0,
     };
     let mut buffer = vec![0; LONGEST];
     let began = Instant::now();
@@ -278,7 +357,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let (mut repeats_at, mut repeats_for) = (None, 0.0);
     while began.elapsed() < Duration::from_secs(arguments.seconds) {
         let mut is_busy = relay.forward(&mut buffer)?;
-        is_busy |= relay.reverse(&mut buffer);
+        is_busy |= relay.reverse(&mut buffer)?;
         if !is_reported
             && let (Some(initial), Some(_)) = (&relay.recorded.initial, &relay.recorded.confirm)
         {
@@ -318,7 +397,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         "{}",
         json!({
             "event": "end", "forwarded": relay.forwarded, "mangled": relay.mangled,
-            "forged": relay.forged, "repeated": repeated, "callers": relay.flows.len(),
+            "forged": relay.forged, "handed_on": relay.handed_on, "diverted": relay.diverted,
+            "repeated": repeated, "callers": relay.flows.len(),
         })
     );
     Ok(())

@@ -31,6 +31,15 @@ const SECTIONS: u64 = 64;
 const TOTAL: u64 = 4_096;
 /// Pieces of a section that do not touch: every second byte.
 const PIECES: u64 = TOTAL / 2;
+/// Whole sections that are sent without credit, how long each is, and the bytes of a packet.
+const FILLED: u64 = 16;
+const LONG: u64 = 1 << 20;
+const PIECE: u64 = 1 << 10;
+/// Tables of a program beside its map, and units.
+const TABLES: u8 = 200;
+const UNITS: u64 = 2_000;
+/// A rate in bits per second at which less arrives than does.
+const MODEST: u64 = 100_000;
 /// Packets of each extreme kind.
 const EXTREMES: u64 = 50;
 const RANDOM_PACKETS: u64 = 16;
@@ -60,6 +69,16 @@ pub(crate) enum Name {
     EarlyAck,
     /// Drops one packet in 20, and acknowledges all that were sent with a guess of their proof
     HiddenLoss,
+    /// Acknowledges truly, and counts more packets than came
+    FalseCount,
+    /// Drops one packet in 20 and says so, but reports no loss event
+    NoLossEvents,
+    /// Sends 16 MiB of whole sections, whatever the credit
+    Fill,
+    /// A section that is due in an hour, and a Close
+    FarDeadline,
+    /// Media of a program with many tables, whose times jump ahead with each unit
+    Tables,
     /// Nothing
     Silent,
 }
@@ -73,6 +92,8 @@ pub(crate) struct Script {
     frames: u64,
     /// The packets that were sent, with the tokens that the peer believes in.
     heard: BTreeMap<u64, u8>,
+    received: u64,
+    round: Option<u32>,
     random: Xoshiro256PlusPlus,
 }
 
@@ -103,6 +124,58 @@ fn section(stream: u64, number: u64, offset: u64, total: u64, data: &[u8]) -> Ve
     let mut out = frame(SECTION | HAS_LENGTH, &numbers);
     out.extend(data);
     out
+}
+
+/// A section of one byte that is due in an hour.
+fn far() -> Vec<u8> {
+    let mut out = frame(SECTION | HAS_LENGTH, &[0, 0, 0, 0, 1]);
+    put(&mut out, &[0, 1 + 3_600_000_000, 1]);
+    out.push(7);
+    out
+}
+
+/// CRC-32/MPEG-2.
+fn crc(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(u32::MAX, |value, &byte| {
+        (0..8).fold(value ^ u32::from(byte) << 24, |value, _| {
+            let poly = if value >> 31 == 1 { 0x04c1_1db7 } else { 0 };
+            value << 1 ^ poly
+        })
+    })
+}
+
+/// A table with its media header.
+fn table(pid: u16, id: u8, body: &[u8]) -> Vec<u8> {
+    let mut table = vec![id, 0xb0, body.len() as u8 + 9, 0, 1, 0xc1, 0, 0];
+    table.extend(body);
+    table.extend(crc(&table).to_be_bytes());
+    [&[0x12, 1][..], &pid.to_be_bytes(), &table].concat()
+}
+
+/// The sections of [`Name::Tables`], as docs/protocol/media.md has them.
+fn media(step: u64) -> Vec<u8> {
+    const MAP: u16 = 0x1000;
+    const PID: u16 = 0x100;
+    let tables = 2 + u64::from(TABLES);
+    let payload = match step {
+        0 => table(0, 0, &[&[0, 1][..], &(0xe000 | MAP).to_be_bytes()].concat()),
+        1 => {
+            let pid = (0xe000 | PID).to_be_bytes();
+            let body = [&pid[..], &[0xf0, 0, 0x1b], &pid, &[0xf0, 0]].concat();
+            table(MAP, 2, &body)
+        }
+        step if step < tables => table(0x11, step as u8, &[step as u8; 200]),
+        step => {
+            let stamp = (step - tables) * 800_000;
+            // A key picture with a PTS, aligned.
+            let mut unit = vec![0x11, 0x15, 0x01, 0x00, 0x1b, 0xe0, 1];
+            unit.extend(&stamp.to_be_bytes()[3..]);
+            unit.extend([9; 10]);
+            let total = unit.len() as u64;
+            return section(1, step - tables, 0, total, &unit);
+        }
+    };
+    section(0, step, 0, payload.len() as u64, &payload)
 }
 
 fn close(code: u64, reason: &str) -> Vec<u8> {
@@ -169,6 +242,8 @@ impl Script {
             acked: None,
             frames: 0,
             heard: BTreeMap::new(),
+            received: 0,
+            round: None,
             random: Xoshiro256PlusPlus::seed_from_u64(connection),
         }
     }
@@ -189,7 +264,10 @@ impl Script {
             Name::Fragments => STREAMS * SECTIONS * PIECES,
             Name::Extreme => EXTREMES,
             Name::Random => RANDOM_PACKETS,
-            Name::AllAcked | Name::HiddenLoss => u64::MAX,
+            Name::AllAcked | Name::HiddenLoss | Name::FalseCount | Name::NoLossEvents => u64::MAX,
+            Name::Fill => FILLED * LONG / PIECE,
+            Name::FarDeadline => 2,
+            Name::Tables => 2 + u64::from(TABLES) + UNITS,
             Name::Silent => 0,
         }
     }
@@ -200,7 +278,7 @@ impl Script {
 
     /// Whether so many packets leave that the other end would lose them at its socket.
     pub(crate) fn is_paced(&self) -> bool {
-        self.name == Name::Fragments
+        matches!(self.name, Name::Fragments | Name::Fill | Name::Tables)
     }
 
     /// The next payload. `largest` is the highest number that came from the peer.
@@ -224,11 +302,20 @@ impl Script {
                 self.acked = Some(largest);
                 ack(largest)
             }
-            Name::HiddenLoss => {
+            Name::HiddenLoss | Name::FalseCount | Name::NoLossEvents => {
                 let largest = largest.filter(|_| largest > self.acked)?;
                 self.acked = Some(largest);
-                self.proved()
+                [self.proved(), self.report()].concat()
             }
+            Name::Fill => {
+                let (number, piece) = (step / (LONG / PIECE), step % (LONG / PIECE));
+                section(0, number, piece * PIECE, LONG, &[7; PIECE as usize])
+            }
+            Name::FarDeadline => match step {
+                0 => far(),
+                _ => close(APPLICATION, ""),
+            },
+            Name::Tables => media(step),
             Name::Random => self.random(),
             Name::Fragments => return Some(self.fragments()),
         };
@@ -238,10 +325,16 @@ impl Script {
 
     /// A packet came, with this token.
     pub(crate) fn on_packet(&mut self, number: u64, token: u8) {
-        if self.name != Name::HiddenLoss {
+        let is_hidden = match self.name {
+            Name::HiddenLoss => true,
+            Name::FalseCount | Name::NoLossEvents => false,
+            _ => return,
+        };
+        self.received += 1;
+        let is_lost = self.received % 20 == 0 && self.name != Name::FalseCount;
+        if is_lost && !is_hidden {
             return;
         }
-        let is_lost = self.heard.len() % 20 == 19;
         // Once the peer has accepted a guess, it is as good as the token.
         let token = match is_lost {
             true => self.random.next_u64() as u8,
@@ -274,6 +367,32 @@ impl Script {
             let (above, (first, last)) = (pair[0].0, pair[1]);
             put(&mut out, &[above - last - 2, last - first]);
         }
+        out
+    }
+
+    /// A packet has the tag of this round.
+    pub(crate) fn on_round(&mut self, round: u32) {
+        self.round = Some(round);
+    }
+
+    /// A Feedback frame that is not true.
+    fn report(&mut self) -> Vec<u8> {
+        let out = match (self.name, self.round) {
+            (Name::FalseCount, Some(round)) => {
+                let mut out = vec![FEEDBACK, 3];
+                out.extend(round.to_be_bytes());
+                out.extend(100_000_u32.to_be_bytes());
+                out
+            }
+            (Name::NoLossEvents, _) => {
+                let mut out = vec![FEEDBACK, 2];
+                out.extend(0_f64.to_bits().to_be_bytes());
+                put(&mut out, &[MODEST]);
+                out
+            }
+            _ => return Vec::new(),
+        };
+        self.frames += 1;
         out
     }
 

@@ -108,6 +108,7 @@ mod printable;
 mod section;
 pub mod session;
 mod statistics;
+mod sync;
 mod trace;
 pub mod transport;
 pub mod uri;

@@ -111,3 +111,36 @@ targets! {
     uri: 20_000,
     wire: 50_000,
 }
+
+/// Each kind of input is there once and short: whoever clones the repository has them all, and
+/// every run of the tests reads them.
+#[test]
+fn the_corpus_is_small() {
+    const MAX_FILES: usize = 24;
+    const MAX_BYTES: usize = 16 << 10;
+    const MAX_TOTAL: usize = 64 << 10;
+    let mut total = 0;
+    for target in TARGETS {
+        let files = corpus(target);
+        let name = target.name;
+        assert!(
+            (1..=MAX_FILES).contains(&files.len()),
+            "{name}: {}",
+            files.len()
+        );
+        let size: usize = files.iter().map(|(_, input)| input.len()).sum();
+        assert!(size <= MAX_BYTES, "{name}: {size} bytes");
+        total += size;
+        for (at, (path, input)) in files.iter().enumerate() {
+            let same = files[..at].iter().find(|(_, other)| other == input);
+            assert_eq!(same, None, "the same as {}", path.display());
+        }
+    }
+    assert!(total <= MAX_TOTAL, "{total} bytes in all");
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let name = entry.expect("readable").file_name();
+        let is_known = TARGETS.iter().any(|target| target.name == name) || name == "README.md";
+        assert!(is_known, "{name:?} belongs to no target");
+    }
+}

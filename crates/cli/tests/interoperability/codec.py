@@ -242,7 +242,7 @@ PACKETS = {
     0x10: ("initial", {"version": u(4), "source": u(8)}),
     0x20: ("retry", {"version": THIS, "destination": TO, "cookie": octets(1, 1)}),
     0x30: ("answer", {"version": THIS, "destination": TO, "ticket": TICKET, "message": MESSAGE}),
-    0x40: ("data", {"destination": TO, "number": u(4), "payload": octets()}),
+    0x40: ("data", {"destination": TO, "number": u(4), "payload": octets(0, 1)}),
     0x50: ("version_negotiation", {"destination": TO, "versions": (read_versions, write_versions)}),
     0x60: ("confirm", {"ticket": TICKET, "message": octets(0, 0, MAX_HANDSHAKE)}),
     0x70: ("accept", {"destination": TO, "message": MESSAGE}),

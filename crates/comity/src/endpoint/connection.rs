@@ -1,7 +1,6 @@
 //! A connection, as the application holds it.
 
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -13,10 +12,9 @@ use comity_units::{Span, Time};
 use super::connection_shared::ConnectionShared;
 use super::events::{Events, PathSizes, TargetBitrate};
 use super::shared::Handle;
-use crate::contain::contain;
 use crate::error::{CloseReason, SendError, StreamError, TrySendError};
 use crate::section::{Item, Reason, Section, SectionId, StreamId};
-use crate::session::{Cipher, Protocol, PublicKey, lock};
+use crate::session::{Cipher, Protocol as _, PublicKey, lock, use_locked};
 use crate::statistics::Statistics;
 use crate::transport::{IntakeError, Outgoing, SubmitError, Transport};
 
@@ -81,15 +79,12 @@ impl Connection {
     /// [`SendError`]
     pub async fn send(&self, section: Section) -> Result<SectionId, SendError> {
         let section = self.outgoing(section);
-        loop {
-            let mut room = pin!(self.0.shared.room.notified());
-            room.as_mut().enable();
-            match self.submit(section.clone(), true) {
-                Err(TrySendError::Full { .. }) => room.await,
-                Err(TrySendError::Refused(error)) => return Err(error),
-                Ok(id) => return Ok(id),
-            }
-        }
+        let submit = || match self.submit(section.clone(), true) {
+            Err(TrySendError::Full { .. }) => None,
+            Err(TrySendError::Refused(error)) => Some(Err(error)),
+            Ok(id) => Some(Ok(id)),
+        };
+        self.0.shared.room.wait(submit).await
     }
 
     /// As [`send`](Self::send), but fails instead of waiting for room. Live sources should drop a
@@ -109,22 +104,17 @@ impl Connection {
     /// [`try_send`](Self::try_send) for those with room. A call that is dropped before it is ready
     /// loses nothing. If several tasks wait, all wake up, and the first one to send takes the room.
     pub async fn room(&self, length: usize) {
-        let shared = &self.0.shared;
-        loop {
-            let mut room = pin!(shared.room.notified());
-            room.as_mut().enable();
-            let has_room = self.0.with(|transport, _| {
+        let room = &self.0.shared.room;
+        let look = || {
+            self.0.with(|transport, _| {
                 let has_room = transport.has_room(length);
                 if !has_room {
-                    shared.is_waited_for.store(true, Ordering::SeqCst);
+                    room.want();
                 }
-                has_room
-            });
-            if has_room {
-                return;
-            }
-            room.await;
-        }
+                has_room.then_some(())
+            })
+        };
+        room.wait(look).await;
     }
 
     /// The section with times on the endpoint's clock.
@@ -166,7 +156,7 @@ impl Connection {
                     SubmitError::TooManyBytes { .. } | SubmitError::TooManySections { .. }
                 );
                 if waits && is_full {
-                    self.0.shared.is_waited_for.store(true, Ordering::SeqCst);
+                    self.0.shared.room.want();
                 }
                 self.refused(transport, stream, length, error)
             })
@@ -382,49 +372,13 @@ impl Connection {
     /// # }
     /// ```
     pub async fn recv(&self) -> Option<Item> {
-        loop {
-            let mut arrived = pin!(self.0.shared.arrived.notified());
-            arrived.as_mut().enable();
-            if let Some(item) = self.take()? {
-                return Some(item);
-            }
-            arrived.await;
-        }
+        let inbound = &self.0.shared.inbound;
+        inbound.recv(|| self.0.schedule()).await
     }
 
     /// The next section or gap, if one waits.
     pub fn try_recv(&self) -> Option<Item> {
-        self.take().flatten()
-    }
-
-    /// Returns `None` if nothing will come any more.
-    fn take(&self) -> Option<Option<Item>> {
-        let mut inbound = lock(&self.0.shared.inbound);
-        let Some(item) = inbound.items.pop_front() else {
-            if !inbound.is_over {
-                return Some(None);
-            }
-            drop(inbound);
-            // Other waiting tasks must learn of it too, one after the other.
-            self.0.shared.arrived.notify_one();
-            return None;
-        };
-        inbound.bytes -= item.size();
-        self.0.shared.memory.set_queued(inbound.bytes as u64);
-        let has_more = !inbound.items.is_empty();
-        let resumes = inbound.is_stalled && !has_more;
-        if resumes {
-            inbound.is_stalled = false;
-        }
-        drop(inbound);
-        if resumes {
-            self.0.shared.schedule(&self.0.handle.shared);
-        }
-        if has_more {
-            // Another task may be waiting for the next one.
-            self.0.shared.arrived.notify_one();
-        }
-        Some(Some(item))
+        self.0.shared.inbound.try_recv(|| self.0.schedule())
     }
 
     /// Accepts no more sections: from now on this end acknowledges none, and reports to the peer
@@ -605,19 +559,23 @@ impl Inner {
     /// transport that is closed.
     fn with<T>(&self, mut work: impl FnMut(&mut Transport, Time) -> T) -> T {
         let now = self.handle.shared.clock.now();
-        let mut locked = || work(&mut lock(&self.shared.transport), now);
-        contain(&mut locked).unwrap_or_else(|| {
-            lock(&self.shared.transport).fail(now);
+        use_locked(
+            &self.shared.transport,
+            |broken| broken.fail(now),
             // The driver sees that the lock is poisoned.
-            self.shared.schedule(&self.handle.shared);
-            locked()
-        })
+            || self.schedule(),
+            |transport| work(transport, now),
+        )
     }
 
     fn act<T>(&self, act: impl FnMut(&mut Transport, Time) -> T) -> T {
         let done = self.with(act);
-        self.shared.schedule(&self.handle.shared);
+        self.schedule();
         done
+    }
+
+    fn schedule(&self) {
+        self.shared.schedule(&self.handle.shared);
     }
 }
 

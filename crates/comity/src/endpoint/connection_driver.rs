@@ -9,11 +9,14 @@ use comity_units::Time;
 use super::clock::Clock;
 use super::connection_shared::{ConnectionShared, SharedTransport};
 use super::events::{Advice, Event};
+use super::inbound::Next;
 use super::outgoing::Outgoing as OutgoingDatagrams;
 use crate::contain::contain;
 use crate::error::CloseReason;
 use crate::section::Item;
-use crate::session::{Closed, ConnectionId, Event as SessionEvent, Protocol as _, Session, lock};
+use crate::session::{
+    Closed, ConnectionId, Event as SessionEvent, Protocol as _, Session, lock, recover, whole,
+};
 use crate::transport::TransportEvent;
 
 /// Items that wait for the application outside the transport.
@@ -75,10 +78,7 @@ impl ConnectionDriver {
         scratch: &mut Scratch,
         max_segments: usize,
     ) -> Served {
-        if self.shared.transport.is_poisoned() {
-            session.fail(now);
-            self.shared.transport.clear_poison();
-        }
+        recover(&self.shared.transport, || session.fail(now));
         let work =
             |driver: &mut Self, session: &mut Session<SharedTransport>, scratch: &mut Scratch| {
                 session.contain(now, |session| {
@@ -115,7 +115,7 @@ impl ConnectionDriver {
         if self.end.is_some() {
             has_more = self.deliver(now, clock, arrived);
         }
-        let transport = lock(&self.shared.transport);
+        let transport = whole(&self.shared.transport, now);
         if transport.has_planned() {
             planned.push(session.id());
         }
@@ -135,63 +135,47 @@ impl ConnectionDriver {
         clock: Clock,
         arrived: &mut Vec<Arc<ConnectionShared>>,
     ) -> bool {
-        if self.is_told && lock(&self.shared.inbound).is_over {
+        let inbound = &self.shared.inbound;
+        if self.is_told && inbound.is_over() {
             return false;
         }
         let is_abandoned = self.shared.is_abandoned.load(Ordering::SeqCst);
-        let mut transport = lock(&self.shared.transport);
+        let mut transport = whole(&self.shared.transport, now);
         // Sections do not count as received before somebody has accepted the connection.
         if transport.awaits_taker() && self.end.is_none() && !is_abandoned {
             transport.set_stalled(true, false);
             return false;
         }
-        if is_abandoned && self.end.is_some() {
-            // Nobody would receive the remaining sections.
-            transport.close(now, CloseCode::DONE, "");
+        if is_abandoned {
+            if self.end.is_some() {
+                // Nobody would receive the remaining sections.
+                transport.close(now, CloseCode::DONE, "");
+            }
+            let deliveries = (0..MAX_ITEMS).map_while(|_| transport.poll_delivery(now));
+            let has_discarded = deliveries.count() > 0;
+            inbound.discard(self.end.is_some() && !transport.has_deliveries());
+            transport.set_stalled(false, true);
+            return has_discarded;
         }
         let quarter = usize::try_from(transport.receive_buffer() / 4).unwrap_or(usize::MAX);
-        let quarter = quarter.max(1);
-        let mut inbound = lock(&self.shared.inbound);
-        if is_abandoned {
-            inbound.items.clear();
-            inbound.bytes = 0;
-        }
-        let before = inbound.items.len();
-        let mut is_stalled = false;
-        let mut delivered = 0;
-        loop {
-            if inbound.items.len() >= MAX_ITEMS || inbound.bytes >= MAX_BYTES.min(quarter) {
-                is_stalled = true;
-                break;
+        let instant = |time| clock.instant(time);
+        let next = || match transport.poll_delivery(now) {
+            Some(delivery) => {
+                let item = Item::from_delivery(delivery, &transport, instant, clock.origin());
+                let size = item.size();
+                Next::Item(item, size)
             }
-            if is_abandoned && delivered >= MAX_ITEMS {
-                break;
-            }
-            let Some(delivery) = transport.poll_delivery(now) else {
-                break;
-            };
-            delivered += 1;
-            if is_abandoned {
-                continue;
-            }
-            let instant = |time| clock.instant(time);
-            let item = Item::from_delivery(delivery, &transport, instant, clock.origin());
-            inbound.bytes += item.size();
-            inbound.items.push_back(item);
-        }
-        inbound.is_stalled = is_stalled;
-        self.shared.memory.set_queued(inbound.bytes as u64);
-        // After the end, the remaining sections are delivered in their time.
-        let is_played_out = !transport.has_deliveries();
-        inbound.is_over = self.end.is_some() && !is_stalled && is_played_out;
-        let is_news = inbound.items.len() > before || inbound.is_over;
-        drop(inbound);
-        transport.set_stalled(is_stalled, is_abandoned);
+            // After the end, the remaining sections are delivered in their time.
+            None if self.end.is_some() && !transport.has_deliveries() => Next::End,
+            None => Next::Nothing,
+        };
+        let filled = inbound.fill(MAX_ITEMS, MAX_BYTES.min(quarter.max(1)), next);
+        transport.set_stalled(filled.is_stalled, false);
         drop(transport);
-        if is_news {
+        if filled.is_news {
             arrived.push(self.shared.clone());
         }
-        is_abandoned && delivered > 0
+        false
     }
 
     fn transmit(
@@ -212,7 +196,7 @@ impl ConnectionDriver {
 
     /// The endpoint has just handed paced packets to the system.
     pub(super) fn on_sent(&self, now: Time) {
-        lock(&self.shared.transport).on_sent(now);
+        whole(&self.shared.transport, now).on_sent(now);
     }
 
     /// Takes over what the session tells.
@@ -220,14 +204,14 @@ impl ConnectionDriver {
         while let Some(event) = session.poll_event() {
             match event {
                 SessionEvent::PathChanged { from, to } => {
-                    lock(&self.shared.transport).set_peer_address(to.ip());
+                    whole(&self.shared.transport, now).set_peer_address(to.ip());
                     self.shared.address.send_replace(to);
                     self.shared.tell(Event::PathChanged { from, to });
                 }
                 SessionEvent::Closed(closed) if closed != Closed::ByProtocol => {
                     self.end.get_or_insert(CloseReason::Session(closed));
                     // Every section gets its outcome.
-                    lock(&self.shared.transport).close(now, CloseCode::SHUTDOWN, "");
+                    whole(&self.shared.transport, now).close(now, CloseCode::SHUTDOWN, "");
                 }
                 SessionEvent::Established { .. }
                 | SessionEvent::PathUnanswered { .. }
@@ -239,7 +223,7 @@ impl ConnectionDriver {
     /// Takes the events of the transport.
     fn collect(&mut self, now: Time) {
         let mut has_room = false;
-        let mut transport = lock(&self.shared.transport);
+        let mut transport = whole(&self.shared.transport, now);
         while let Some(event) = transport.poll_event(now) {
             match event {
                 // The session says what the end of a broken transport means.
@@ -264,10 +248,10 @@ impl ConnectionDriver {
             }
         }
         has_room |= transport.take_more_open();
-        let is_told_of_room = has_room && self.shared.is_waited_for.swap(false, Ordering::SeqCst);
+        let is_told_of_room = has_room && self.shared.room.take_wanted();
         drop(transport);
         if is_told_of_room {
-            self.shared.room.notify_waiters();
+            self.shared.room.tell();
         }
         if self.end.is_some() && !self.is_told {
             self.tell_end(now);
@@ -279,14 +263,14 @@ impl ConnectionDriver {
         let end = self.end.clone().unwrap_or(CloseReason::EndpointClosed);
         let session = *lock(&self.shared.session);
         {
-            let mut transport = lock(&self.shared.transport);
+            let mut transport = whole(&self.shared.transport, now);
             let last = transport.stats(now, &session);
             transport.trace_end(now, &end, &last);
             // A connection ends only once.
             let _ = self.shared.last.set(last);
         }
         self.shared.end.send_replace(Some(end.clone()));
-        self.shared.room.notify_waiters();
+        self.shared.room.tell();
         self.shared
             .target
             .send_modify(|target| target.is_over = true);
@@ -298,14 +282,14 @@ impl ConnectionDriver {
         if !self.is_told {
             let end = self.end.get_or_insert(CloseReason::EndpointClosed).clone();
             let told = contain(|| {
-                lock(&self.shared.transport).close(now, CloseCode::SHUTDOWN, "");
+                whole(&self.shared.transport, now).close(now, CloseCode::SHUTDOWN, "");
                 self.collect(now);
             });
             if told.is_none() {
                 self.shared.end.send_replace(Some(end));
-                self.shared.room.notify_waiters();
+                self.shared.room.tell();
             }
         }
-        self.shared.end_inbound();
+        self.shared.inbound.end();
     }
 }

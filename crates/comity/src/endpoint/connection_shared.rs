@@ -4,15 +4,16 @@
 //! connection with the driver. Received items wait in a bounded queue, with a notification for the
 //! waiting task.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use comity_units::Span;
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{broadcast, watch};
 
 use super::events::{Advice, Event};
+use super::inbound::Inbound;
+use super::room::Room;
 use super::shared::EndpointShared;
 use super::sleep::IsScheduled;
 use crate::error::CloseReason;
@@ -24,17 +25,6 @@ use crate::transport::{PathSize, Transport};
 
 /// A transport shared by the driver's session and the application's handles.
 pub(super) type SharedTransport = Arc<Mutex<Transport>>;
-
-/// The queue from the driver to the application.
-#[derive(Debug, Default)]
-pub(crate) struct Inbound {
-    pub(crate) items: VecDeque<Item>,
-    pub(crate) bytes: usize,
-    /// No items follow those in the queue.
-    pub(crate) is_over: bool,
-    /// The driver holds sections back because the queue is full.
-    pub(crate) is_stalled: bool,
-}
 
 /// The facts about a connection that are known at its beginning.
 #[derive(Clone, Debug)]
@@ -59,13 +49,10 @@ pub(crate) struct ConnectionShared {
     pub(crate) session: Mutex<SessionStatistics>,
     /// The final counters.
     pub(crate) last: OnceLock<Statistics>,
-    pub(crate) room: Notify,
-    /// Whether a task waits for room. Changes only under the lock of the transport.
-    pub(crate) is_waited_for: AtomicBool,
+    pub(crate) room: Room,
     /// Whether nobody will receive anything any more.
     pub(crate) is_abandoned: AtomicBool,
-    pub(crate) inbound: Mutex<Inbound>,
-    pub(crate) arrived: Notify,
+    pub(crate) inbound: Inbound<Item>,
     pub(crate) end: watch::Sender<Option<CloseReason>>,
     pub(crate) target: watch::Sender<Advice>,
     pub(crate) address: watch::Sender<SocketAddr>,
@@ -86,15 +73,13 @@ impl ConnectionShared {
         Self {
             address: watch::Sender::new(facts.peer_address),
             facts,
+            inbound: Inbound::new(memory.clone()),
             memory,
             transport,
             session: Mutex::default(),
             last: OnceLock::new(),
-            room: Notify::new(),
-            is_waited_for: AtomicBool::new(false),
+            room: Room::new(),
             is_abandoned: AtomicBool::new(false),
-            inbound: Mutex::default(),
-            arrived: Notify::new(),
             end: watch::Sender::new(None),
             target: watch::Sender::new(Advice::default()),
             size: watch::Sender::new(None),
@@ -139,11 +124,5 @@ impl ConnectionShared {
         self.close_reason()
             .or_else(|| transport.close_reason())
             .unwrap_or(CloseReason::EndpointClosed)
-    }
-
-    /// No items follow those in the queue.
-    pub(crate) fn end_inbound(&self) {
-        lock(&self.inbound).is_over = true;
-        self.arrived.notify_one();
     }
 }

@@ -27,7 +27,7 @@ use crate::error::ConnectError;
 use crate::memory::MemoryBudget;
 use crate::session::{
     Addresses, CallError, Caller, CallerConfig, CallerEvent, Closed, ConnectionId, Datagram, Ecn,
-    IdMap, Listener, ListenerEvent, Opener, Randomness, Session, lock,
+    IdMap, Listener, ListenerEvent, Opener, Randomness, Session, lock, whole,
 };
 use crate::statistics::EndpointStatistics;
 use crate::transport::Transport;
@@ -133,7 +133,7 @@ impl Driver {
                 self.serve_ready();
             }
             for connection in self.scratch.arrived.drain(..) {
-                connection.arrived.notify_one();
+                connection.inbound.tell();
             }
             if let Some(until) = self.until
                 && (now >= until || !self.has_peers())
@@ -231,7 +231,7 @@ impl Driver {
             if let Some(session) = session_mut(&mut self.callers, &mut self.listener, id)
                 && session.closed().is_none()
             {
-                session.contain(now, |session| lock(session.protocol()).evict(now));
+                session.contain(now, |session| whole(session.protocol(), now).evict(now));
                 self.counts.connections_evicted += 1;
                 self.make_ready(id);
             }
@@ -265,7 +265,7 @@ impl Driver {
             };
             if let Some(session) = session {
                 session.contain(now, |session| {
-                    lock(session.protocol()).close(now, CloseCode::SHUTDOWN, "");
+                    whole(session.protocol(), now).close(now, CloseCode::SHUTDOWN, "");
                 });
             }
             self.make_ready(id);
@@ -397,7 +397,7 @@ impl Driver {
             return;
         };
         let now = self.shared.clock.now();
-        let close = |code, reason| lock(session.protocol()).close(now, code, reason);
+        let close = |code, reason| whole(session.protocol(), now).close(now, code, reason);
         let Some(handle) = self.handle.upgrade() else {
             return close(CloseCode::SHUTDOWN, "");
         };
@@ -542,7 +542,7 @@ impl Driver {
         let now = self.now();
         if let Some(session) = session_mut(&mut self.callers, &mut self.listener, id) {
             session.contain(now, |session| {
-                lock(session.protocol()).on_too_large(now, length);
+                whole(session.protocol(), now).on_too_large(now, length);
             });
             // A smaller datagram may leave at once.
             self.make_ready(id);

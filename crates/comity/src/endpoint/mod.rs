@@ -30,15 +30,17 @@ mod connection_driver;
 mod connection_shared;
 mod driver;
 mod events;
+mod inbound;
 mod instance;
 mod outgoing;
 #[cfg(test)]
 mod panics;
+mod requests;
+mod room;
 mod routes;
 mod shared;
 mod sleep;
 mod socket;
-mod sync;
 
 use std::io;
 use std::net::SocketAddr;

@@ -3,11 +3,11 @@
 //! The thread takes all requests, sets `is_asleep`, looks for requests once more, and waits.
 //! Whoever has a request adds it, and then signals if `is_asleep` was set. So either the thread
 //! sees the request, or the signal ends its wait. The lock orders the two looks, so nothing depends
-//! on a total order of accesses. `make loom` checks every interleaving of these steps.
+//! on a total order of accesses. `loom/` checks every interleaving of these steps.
 
 use std::sync::PoisonError;
 
-use super::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
 /// What ends the thread's wait in the system. A signal stays until it is cleared.
 pub(crate) trait Signal {

@@ -157,7 +157,9 @@ impl Cookies {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
     use comity_units::Seed;
 
     use super::*;
@@ -192,9 +194,6 @@ mod tests {
         assert!(cookies.accepts(last, caller, ID, &cookie));
         assert!(!cookies.accepts(Time::from_secs(24), caller, ID, &cookie));
         for at in 0..cookie.len() {
-            let mut forged = cookie.clone();
-            forged[at] ^= 1;
-            assert!(!cookies.accepts(made, caller, ID, &forged), "byte {at}");
             assert!(
                 !cookies.accepts(made, caller, ID, &cookie[..at]),
                 "cut at {at}"
@@ -202,6 +201,76 @@ mod tests {
         }
         let longer = [&cookie[..], &[0]].concat();
         assert!(!cookies.accepts(made, caller, ID, &longer));
+    }
+
+    /// Of the cookie and of all that it is bound to.
+    #[test]
+    fn every_changed_bit_is_refused() {
+        let (mut cookies, mut randomness) = start();
+        let made = Time::from_secs(15);
+        for caller in ["192.0.2.1:4000", "[2001:db8::1]:4000"].map(address) {
+            let cookie = cookies.make(made, caller, ID, &mut randomness);
+            assert!(cookies.accepts(made, caller, ID, &cookie));
+            for bit in 0..8 * cookie.len() {
+                let mut forged = cookie.clone();
+                forged[bit / 8] ^= 1 << (bit % 8);
+                assert!(!cookies.accepts(made, caller, ID, &forged), "bit {bit}");
+            }
+            for bit in 0..64 {
+                let other = ConnectionId::new(ID.get() ^ 1 << bit);
+                assert!(!cookies.accepts(made, caller, other, &cookie), "bit {bit}");
+            }
+            for other in neighbours(caller) {
+                assert!(!cookies.accepts(made, other, ID, &cookie), "{other}");
+            }
+        }
+    }
+
+    /// Cookies of every slot around the change of the secret, at the first and the last nanosecond
+    /// of every later slot, whoever calls in between.
+    #[test]
+    fn every_time_outside_of_its_life_is_refused() {
+        let caller = address("192.0.2.1:4000");
+        for made in (0..4).chain(SLOTS_PER_ROTATION - 3..SLOTS_PER_ROTATION + 3) {
+            for at in edges(made) {
+                let (mut cookies, mut randomness) = start();
+                // The secret is in use from the beginning.
+                cookies.make(Time::ZERO, caller, ID, &mut randomness);
+                let cookie = cookies.make(at, caller, ID, &mut randomness);
+                for slot in made..made + 6 {
+                    for now in edges(slot).into_iter().filter(|now| *now >= at) {
+                        let other = ConnectionId::new(now.as_nanos());
+                        cookies.make(now, caller, other, &mut randomness);
+                        let is_alive = slot <= made + 1;
+                        let accepts = cookies.accepts(now, caller, ID, &cookie);
+                        assert_eq!(accepts, is_alive, "of slot {made}, at {now}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// The first and the last nanosecond of a slot.
+    pub(crate) fn edges(slot: u64) -> [Time; 2] {
+        let [begin, end] = [slot, slot + 1].map(|slot| SLOT.as_nanos() * slot);
+        [begin, end - 1].map(Time::from_nanos)
+    }
+
+    /// The addresses with one bit changed, of the port or of the address.
+    pub(crate) fn neighbours(of: SocketAddr) -> Vec<SocketAddr> {
+        let ports = (0..16).map(|bit| SocketAddr::new(of.ip(), of.port() ^ 1 << bit));
+        let hosts: Vec<IpAddr> = match of.ip() {
+            IpAddr::V4(host) => (0..32)
+                .map(|bit| Ipv4Addr::from_bits(host.to_bits() ^ 1 << bit).into())
+                .collect(),
+            IpAddr::V6(host) => (0..128)
+                .map(|bit| Ipv6Addr::from_bits(host.to_bits() ^ 1 << bit).into())
+                .collect(),
+        };
+        let hosts = hosts
+            .into_iter()
+            .map(|host| SocketAddr::new(host, of.port()));
+        ports.chain(hosts).collect()
     }
 
     #[test]

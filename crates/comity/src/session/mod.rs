@@ -31,6 +31,7 @@ mod failed;
 mod handshake;
 mod ids;
 mod listener;
+mod locking;
 mod noise;
 mod path;
 mod protection;
@@ -67,8 +68,9 @@ pub(crate) use listener::USUAL_CONNECTIONS;
 pub use listener::{
     Listener, ListenerConfig, ListenerConfigError, ListenerEvent, ListenerStatistics, RefusedCaller,
 };
+pub(crate) use locking::{lock, recover, use_locked};
 pub use protection::{Cipher, KeyLimits, KeyUsedUp, OpenError, Protection, Role};
-pub(crate) use protocol::lock;
+pub(crate) use protocol::whole;
 pub use protocol::{BadParameters, Opener, PathFrame, Protocol, Transmit};
 pub use randomness::Randomness;
 pub use replay::{ReplayWindow, Stale};

@@ -1,11 +1,12 @@
 //! The interface of the transport that a session carries.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 pub use comity_transport::datagram::PathFrame;
 use comity_units::{PacketNumber, Span, Time};
 use thiserror::Error;
 
+use super::locking::{lock, lock_or_fail};
 use super::{Ecn, Role};
 
 /// A packet whose payload a transport has written.
@@ -119,12 +120,8 @@ pub type Opener<C> = Box<dyn FnMut(Time, Role, usize, &[u8]) -> Result<C, BadPar
 
 /// Locks a transport. If a holder panicked, it is failed first: a broken state sends and takes
 /// nothing.
-fn whole<P: Protocol>(shared: &Mutex<P>, now: Time) -> MutexGuard<'_, P> {
-    shared.lock().unwrap_or_else(|poisoned| {
-        let mut broken = poisoned.into_inner();
-        broken.fail(now);
-        broken
-    })
+pub(crate) fn whole<P: Protocol>(shared: &Mutex<P>, now: Time) -> MutexGuard<'_, P> {
+    lock_or_fail(shared, |broken| broken.fail(now))
 }
 
 /// A transport that other threads share: each call locks it.
@@ -190,12 +187,6 @@ impl<P: Protocol> Protocol for Arc<Mutex<P>> {
     fn has_failed(&self) -> bool {
         lock(self).has_failed()
     }
-}
-
-/// Locks a mutex. If a holder panicked, its connection ends
-/// ([`Session::contain`](super::Session)).
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

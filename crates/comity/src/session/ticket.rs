@@ -222,6 +222,7 @@ mod tests {
     use comity_units::{Seed, Span};
 
     use super::super::StaticKey;
+    use super::super::cookie::tests::{edges, neighbours};
     use super::*;
 
     fn address(port: u16) -> SocketAddr {
@@ -274,17 +275,59 @@ mod tests {
         let mut tickets = Tickets::new();
         let sealed = tickets.seal(now, address(1), &ticket(true, false), &mut randomness);
         assert!(tickets.open(now, address(2), &sealed).is_none());
-        for at in 0..sealed.len() {
-            let mut forged = sealed.clone();
-            forged[at] ^= 1;
-            assert!(tickets.open(now, address(1), &forged).is_none(), "{at}");
-        }
         // Made in the slot from 8 to 16 s, good until 24 s, also with the key of the next slot.
         let last = Time::from_nanos(Time::from_secs(24).as_nanos() - 1);
         for _ in 0..2 {
             assert!(tickets.open(last, address(1), &sealed).is_some());
             assert!(tickets.open(last + SLOT, address(1), &sealed).is_none());
             tickets.seal(last, address(1), &ticket(true, false), &mut randomness);
+        }
+    }
+
+    /// Of the ticket and of the address that it is bound to; nor is it opened when it is cut.
+    #[test]
+    fn every_changed_bit_is_refused() {
+        let mut randomness = Randomness::seeded(Seed::new(1));
+        let now = Time::from_secs(15);
+        let mut tickets = Tickets::new();
+        let here: [SocketAddr; 2] = [
+            address(1),
+            ([0x2001_u16, 0xdb8, 0, 0, 0, 0, 0, 1], 1).into(),
+        ];
+        for from in here {
+            let sealed = tickets.seal(now, from, &ticket(true, true), &mut randomness);
+            assert!(tickets.open(now, from, &sealed).is_some());
+            for bit in 0..8 * sealed.len() {
+                let mut forged = sealed.clone();
+                forged[bit / 8] ^= 1 << (bit % 8);
+                assert!(tickets.open(now, from, &forged).is_none(), "bit {bit}");
+                assert!(tickets.open(now, from, &sealed[..bit / 8]).is_none());
+            }
+            for other in neighbours(from) {
+                assert!(tickets.open(now, other, &sealed).is_none(), "{other}");
+            }
+        }
+    }
+
+    /// Tickets of the first and the last nanosecond of some slots, at the same times of every later
+    /// slot, whoever calls in between.
+    #[test]
+    fn every_time_outside_of_its_life_is_refused() {
+        for (made, calls) in (0..5).flat_map(|made| [(made, false), (made, true)]) {
+            for at in edges(made) {
+                let mut randomness = Randomness::seeded(Seed::new(1));
+                let mut tickets = Tickets::new();
+                let sealed = tickets.seal(at, address(1), &ticket(true, false), &mut randomness);
+                for slot in made..made + 6 {
+                    for now in edges(slot).into_iter().filter(|now| *now >= at) {
+                        if calls {
+                            tickets.seal(now, address(2), &ticket(false, false), &mut randomness);
+                        }
+                        let is_open = tickets.open(now, address(1), &sealed).is_some();
+                        assert_eq!(is_open, slot <= made + 1, "of slot {made}, at {now}");
+                    }
+                }
+            }
         }
     }
 

@@ -316,10 +316,11 @@ mod tests {
         assert_eq!((known(13), forgotten(13)), (false, false));
     }
 
-    /// Every order in which seven packets can arrive, and every set of those that do.
+    /// Every order in which seven packets can arrive, and every set of those that do. Each proof is
+    /// that of the packets in the newest ranges.
     #[test]
     #[cfg_attr(miri, ignore = "too many cases for an interpreter")]
-    fn every_order_of_arrival_gives_the_same_ranges() {
+    fn every_order_of_arrival_gives_the_same_ranges_and_proofs() {
         fn go(set: u32, order: &mut Vec<u64>, ranges: &mut [Option<Vec<(u64, u64)>>]) {
             let mut received = packets();
             for &number in order.iter() {
@@ -331,6 +332,12 @@ mod tests {
             let numbers = told.iter().flat_map(|&(first, last)| first..=last);
             assert_eq!(numbers.map(|number| 1 << number).sum::<u32>(), set);
             assert!(told.windows(2).all(|pair| pair[1].1 + 1 < pair[0].0));
+            for count in 0..=told.len() + 1 {
+                let newest = told.iter().take(count);
+                let numbers = newest.flat_map(|&(first, last)| first..=last);
+                let proof = numbers.fold(0, |proof, number| proof ^ token(number));
+                assert_eq!(received.proof(count), proof, "{order:?}");
+            }
             let expected = ranges[set as usize].get_or_insert_with(|| told.clone());
             assert_eq!(told, *expected, "{order:?}");
             for number in (0..PACKETS).filter(|number| set >> number & 1 == 0) {

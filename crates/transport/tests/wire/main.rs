@@ -1,8 +1,11 @@
 //! Packets of the datagram transport as bytes.
 //!
 //! The oracles: bytes worked out by hand from `docs/protocol/core.md` (`vectors`, `malformed`), the
-//! page itself (`page`, `meters`), and round trips and truncation (`properties`).
+//! page itself (`page`, `meters`), a codec in Python that was written from the page alone
+//! (`differential`), and round trips and truncation (`properties`).
 
+mod canonical;
+mod differential;
 mod every_ack;
 mod malformed;
 mod meters;

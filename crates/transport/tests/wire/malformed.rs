@@ -274,6 +274,19 @@ fn frames() {
             format!("byte 4, payload, frame type: found {kind:#x}, expected a known value");
         assert_eq!(error.to_string(), expected);
     }
+    // Only the type of a frame is unknown in that sense, not the kind of a Tag or of Feedback, nor
+    // the reason of a Drop.
+    for (frame, field) in [
+        ("0b 04", "kind"),
+        ("0c 00", "kind"),
+        ("09 00 00 05", "reason"),
+    ] {
+        let error = error_in(frame, Content::Present);
+        assert_eq!(
+            (error.field, error.code()),
+            (field, CloseCode::FRAME_ENCODING)
+        );
+    }
     let truncated = error_in("02", Content::Present);
     assert_eq!(truncated.code(), CloseCode::FRAME_ENCODING);
     for (rate, name) in [("7ff8000000000000", "NaN"), ("8000000000000000", "-0")] {

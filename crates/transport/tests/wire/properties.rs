@@ -20,7 +20,7 @@ use crate::wire::recipe::{Recipe, ack_ranges, number, recipe, section_header, sp
 
 /// A payload of the frames, up to the first that must be last, and those frames. Consecutive
 /// padding becomes one frame.
-fn written(departure: u32, recipes: &[Recipe]) -> (Vec<u8>, Vec<Frame<'_>>) {
+pub(crate) fn written(departure: u32, recipes: &[Recipe]) -> (Vec<u8>, Vec<Frame<'_>>) {
     let mut payload = Vec::new();
     frame::encode_departure(Stamp::from_micros(departure), &mut payload);
     let mut frames: Vec<Frame<'_>> = Vec::new();
@@ -46,7 +46,7 @@ fn optional_text(most: usize) -> impl Strategy<Value = Option<String>> {
     proptest::option::of(vec("[a-zé ]", 1..=most / 2).prop_map(|characters| characters.concat()))
 }
 
-fn parameters() -> impl Strategy<Value = Parameters> {
+pub(crate) fn parameters() -> impl Strategy<Value = Parameters> {
     use proptest::sample::select;
     let modes = (
         select(&[Reliability::Timeline, Reliability::None, Reliability::Full][..]),

@@ -160,3 +160,85 @@ impl Runs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    const NUMBERS: u64 = 9;
+
+    /// The numbers of a set are the bits of a number.
+    fn of(bits: u64) -> Runs {
+        let mut runs = Runs::default();
+        for at in (0..NUMBERS).filter(|at| bits >> at & 1 == 1) {
+            runs.insert(at..at + 1);
+        }
+        runs
+    }
+
+    fn mask(range: Range<u64>) -> u64 {
+        range.map(|at| 1 << at).sum()
+    }
+
+    /// The runs of ones, found bit by bit.
+    fn naive(bits: u64) -> Vec<Range<u64>> {
+        let is_in = |at: u64| bits >> at & 1 == 1;
+        let starts = (0..NUMBERS).filter(|&at| is_in(at) && (at == 0 || !is_in(at - 1)));
+        let end = |start| (start..=NUMBERS).find(|&at| !is_in(at));
+        starts
+            .map(|start| start..end(start).expect("the bits above are zero"))
+            .collect()
+    }
+
+    fn list(runs: &Runs) -> Vec<Range<u64>> {
+        runs.runs.iter().map(|(&start, &end)| start..end).collect()
+    }
+
+    /// Every set of nine numbers, with every number, range and operation. A set has only one
+    /// representation, so that this holds for every sequence of operations.
+    #[test]
+    #[cfg_attr(miri, ignore = "too many cases for an interpreter")]
+    fn every_operation_on_every_small_set_is_that_of_sets() {
+        for before in 0..1_u64 << NUMBERS {
+            let runs = of(before);
+            let expected = naive(before);
+            assert_eq!(
+                (list(&runs), runs.len()),
+                (expected.clone(), expected.len())
+            );
+            for number in 0..=NUMBERS {
+                let around = expected.iter().find(|run| run.contains(&number));
+                assert_eq!(runs.contains(number), around.is_some());
+                assert_eq!(runs.end_of_run(number), around.map(|run| run.end));
+                let next = expected.iter().find(|run| run.start >= number);
+                assert_eq!(runs.next_start(number), next.map(|run| run.start));
+                let last = expected.iter().rfind(|run| run.start < number);
+                assert_eq!(runs.last_end(number), last.map(|run| run.end));
+                let below = before & mask(0..number);
+                assert_eq!(runs.below(number), u64::from(below.count_ones()));
+                let mut less = of(before);
+                let taken = expected.iter().find(|run| run.start == number).cloned();
+                assert_eq!(less.take_run(number), taken.clone().map(|run| run.end));
+                assert_eq!(list(&less), naive(before & !taken.map_or(0, mask)));
+            }
+            for most in 0..=expected.len() + 1 {
+                let mut latest = of(before);
+                latest.keep_latest(most);
+                assert_eq!(
+                    list(&latest),
+                    expected[expected.len().saturating_sub(most)..]
+                );
+            }
+            // Numbers that are in the set are not added.
+            let ranges =
+                (0..=NUMBERS).flat_map(|start| (start..=NUMBERS).map(move |end| start..end));
+            for range in ranges.filter(|range| mask(range.clone()) & before == 0) {
+                let mut more = of(before);
+                more.insert(range.clone());
+                assert_eq!(list(&more), naive(before | mask(range)));
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Tasks that wait for room in the send buffer of a connection.
+//!
+//! A task looks for room under the lock of the transport, and says there that it will wait. The
+//! driver makes room under the same lock, and tells of it behind that if a task waits. `loom/`
+//! checks every interleaving of these steps.
+
+use crate::sync::{AtomicBool, Notify, Ordering};
+
+#[derive(Debug)]
+pub(crate) struct Room {
+    /// Changes only under the lock of the transport.
+    is_wanted: AtomicBool,
+    told: Notify,
+}
+
+impl Room {
+    pub(crate) fn new() -> Self {
+        Self {
+            is_wanted: AtomicBool::new(false),
+            told: Notify::new(),
+        }
+    }
+
+    /// Calls `attempt` at once, and then whenever there may be room, until it returns something.
+    /// If it finds no room, it calls [`want`](Self::want) before it unlocks the transport.
+    pub(crate) async fn wait<T>(&self, mut attempt: impl FnMut() -> Option<T>) -> T {
+        loop {
+            // It hears of every notification from here on, also before it waits.
+            let told = self.told.notified();
+            if let Some(done) = attempt() {
+                return done;
+            }
+            told.await;
+        }
+    }
+
+    /// A task waits for room.
+    pub(crate) fn want(&self) {
+        self.is_wanted.store(true, Ordering::SeqCst);
+    }
+
+    /// There is room, in a transport that is locked. Returns whether to [`tell`](Self::tell) of it.
+    pub(crate) fn take_wanted(&self) -> bool {
+        self.is_wanted.swap(false, Ordering::SeqCst)
+    }
+
+    /// Wakes all tasks that wait.
+    pub(crate) fn tell(&self) {
+        self.told.notify_waiters();
+    }
+}
