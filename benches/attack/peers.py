@@ -102,7 +102,7 @@ def false_feedback(programs):
         yield Outcome(
             attack,
             "",
-            f"{code} behind {number(found['received'])} packets, {found['frames']} of which it answered by false reports; {counted} peer is counted",
+            f"{code} behind {number(found['received'])} packets, after {found['frames']} of its reports; {counted} liar counted",
             found["code"] == OPTIMISTIC_ACK and counted == 1,
         )
 
@@ -123,7 +123,7 @@ def filled(programs):
         ends = [peer.event("end") for peer in peers]
     packets = sum(end["packets"] for end in ends)
     yield Outcome(
-        f"{viewers} viewers, each of which sends 16 MiB of sections to a listener that only sends",
+        f"{viewers} viewers that send 16 MiB of sections each to a listener that only sends",
         number(packets / max(end["seconds"] for end in ends)),
         f"{number(packets)} packets sent, and nothing of them held",
         packets >= viewers * 10_000 and after.memory_mb < before.memory_mb + 16,
