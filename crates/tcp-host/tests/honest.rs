@@ -193,7 +193,7 @@ fn parts_of_acknowledgements_make_no_window_grow() {
 
 /// A peer without SACK that repeats acknowledgements behind a hole (section 4.2).
 #[test]
-fn repeated_acknowledgements_inflate_the_window_to_a_bound() {
+fn duplicates_inflate_the_window_to_a_bound() {
     let windows = |skips: bool| {
         let mut config = roomy("cubic");
         if !skips {

@@ -226,7 +226,7 @@ enum Lie {
     Ahead,
 }
 
-/// A path that loses one in 20 segments, and the way back of a receiver that lies about them. Each
+/// A path that loses one in 20 segments, and the reverse one of a receiver that lies. Each
 /// segment that arrives causes one acknowledgement. Counts the segments that it did not have.
 fn lying(seed: u64, lie: Lie) -> ([Path; 2], Rc<Cell<u64>>) {
     let arriving = Rc::new(RefCell::new(VecDeque::new()));

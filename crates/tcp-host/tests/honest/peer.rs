@@ -272,7 +272,7 @@ impl Peer {
     }
 }
 
-/// The path to the peer. The way back has the same delay and loses nothing.
+/// The path to the peer. The reverse path has the same delay and loses nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     pub(crate) bits_per_second: u64,
