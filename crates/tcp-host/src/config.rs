@@ -21,9 +21,9 @@ pub struct Config {
     pub addresses: Vec<IpAddr>,
     /// The largest IP packet of its interface, in bytes.
     pub mtu: u32,
-    /// The settings of every connection. The host sets `mss`, `initial_sequence` and `metered`.
-    /// With `timeline`, every connection offers to be time-lined, and is if its peer offers it as
-    /// well.
+    /// The settings of every connection. The host sets `mss`, `initial_sequence` and `metered`, and
+    /// the seed of `skip_segments` unless that is `None`. With `timeline`, every connection offers
+    /// to be time-lined, and is if its peer offers it as well.
     pub tcp: tcp::Config,
     /// How sections are marked in the stream.
     pub framing: Framing,
@@ -79,6 +79,7 @@ impl Config {
             tcp: tcp::Config {
                 receive_buffer: Bytes::new(1 << 20),
                 give_up_after: std::num::NonZeroU32::new(15),
+                skip_segments: Some(Seed::new(0)),
                 ..tcp::Config::MODERN
             },
             framing: Framing::None,

@@ -8,6 +8,9 @@ pub enum End {
     /// This side aborted it.
     #[error("connection aborted by this side")]
     Aborted,
+    /// The peer acknowledged data that had not left this host: it hides losses.
+    #[error("connection aborted by this side: the peer acknowledged data that was not sent")]
+    FalseFeedback,
     /// The peer refused the handshake.
     #[error("connection refused")]
     Refused,

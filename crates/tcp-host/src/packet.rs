@@ -105,13 +105,14 @@ const fn bits(ecn: Ecn) -> u8 {
 }
 
 /// Writes the packet of a segment from the local end of `tuple`, with `payload` in two pieces, into
-/// `out`, which it replaces.
+/// `out`, which it replaces. `number` becomes the identification of IPv4.
 ///
 /// # Errors
 /// If the segment cannot be written: its options do not fit, or it is too long for IP.
 pub(crate) fn write(
     tuple: &Tuple,
     segment: &Segment,
+    number: u16,
     payload: [&[u8]; 2],
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
@@ -131,10 +132,9 @@ pub(crate) fn write(
             destination,
         } => {
             let [l0, l1] = whole.saturating_add(IPV4_HEADER as u16).to_be_bytes();
-            // The identification is zero: a packet that must not be fragmented needs none (RFC
-            // 6864, section 4.1).
             let mut ip = [0_u8; IPV4_HEADER];
             ip[..4].copy_from_slice(&[0x45, bits(segment.ecn), l0, l1]);
+            ip[4..6].copy_from_slice(&number.to_be_bytes());
             ip[6] = DONT_FRAGMENT;
             ip[8..10].copy_from_slice(&[HOP_LIMIT, PROTOCOL_TCP]);
             ip[12..16].copy_from_slice(&source.octets());
@@ -235,7 +235,7 @@ mod tests {
                 };
                 let sent = tuple(local, remote);
                 let mut packet = vec![9; 3];
-                write(&sent, &segment, [b"abc", b"de"], &mut packet).unwrap();
+                write(&sent, &segment, 3, [b"abc", b"de"], &mut packet).unwrap();
                 assert_eq!(packet.len(), header + 20 + 5);
                 packet.extend([0; 6]);
                 let read = Packet::read(&packet).unwrap();
@@ -255,7 +255,7 @@ mod tests {
         let mut packet = Vec::new();
         let segment = Segment::default();
         let tuple = tuple("10.0.0.1:80", "10.0.0.2:50000");
-        write(&tuple, &segment, [&[], &[]], &mut packet).unwrap();
+        write(&tuple, &segment, 0, [&[], &[]], &mut packet).unwrap();
         assert!(Packet::read(&packet).is_ok());
         let truncated = packet.get(..packet.len() - 1).unwrap();
         assert_eq!(Packet::read(truncated).unwrap_err(), Unreadable::Malformed);

@@ -107,6 +107,13 @@ impl Queue {
         first.map_or(Time::MAX, |section| section.deadline)
     }
 
+    /// The earliest deadline of a section that is not acknowledged; [`Time::MAX`] for none.
+    pub(crate) fn first_due(&self) -> Time {
+        let numbered = self.numbered.iter().map(|part| part.deadline);
+        let waiting = self.waiting.iter().map(|section| section.deadline);
+        numbered.chain(waiting).min().unwrap_or(Time::MAX)
+    }
+
     /// Leaves out the sections at the front that have expired at `now`. Returns whether there were
     /// any.
     pub(crate) fn expire(&mut self, now: Time) -> bool {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use comity_units::{SeqNo, Time};
+use comity_units::{Seed, SeqNo, Time};
 use ring::hmac;
 
 use crate::tuple::Tuple;
@@ -19,6 +19,7 @@ enum Purpose {
     Sequence,
     Port,
     Timestamp,
+    Skip,
 }
 
 impl Secret {
@@ -45,6 +46,14 @@ impl Secret {
         self.hash(&Purpose::Timestamp, &[tuple.local, tuple.remote])
     }
 
+    /// Says which segments a connection skips. `initial` is its first sequence number, so that
+    /// connections between the same ends skip others.
+    pub(crate) fn skip_seed(&self, tuple: &Tuple, initial: SeqNo) -> Seed {
+        let tag = self.tag(&Purpose::Skip, &[tuple.local, tuple.remote]);
+        let seed = tag.as_ref().first_chunk();
+        Seed::new(seed.map_or(0, |bytes| u64::from_be_bytes(*bytes))).index(initial.get().into())
+    }
+
     /// Ephemeral ports for connections from `local` to `remote`, each once, from a hidden starting
     /// point and then in order (RFC 6056, section 3.3.3). `counter` is the number of ports used so
     /// far.
@@ -62,11 +71,18 @@ impl Secret {
     }
 
     fn hash(&self, purpose: &Purpose, addresses: &[SocketAddr]) -> u32 {
+        let tag = self.tag(purpose, addresses);
+        let hash = tag.as_ref().first_chunk();
+        hash.map_or(0, |bytes| u32::from_be_bytes(*bytes))
+    }
+
+    fn tag(&self, purpose: &Purpose, addresses: &[SocketAddr]) -> hmac::Tag {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(match purpose {
             Purpose::Sequence => b"sequence",
             Purpose::Port => b"port",
             Purpose::Timestamp => b"timestamp",
+            Purpose::Skip => b"skip",
         });
         for address in addresses {
             match address.ip() {
@@ -75,10 +91,7 @@ impl Secret {
             }
             context.update(&address.port().to_be_bytes());
         }
-        let tag = context.sign();
-        tag.as_ref()
-            .first_chunk()
-            .map_or(0, |bytes| u32::from_be_bytes(*bytes))
+        context.sign()
     }
 }
 

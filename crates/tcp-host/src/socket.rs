@@ -5,7 +5,7 @@ mod sections;
 use std::sync::Arc;
 
 use comity_transport::tcp::{self, Connection, Flags, Options, SackBlocks, Segment, State};
-use comity_units::{SeqNo, Time};
+use comity_units::{Seed, SeqNo, Time};
 
 use crate::budget::Budget;
 use crate::buffer::{ReceiveBuffer, SendBuffer};
@@ -110,6 +110,8 @@ pub(crate) struct Beginning {
     pub(crate) owner: Owner,
     pub(crate) initial_sequence: SeqNo,
     pub(crate) timestamp_offset: u32,
+    /// Says which segments are skipped, if any are.
+    pub(crate) skip_seed: Seed,
     pub(crate) path_mtu: u32,
     /// The payload of a full segment.
     pub(crate) mss: u32,
@@ -136,6 +138,7 @@ impl Socket {
             owner,
             initial_sequence,
             timestamp_offset,
+            skip_seed,
             path_mtu,
             mss,
             deadline,
@@ -144,6 +147,7 @@ impl Socket {
             mss,
             initial_sequence,
             metered: control.meter.is_some(),
+            skip_segments: config.tcp.skip_segments.map(|_| skip_seed),
             ..config.tcp
         });
         let connection = match owner {
@@ -407,6 +411,9 @@ impl Socket {
     /// than allowed.
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Result<Segment, Suppressed>> {
         self.number_sections(now);
+        if self.tcp.config().skip_segments.is_some() {
+            self.tcp.set_upcoming(self.upcoming());
+        }
         let segment = self.tcp.poll_transmit(now)?;
         let is_pure = segment.payload == 0 && segment.flags == Flags::ACK;
         let is_repeated = self.acknowledged == Some(segment.acknowledgement);
@@ -438,6 +445,13 @@ impl Socket {
             self.next_sequence = self.next_sequence.latest(segment.sequence_end());
         }
         segment
+    }
+
+    /// The identification of the packet of the last segment. A packet that must not be fragmented
+    /// needs none (RFC 6864, section 4.1). But the kernel counts it up within a train, so that the
+    /// peer sees a hole in the numbers where a segment was lost. A skipped one leaves the same.
+    pub(crate) fn number(&self) -> u16 {
+        self.tcp.statistics().segments as u16
     }
 
     /// The application read or wrote: acknowledgements may now carry news.

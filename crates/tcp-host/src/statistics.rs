@@ -98,6 +98,8 @@ pub struct Statistics {
     pub black_holes: u64,
     /// Probes of a larger path MTU that left.
     pub path_probes: u64,
+    /// Connections that were reset because the peer acknowledged data before it was sent.
+    pub false_feedback: u64,
     /// Connections that a peer opened.
     pub opened_by_peer: u64,
     /// Connections that the host opened.

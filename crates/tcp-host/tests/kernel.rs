@@ -5,6 +5,7 @@
 
 mod aborts;
 mod black_hole;
+mod honest;
 mod lossy;
 mod many;
 mod sections;

@@ -1,5 +1,6 @@
 //! The host, in virtual time against a second one, and on the real clock against the kernel.
 
+mod honest;
 mod hostile;
 mod kernel;
 mod pair;

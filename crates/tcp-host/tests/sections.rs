@@ -59,10 +59,10 @@ fn statistics(world: &World, id: ConnectionId) -> SectionStatistics {
     world.hosts[0].section_statistics(id).unwrap()
 }
 
-/// The offset in the stream of the first new byte of each packet of the sender, and of the byte
-/// behind it, with the time.
+/// The new bytes of each packet of the sender, from an offset in the stream to another, with the
+/// time. Some leave after those behind them.
 fn first_sent(world: &World) -> Vec<(Time, u64, u64)> {
-    let (mut initial, mut sent_to) = (None, 0);
+    let (mut initial, mut is_sent) = (None, Vec::new());
     let mut sent = Vec::new();
     for (at, from, packet) in world.records.iter().filter(|record| record.1 == 0) {
         assert_eq!(*from, 0);
@@ -70,11 +70,20 @@ fn first_sent(world: &World) -> Vec<(Time, u64, u64)> {
         if header.syn {
             initial = Some(header.sequence_number.wrapping_add(1));
         }
-        let start = u64::from(header.sequence_number.wrapping_sub(initial.unwrap()));
-        let end = start + payload.len() as u64;
-        if !payload.is_empty() && end > sent_to {
-            sent.push((*at, start.max(sent_to), end));
-            sent_to = end;
+        let start = header.sequence_number.wrapping_sub(initial.unwrap()) as usize;
+        let end = start + payload.len();
+        if payload.is_empty() {
+            continue;
+        }
+        is_sent.resize(is_sent.len().max(end), false);
+        let mut next = start;
+        for run in is_sent[start..end].chunk_by_mut(|a, b| a == b) {
+            let first = next;
+            next += run.len();
+            if !run[0] {
+                run.fill(true);
+                sent.push((*at, first as u64, next as u64));
+            }
         }
     }
     sent

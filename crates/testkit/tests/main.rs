@@ -19,6 +19,7 @@ mod tcp_rack;
 mod tcp_real;
 mod tcp_receiver;
 mod tcp_recovery;
+mod tcp_skips;
 mod tcp_timer;
 mod tcp_window;
 mod tltcp_clock;

@@ -12,6 +12,7 @@ extern crate alloc;
 mod bucket;
 pub mod checksum;
 pub mod datagram;
+mod keyed_hash;
 mod pacer;
 mod size_search;
 pub mod tcp;

@@ -250,6 +250,7 @@ impl Host {
             // In place of a connection in TIME-WAIT, the numbers continue above its own.
             initial_sequence: after.map_or(initial, |after| after.latest(initial)),
             timestamp_offset: self.secret.timestamp_offset(&tuple),
+            skip_seed: self.secret.skip_seed(&tuple, initial),
             path_mtu,
             mss,
             deadline: now + timeout,
@@ -385,6 +386,7 @@ impl Host {
         if is_surplus {
             self.push_reset(id);
         }
+        self.review_feedback(id);
         if enters_wait {
             self.enter_time_wait(id);
         }
@@ -394,6 +396,18 @@ impl Host {
         }
         self.review_end(id);
         self.reschedule(id);
+    }
+
+    /// Resets a connection whose peer acknowledged what was not sent.
+    fn review_feedback(&mut self, id: ConnectionId) {
+        if let Some(socket) = self.sockets.get_mut(&id)
+            && socket.tcp.was_deceived()
+            && socket.end.is_none()
+        {
+            socket.end = Some(End::FalseFeedback);
+            self.statistics.false_feedback += 1;
+            self.push_reset(id);
+        }
     }
 
     fn enter_time_wait(&mut self, id: ConnectionId) {

@@ -81,7 +81,8 @@ impl Host {
             debug_assert!(false, "{segment:?} has bytes that nobody submitted");
             return false;
         };
-        let result = packet::write(&socket.tuple, segment, payload, out);
+        let number = socket.number();
+        let result = packet::write(&socket.tuple, segment, number, payload, out);
         debug_assert!(result.is_ok(), "{result:?}: {segment:?}");
         result.is_ok()
     }
@@ -126,7 +127,7 @@ impl Host {
             }
         };
         let mut packet = Vec::new();
-        if packet::write(tuple, &reset, [&[], &[]], &mut packet).is_ok() {
+        if packet::write(tuple, &reset, 0, [&[], &[]], &mut packet).is_ok() {
             self.statistics.resets += 1;
             self.packets.push_back(packet);
         }

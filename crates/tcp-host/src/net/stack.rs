@@ -295,7 +295,7 @@ impl std::fmt::Debug for Shared {
 impl From<End> for io::Error {
     fn from(end: End) -> Self {
         let kind = match end {
-            End::Aborted => io::ErrorKind::ConnectionAborted,
+            End::Aborted | End::FalseFeedback => io::ErrorKind::ConnectionAborted,
             End::Refused => io::ErrorKind::ConnectionRefused,
             End::Reset => io::ErrorKind::ConnectionReset,
             End::TimedOut => io::ErrorKind::TimedOut,

@@ -1,5 +1,6 @@
 //! Sections between the application and the state machine.
 
+use comity_transport::tcp::Upcoming;
 use comity_transport::tcp::timeline::DeadlineClock;
 use comity_units::{Span, Time};
 
@@ -148,6 +149,21 @@ impl Socket {
         if self.sections.is_closing && queue.is_empty() {
             self.sections.is_closing = false;
             self.tcp.close();
+        }
+    }
+
+    /// What the state machine has to know of data that have no sequence numbers yet.
+    pub(crate) fn upcoming(&self) -> Upcoming {
+        let (waiting, due) = match &self.sections.content {
+            Content::Plain(queue) => (queue.held() as u64, queue.first_due()),
+            // The application has more than the buffer takes.
+            _ if self.wants_room => (u64::from(u32::MAX), Time::MAX),
+            _ => (0, Time::MAX),
+        };
+        Upcoming {
+            waiting,
+            due,
+            buffer: self.send.limit() as u64,
         }
     }
 

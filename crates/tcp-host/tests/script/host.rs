@@ -151,7 +151,7 @@ fn apply(config: &mut Config, option: SocketOption) {
 
 fn name(error: StreamError) -> String {
     let name = match error {
-        StreamError::Ended(End::Aborted) => "ECONNABORTED",
+        StreamError::Ended(End::Aborted | End::FalseFeedback) => "ECONNABORTED",
         StreamError::Ended(End::Refused) => "ECONNREFUSED",
         StreamError::Ended(End::Reset) => "ECONNRESET",
         StreamError::Ended(End::TimedOut) => "ETIMEDOUT",

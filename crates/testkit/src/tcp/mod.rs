@@ -44,6 +44,7 @@ pub const PLAIN: Config = Config {
     metered: false,
     timeline: None,
     time_wait: Span::from_secs(60),
+    skip_segments: None,
 };
 
 /// The same without a handshake: both ends start established.

@@ -50,11 +50,15 @@ pub enum Fate {
 /// Decides the fate of the segment with this index.
 type Judge = Box<dyn FnMut(u32, &Segment) -> Fate>;
 
+/// Changes a segment on its way.
+type Rewrite = Box<dyn FnMut(&mut Segment)>;
+
 /// A path in one direction.
 pub struct Path {
     delay: Span,
     rate: Option<Rate>,
     judge: Judge,
+    rewrite: Option<Rewrite>,
     judged: u32,
     idle_at: Time,
 }
@@ -80,6 +84,7 @@ impl Path {
             delay,
             rate: None,
             judge: Box::new(judge),
+            rewrite: None,
             judged: 0,
             idle_at: Time::ZERO,
         }
@@ -116,6 +121,15 @@ impl Path {
     pub fn with_rate(self, rate: Rate) -> Self {
         Self {
             rate: Some(rate),
+            ..self
+        }
+    }
+
+    /// The same path with a change of each segment, as of an end that lies.
+    #[must_use]
+    pub fn rewritten_by(self, rewrite: impl FnMut(&mut Segment) + 'static) -> Self {
+        Self {
+            rewrite: Some(Box::new(rewrite)),
             ..self
         }
     }
@@ -400,6 +414,9 @@ impl Pair {
             let mut arriving = segment;
             if fate == Fate::Stripped && !segment.flags.contains(Flags::SYN) {
                 arriving.options = Options::default();
+            }
+            if let Some(rewrite) = &mut self.paths[side.index()].rewrite {
+                rewrite(&mut arriving);
             }
             for at in arrivals {
                 self.sent += 1;

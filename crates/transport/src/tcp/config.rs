@@ -4,7 +4,7 @@ use core::num::NonZeroU32;
 
 use comity_congestion::RttConfig;
 use comity_congestion::recovery::RecoveryConfig;
-use comity_units::{Bytes, SeqNo, Span};
+use comity_units::{Bytes, Seed, SeqNo, Span};
 
 use super::timeline::TimelineConfig;
 
@@ -73,6 +73,11 @@ pub struct Config {
     pub timeline: Option<TimelineConfig>,
     /// How long a closed connection stays in TIME-WAIT: twice the maximum segment lifetime.
     pub time_wait: Span,
+    /// Whether to skip a segment now and then, to see whether the peer shows the hole. A peer that
+    /// acknowledges the segment before it left hides losses, and the connection ends
+    /// ([`Connection::was_deceived`](super::Connection::was_deceived)). The seed says which, and
+    /// the peer must not know it.
+    pub skip_segments: Option<Seed>,
 }
 
 /// When to delay an acknowledgement (RFC 1122, section 4.2.3.2; RFC 5681, section 4.2).
@@ -121,6 +126,7 @@ impl Config {
         metered: false,
         timeline: None,
         time_wait: Span::from_secs(60),
+        skip_segments: None,
     };
 
     /// The defaults of ns-2.35: a handshake, limited transmit, ticks of 10 ms and a floor of 200

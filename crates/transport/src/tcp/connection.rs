@@ -48,7 +48,9 @@ use super::timeline::{Piece, SectionError, SeqUpdate};
 /// `SND.WL2` for peers that never shrink their window, and it needs no memory of segments; 8. the
 /// limit to retransmissions (R2) is a number of expiries and not a time, is off unless
 /// [`Config::give_up_after`] sets it, and has no earlier warning (R1); 9. a reset ends a listening
-/// end, because it represents one connection and not a port.
+/// end, because it represents one connection and not a port; 10. with [`Config::skip_segments`],
+/// some segments leave after the ones behind them, and a peer that acknowledged one before that
+/// loses the connection.
 ///
 /// Differs from RFC 5681 in: 1. a lost SYN does not reduce the initial window to one segment, as in
 /// ns-2; 2. a flow that was idle for longer than the retransmission timeout halves its window for
@@ -74,6 +76,7 @@ pub struct Connection {
     time_wait_until: Time,
     was_reset: bool,
     gave_up: bool,
+    was_deceived: bool,
     /// The reset that answers a segment of no known connection.
     refusal: Option<Refusal>,
 }
@@ -112,6 +115,7 @@ impl Connection {
             time_wait_until: Time::MAX,
             was_reset: false,
             gave_up: false,
+            was_deceived: false,
             refusal: None,
         }
     }
@@ -275,6 +279,7 @@ impl Connection {
             || self.config.metered
             || self.config.timestamps
             || self.config.ecn
+            || self.config.skip_segments.is_some()
             || self.tells_of_a_jump(segment)
             || segment.sequence != self.receiver.expected()
             || !segment.options.sack.is_empty()
@@ -683,6 +688,11 @@ impl Connection {
             is_pure,
         };
         self.sender.on_acknowledgement(now, &ack, &self.config);
+        if self.config.skip_segments.is_some() && self.sender.is_contradicted() {
+            self.was_deceived = true;
+            self.state = State::Closed;
+            return false;
+        }
         if self.sender.stream.fin && self.sender.stream.una > self.sender.stream.end {
             self.state = match self.state {
                 State::FinWait1 => State::FinWait2,

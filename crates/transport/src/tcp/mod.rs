@@ -14,5 +14,5 @@ pub mod timeline;
 pub use config::{Config, DelayedAck};
 pub use connection::Connection;
 pub use segment::{Flags, Options, SackBlock, SackBlocks, Segment, Timestamps, Wave};
-pub use sender::SenderStatistics;
+pub use sender::{SenderStatistics, Upcoming};
 pub use state::State;

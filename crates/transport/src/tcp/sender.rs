@@ -18,6 +18,8 @@ mod pipe;
 mod rack;
 mod repair;
 mod reports;
+mod skipping;
+mod skips;
 mod statistics;
 mod stream;
 mod timers;
@@ -31,6 +33,7 @@ use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::{Controller, Report, RttEstimator};
 use comity_units::Time;
 
+pub use self::skips::Upcoming;
 pub use self::statistics::SenderStatistics;
 pub(super) use self::stream::{Acknowledgement, Outgoing, Stream};
 use self::transfer::Transfer;
@@ -166,6 +169,25 @@ impl Sender {
             Some(transfer) => transfer.on_syn_sent(&mut self.stream, now),
             None => self.stream.on_syn_sent(now, config),
         }
+    }
+
+    /// Whether the peer acknowledged a segment that never left.
+    pub(super) fn is_contradicted(&self) -> bool {
+        let skips = self.transfer.as_ref().and_then(|it| it.skips.as_ref());
+        skips.is_some_and(|skips| skips.is_contradicted())
+    }
+
+    pub(super) fn set_upcoming(&mut self, upcoming: Upcoming) {
+        let transfer = self.transfer.as_mut();
+        if let Some(skips) = transfer.and_then(|it| it.skips.as_mut()) {
+            skips.upcoming = upcoming;
+        }
+    }
+
+    /// Whether a skipped segment lies in a range that has not left in full.
+    pub(super) fn holds(&self, start: u64, end: u64) -> bool {
+        let skips = self.transfer.as_ref().and_then(|it| it.skips.as_ref());
+        skips.is_some_and(|skips| skips.holds(start, end))
     }
 
     pub(super) fn is_recovering(&self) -> bool {

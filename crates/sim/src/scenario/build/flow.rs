@@ -421,6 +421,7 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
             .and_then(NonZeroU32::new)
             .or(base.give_up_after),
         metered: base.metered,
+        skip_segments: base.skip_segments,
         time_wait: table.time_wait.unwrap_or(base.time_wait),
         timeline: table
             .timeline

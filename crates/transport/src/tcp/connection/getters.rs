@@ -30,6 +30,12 @@ impl Connection {
         self.gave_up
     }
 
+    /// Whether the connection ended because the peer acknowledged a segment before it left
+    /// ([`Config::skip_segments`]). The host has to send the reset.
+    pub const fn was_deceived(&self) -> bool {
+        self.was_deceived
+    }
+
     /// The settings in force; after the handshake, those that both ends agreed on.
     pub fn config(&self) -> &Config {
         &self.config

@@ -6,6 +6,7 @@ use comity_units::Time;
 
 use super::super::config::Config;
 use super::super::segment::{Flags, Segment};
+use super::super::sender::Upcoming;
 use super::super::state::State;
 use super::Connection;
 
@@ -23,20 +24,27 @@ impl Connection {
         }
     }
 
+    /// Says what the application is about to submit. Only [`Config::skip_segments`] needs it.
+    pub fn set_upcoming(&mut self, upcoming: Upcoming) {
+        self.sender.set_upcoming(upcoming);
+    }
+
     /// The first `length` bytes in flight as one segment, which may be larger than others: a probe
     /// of the path MTU. It is no retransmission. A peer that has the bytes reports them as a
     /// duplicate (RFC 2883).
     ///
     /// Returns `None` without duplicate SACKs and with a timeline, and while fewer bytes are in
-    /// flight or a loss is under repair.
+    /// flight, one of them was skipped, or a loss is under repair.
     pub fn path_probe(&mut self, now: Time, length: u32) -> Option<Segment> {
         let stream = &self.sender.stream;
         let is_in_flight = stream.max.min(stream.end) >= stream.una + u64::from(length);
         let is_quiet = stream.expiries == 0 && !self.sender.is_recovering();
         let is_open = self.is_synchronized() && stream.una > 0;
         let is_understood = self.config.sack && self.config.timeline.is_none();
-        let may_probe = is_in_flight && is_quiet && is_open && is_understood && length > 0;
         let una = stream.una;
+        let has_left = !self.sender.holds(una, una + u64::from(length));
+        let may_probe =
+            is_in_flight && has_left && is_quiet && is_open && is_understood && length > 0;
         may_probe.then(|| self.segment(now, una, length, Flags::ACK))
     }
 

@@ -32,7 +32,9 @@ impl Connection {
             {
                 self.refusal.take().map(Refusal::into_segment)
             }
-            State::Closed if self.receiver.ack_now && !self.was_reset => Some(self.pure_ack(now)),
+            State::Closed if self.receiver.ack_now && !(self.was_reset || self.was_deceived) => {
+                Some(self.pure_ack(now))
+            }
             State::Closed | State::Listen => None,
             State::SynSent | State::SynReceived => self.poll_syn(now),
             _ => {

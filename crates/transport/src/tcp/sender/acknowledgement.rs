@@ -19,6 +19,9 @@ impl Transfer {
         ack: &Acknowledgement<'_>,
         config: &Config,
     ) {
+        if self.skips.is_some() && self.is_false(stream, ack) {
+            return;
+        }
         if let Some(mut flight) = self.flight.take() {
             self.on_acknowledgement_by_time(&mut flight, stream, now, ack, config);
             self.flight = Some(flight);
@@ -175,6 +178,12 @@ impl Transfer {
         stream.una = ack.offset;
         stream.next = stream.next.max(stream.una);
         stream.expiries = 0;
+        if let Some(skips) = &mut self.skips {
+            let abandoned = skips.on_advance(stream.una);
+            if let Some(line) = &mut stream.line {
+                line.statistics.discarded_bytes += abandoned;
+            }
+        }
         self.limited_transmit.on_advance();
         self.repair.set_duplicate_seen(false);
         if let Some(board) = &mut self.scoreboard {
@@ -217,6 +226,10 @@ impl Transfer {
                     },
                 }));
             }
+            if self.delivery.is_none() {
+                acked = self.take_unreported(acked);
+                acked = self.count_whole(acked, u64::from(config.mss));
+            }
             if acked > 0 && self.delivery.is_none() {
                 self.control.on_event(Event::Ack(&Ack {
                     now,
@@ -245,6 +258,9 @@ impl Transfer {
 
     pub(super) fn on_duplicate(&mut self, stream: &mut Stream, now: Time, config: &Config) {
         self.repair.set_duplicate_seen(true);
+        if self.skips.is_some() && self.on_duplicate_of_test(stream, now, config) {
+            return;
+        }
         self.count_down_pipe(1);
         let first_is_lost = self.scoreboard.as_ref().is_some_and(|board| {
             board.lost_below(config.mss, config.recovery.duplicate_threshold) > stream.una

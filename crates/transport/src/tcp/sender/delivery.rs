@@ -141,13 +141,12 @@ impl Delivery {
     }
 
     /// Marks as lost every segment below `offset` that was sent once and has not arrived.
-    pub(super) fn on_lost_below(&mut self, offset: u64) {
+    /// `is_skipped` tells of a range whether it was not sent at all.
+    pub(super) fn on_lost_below(&mut self, offset: u64, is_skipped: impl Fn(u64, u64) -> bool) {
         for at in self.first_ending_after(self.judged)..self.first_ending_after(offset) {
-            if self
-                .segments
-                .get(at)
-                .is_some_and(|record| !record.is_retransmitted)
-            {
+            if self.segments.get(at).is_some_and(|record| {
+                !record.is_retransmitted && !is_skipped(record.start, record.end)
+            }) {
                 self.lose(at);
             }
         }
@@ -272,7 +271,7 @@ mod tests {
     fn a_lost_segment_leaves_the_network_until_its_retransmission() {
         let mut delivery = ten();
         delivery.on_arrival(at(40), 1, &[(1 + 3 * MSS, 1 + 7 * MSS)]);
-        delivery.on_lost_below(1 + 3 * MSS);
+        delivery.on_lost_below(1 + 3 * MSS, |_, _| false);
         let sample = delivery.sample(at(40), 10 * MSS);
         assert_eq!(sample.newly_lost, Bytes::new(3 * MSS));
         assert_eq!(sample.in_flight, Bytes::new(3 * MSS), "segments 7, 8 and 9");
@@ -281,7 +280,7 @@ mod tests {
         assert_eq!((delivery.in_flight, delivery.lost), (4 * MSS, 2 * MSS));
         // The scoreboard reports the hole while it exists; that does not make the retransmission
         // lost.
-        delivery.on_lost_below(1 + 3 * MSS);
+        delivery.on_lost_below(1 + 3 * MSS, |_, _| false);
         assert_eq!(delivery.in_flight, 4 * MSS);
         delivery.on_arrival(at(81), 1 + MSS, &[]);
         let sample = delivery.sample(at(81), 4 * MSS);

@@ -21,6 +21,23 @@ impl Transfer {
         now: Time,
         config: &Config,
     ) -> Option<Outgoing> {
+        loop {
+            let before = stream.max;
+            let outgoing = self.next_segment(stream, now, config)?;
+            if self.skips.is_none() || !self.skip_segment(stream, before, outgoing, now, config) {
+                return Some(outgoing);
+            }
+        }
+    }
+
+    /// The next segment that counts as sent.
+    #[inline]
+    fn next_segment(
+        &mut self,
+        stream: &mut Stream,
+        now: Time,
+        config: &Config,
+    ) -> Option<Outgoing> {
         self.restart_after_idle(stream, now, config);
         match self.glance(stream, now, config) {
             Glance::Nothing => None,
@@ -175,7 +192,12 @@ impl Transfer {
         let max = stream.max;
         let idle = !stream.has_outstanding();
         self.statistics.segments += 1;
-        if outgoing.start < stream.max {
+        let was_skipped =
+            { self.skips.as_mut() }.is_some_and(|skips| skips.on_left(outgoing.start, end));
+        if was_skipped {
+            // What arrived behind it is acknowledged late.
+            self.clock.forget();
+        } else if outgoing.start < stream.max {
             self.statistics.retransmitted += 1;
             if let Some(line) = &mut stream.line {
                 line.count_retransmission(now, outgoing.start, u64::from(outgoing.length));
@@ -195,7 +217,7 @@ impl Transfer {
         if outgoing.start <= stream.next {
             stream.next = stream.next.max(end);
         }
-        if idle || stream.rto_at.is_never() {
+        if idle || was_skipped || stream.rto_at.is_never() {
             self.restart_timer(stream, now);
         }
         if let Some(mut flight) = self.flight.take() {

@@ -30,6 +30,10 @@ pub(super) struct Flight {
     pending: u64,
     /// Retransmitted bytes that are not acknowledged.
     retransmitted: u64,
+    /// Bytes of skipped segments that are marked lost.
+    skipped: u64,
+    /// Outstanding segments that are tests.
+    tests: u32,
     pub(super) clock: RackClock,
     /// When a segment that may have been reordered counts as lost; [`Time::MAX`] for never.
     pub(super) reorder_at: Time,
@@ -53,8 +57,27 @@ struct Flown {
     is_lost: bool,
     /// It was retransmitted since it was marked lost, or as a probe.
     is_retransmitted: bool,
-    /// It was ever retransmitted.
+    /// It was ever retransmitted, or it is a test that left.
     was_resent: bool,
+    test: Test,
+}
+
+/// Whether a segment tests what the peer acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Test {
+    /// It is a segment like others.
+    No,
+    /// It was skipped, and has not left.
+    Skipped,
+    /// It left once, after the peer had shown that it misses it.
+    Left,
+}
+
+/// The reordering windows: of segments that left, and of those that were skipped.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Windows {
+    pub(super) sent: Span,
+    pub(super) skipped: Span,
 }
 
 /// The tail loss probe (RFC 8985, section 7).
@@ -121,6 +144,8 @@ impl Flight {
             lost: 0,
             pending: 0,
             retransmitted: 0,
+            skipped: 0,
+            tests: 0,
             clock: RackClock::new(),
             reorder_at: Time::MAX,
             is_forced: false,
@@ -158,9 +183,30 @@ impl Flight {
         self.delivered | self.lost != 0
     }
 
-    /// Whether anything is marked lost, retransmitted or not.
+    /// Whether anything that left is marked lost, retransmitted or not.
     pub(super) const fn has_lost(&self) -> bool {
-        self.lost > 0
+        self.lost > self.skipped
+    }
+
+    /// Whether the first outstanding segment is a test. Then a test alone keeps the cumulative
+    /// acknowledgement from moving.
+    pub(super) fn is_at_test(&self) -> bool {
+        self.tests > 0
+            && self
+                .segments
+                .front()
+                .is_some_and(|first| first.test != Test::No)
+    }
+
+    /// Whether at least `threshold` segments were delivered behind one that is missing and no test.
+    pub(super) fn has_overtaken(&self, threshold: u32) -> bool {
+        if self.delivered_segments < threshold || self.tests == 0 {
+            return self.delivered_segments >= threshold;
+        }
+        let explained = |segment: &&Flown| segment.is_delivered || segment.test != Test::No;
+        let behind = self.segments.iter().skip_while(explained);
+        let delivered = behind.filter(|segment| segment.is_delivered);
+        delivered.take(threshold as usize).count() == threshold as usize
     }
 
     /// The number of segments delivered out of order.
@@ -194,7 +240,7 @@ impl Flight {
             .map(|segment| (segment.start, segment.end))
     }
 
-    /// The starts of the lost segments that are not yet retransmitted.
+    /// The starts of the lost segments that are not yet retransmitted. Skipped ones are none.
     pub(super) fn lost(&self) -> impl Iterator<Item = u64> + '_ {
         let segments = if self.pending > 0 {
             self.segments.len()
@@ -205,6 +251,7 @@ impl Flight {
             .iter()
             .take(segments)
             .filter(|segment| segment.is_lost && !segment.is_retransmitted)
+            .filter(|segment| segment.test != Test::Skipped)
             .map(|segment| segment.start)
     }
 
@@ -242,30 +289,55 @@ impl Flight {
                 is_lost: false,
                 is_retransmitted: false,
                 was_resent: false,
+                test: Test::No,
             });
         } else {
             let at = self.index_of(start);
             let Some(segment) = self.segments.get_mut(at) else {
                 return;
             };
-            if !segment.is_retransmitted {
-                self.retransmitted += segment.end - segment.start;
-                if segment.is_lost {
-                    self.pending -= segment.end - segment.start;
-                }
-            }
-            segment.is_retransmitted = true;
-            segment.was_resent = true;
+            let size = segment.end - segment.start;
             segment.number = number;
             segment.sent_at = now;
-            if let Some(episode) = &mut self.episode {
-                episode.retransmitted_at.get_or_insert(now);
-                episode.unexplained += 1;
+            // Its delivery is neither a sign of reordering nor a sample of the round trip.
+            segment.was_resent = true;
+            if segment.test == Test::Skipped {
+                // It leaves for the first time, and nothing was lost.
+                segment.test = Test::Left;
+                if core::mem::take(&mut segment.is_lost) {
+                    self.lost -= size;
+                    self.pending -= size;
+                    self.skipped -= size;
+                }
+            } else {
+                if !segment.is_retransmitted {
+                    self.retransmitted += size;
+                    if segment.is_lost {
+                        self.pending -= size;
+                    }
+                }
+                segment.is_retransmitted = true;
+                if core::mem::replace(&mut segment.test, Test::No) != Test::No {
+                    self.tests -= 1;
+                }
+                if let Some(episode) = &mut self.episode {
+                    episode.retransmitted_at.get_or_insert(now);
+                    episode.unexplained += 1;
+                }
             }
         }
         self.order.push_back((start, number));
         if let Some(reduction) = &mut self.reduction {
             reduction.prr.on_sent(length);
+        }
+    }
+
+    /// The segment recorded last stays here: it is a test. Until it leaves, it counts as one that
+    /// the network lost, without being a sign of congestion.
+    pub(super) fn skip_last(&mut self) {
+        if let Some(last) = self.segments.back_mut() {
+            last.test = Test::Skipped;
+            self.tests += 1;
         }
     }
 
@@ -305,7 +377,7 @@ impl Flight {
                 break;
             }
             let segment = *first;
-            delivery.passes_retransmission |= segment.was_resent;
+            delivery.passes_retransmission |= segment.was_resent && segment.test == Test::No;
             self.forget(&segment);
             if segment.is_delivered {
                 self.delivered -= segment.end - segment.start;
@@ -349,6 +421,7 @@ impl Flight {
                     segment.is_delivered = true;
                     segment.is_lost = false;
                     segment.is_retransmitted = false;
+                    segment.test = Test::No;
                 }
                 self.note(&segment, now, min_rtt, delivery);
             }
@@ -362,8 +435,14 @@ impl Flight {
         if segment.is_lost {
             self.lost -= length;
             self.pending -= if segment.is_retransmitted { 0 } else { length };
+            self.skipped -= if segment.test == Test::Skipped {
+                length
+            } else {
+                0
+            };
         }
         self.retransmitted -= if segment.is_retransmitted { length } else { 0 };
+        self.tests -= u32::from(segment.test != Test::No);
     }
 
     fn note(&mut self, segment: &Flown, now: Time, min_rtt: Option<Span>, delivery: &mut Acked) {
@@ -383,9 +462,9 @@ impl Flight {
         self.clock.on_delivered(&delivered, now, min_rtt);
     }
 
-    /// Marks as lost the segments that are overdue by the reordering window `window`. Returns their
-    /// bytes, and when the newest of them had left. Sets the time of the next check.
-    pub(super) fn find_lost(&mut self, now: Time, window: Span) -> Option<(u64, Time)> {
+    /// Marks as lost the segments that are overdue by the reordering window. Returns the bytes of
+    /// those that left, and when the newest of them had left. Sets the time of the next check.
+    pub(super) fn find_lost(&mut self, now: Time, windows: Windows) -> Option<(u64, Time)> {
         let mut found: Option<(u64, Time)> = None;
         let mut longest = Span::ZERO;
         let mut at = 0;
@@ -399,6 +478,11 @@ impl Flight {
             let Some(segment) = self.segments.get_mut(index).filter(|it| is_current(it)) else {
                 let _ = self.order.remove(at);
                 continue;
+            };
+            let is_skipped = segment.test == Test::Skipped;
+            let window = match is_skipped {
+                true => windows.skipped,
+                false => windows.sent,
             };
             match self.clock.judge(number, segment.sent_at, now, window) {
                 Verdict::Unknown => break,
@@ -418,8 +502,12 @@ impl Flight {
                     segment.is_retransmitted = false;
                     let sent_at = segment.sent_at;
                     self.pending += length;
-                    let (bytes, newest) = found.unwrap_or((0, Time::ZERO));
-                    found = Some((bytes + length, newest.max(sent_at)));
+                    if is_skipped {
+                        self.skipped += length;
+                    } else {
+                        let (bytes, newest) = found.unwrap_or((0, Time::ZERO));
+                        found = Some((bytes + length, newest.max(sent_at)));
+                    }
                     let _ = self.order.remove(at);
                 }
             }
@@ -441,7 +529,7 @@ impl Flight {
             .front()
             .is_some_and(|first| first.is_delivered);
         let clock = self.clock;
-        let (mut lost, mut retransmitted) = (0, 0);
+        let (mut lost, mut retransmitted, mut skipped) = (0, 0, 0);
         for (index, segment) in self.segments.iter_mut().enumerate() {
             let is_taken_back = reneged && segment.is_delivered;
             if is_taken_back {
@@ -461,8 +549,10 @@ impl Flight {
             }
             lost += if segment.is_lost { length } else { 0 };
             retransmitted += if segment.is_retransmitted { length } else { 0 };
+            let is_skipped = segment.is_lost && segment.test == Test::Skipped;
+            skipped += if is_skipped { length } else { 0 };
         }
-        (self.lost, self.retransmitted) = (lost, retransmitted);
+        (self.lost, self.retransmitted, self.skipped) = (lost, retransmitted, skipped);
         self.pending = self
             .segments
             .iter()
@@ -489,6 +579,7 @@ impl Flight {
             .sort_unstable_by_key(|&(_, number)| number);
         self.lost = 0;
         self.pending = 0;
+        self.skipped = 0;
         self.is_forced = false;
         self.reduction = None;
         self.episode = None;

@@ -6,7 +6,7 @@ use comity_units::{Bytes, Span, Time};
 
 use super::super::config::Config;
 use super::answers::Reading;
-use super::flight::{Acked, Episode, Flight};
+use super::flight::{Acked, Episode, Flight, Windows};
 use super::stream::{Acknowledgement, Outgoing, Stream};
 use super::transfer::Transfer;
 
@@ -64,6 +64,8 @@ impl Transfer {
         let answered = self.answered(now, ack, advanced);
         let was_syn = stream.una == 0;
         let min_rtt = self.clock.rtt.min();
+        // A hole that the sender made itself is no reason to wait with growth.
+        let is_at_test = flight.is_at_test();
         let delivery = flight.on_delivered(now, ack.offset, ack.sacked, min_rtt);
         let before = stream.una;
         if advanced {
@@ -83,7 +85,7 @@ impl Transfer {
         self.on_probe_answered(flight, stream, &news, config);
         self.undo(flight, stream, &news, config);
 
-        let mut grows = advanced;
+        let mut grows = advanced || is_at_test && self.repair.is_quiet();
         if advanced {
             let reaction = self.repair.on_advance(&Advance {
                 to: ack.offset,
@@ -117,17 +119,21 @@ impl Transfer {
                     arrived_at,
                 }));
             }
-            self.control.report(Event::Ack(&Ack {
-                now,
-                acked: Bytes::new(delivery.bytes),
-                rtt: delivery.rtt,
-                in_flight: Bytes::new(stream.in_flight()),
-                app_limited: !is_limited,
-                in_recovery: !grows || flight.reduction.is_some(),
-                marked: 0,
-                packets: delivery.segments.max(1),
-                sample: None,
-            }));
+            let least = if delivery.segments > 0 { 0 } else { u64::MAX };
+            let acked = self.count_whole(delivery.bytes, least);
+            if acked > 0 {
+                self.control.report(Event::Ack(&Ack {
+                    now,
+                    acked: Bytes::new(acked),
+                    rtt: delivery.rtt,
+                    in_flight: Bytes::new(stream.in_flight()),
+                    app_limited: !is_limited,
+                    in_recovery: !grows || flight.reduction.is_some(),
+                    marked: 0,
+                    packets: delivery.segments.max(1),
+                    sample: None,
+                }));
+            }
         }
         let is_measured_later = |at: Time| {
             let since = now.saturating_since(at);
@@ -190,10 +196,17 @@ impl Transfer {
         config: &Config,
     ) -> bool {
         let threshold = u32::from(config.recovery.duplicate_threshold);
-        let at_once = !self.repair.is_quiet() || flight.delivered_segments() >= threshold;
-        let smoothed = self.clock.rtt.smoothed(&config.rtt);
-        let window = flight.clock.window(at_once, self.clock.rtt.min(), smoothed);
-        let found = flight.find_lost(now, window);
+        let (min, smoothed) = (self.clock.rtt.min(), self.clock.rtt.smoothed(&config.rtt));
+        let window = |enough| {
+            let at_once = !self.repair.is_quiet() || enough;
+            flight.clock.window(at_once, min, smoothed)
+        };
+        // What arrives behind a skipped segment says nothing about those that left.
+        let windows = Windows {
+            sent: window(flight.has_overtaken(threshold)),
+            skipped: window(flight.delivered_segments() >= threshold),
+        };
+        let found = flight.find_lost(now, windows);
         // Losses beyond the end of a finished recovery begin the next one.
         let is_left = !self.repair.is_recovering() && flight.has_lost();
         let Some((lost, sent_at)) = found.or(is_left.then_some((0, now))) else {
@@ -299,12 +312,17 @@ impl Transfer {
             && echoes_earlier
             && (!flight.has_retransmission() || !self.repair.is_recovering());
         let by_duplicates = ack.duplicate.is_some() && episode.unexplained == 0;
-        if by_time || by_duplicates {
+        if !(by_time || by_duplicates) {
+            return;
+        }
+        if self.believes_in_undo() {
             self.repair.on_spurious();
             flight.absolve();
             self.control.on_event(Event::SpuriousLoss { now });
             self.marks.on_reduction(stream.una);
             self.control.obey();
+        } else {
+            flight.episode = None;
         }
     }
 
@@ -458,7 +476,8 @@ impl Transfer {
             return Some(fresh);
         }
         let (start, end) = flight.last()?;
-        flight.probe.end = Some((end, true));
+        let is_old = { self.skips.as_ref() }.is_none_or(|skips| !skips.holds(start, end));
+        flight.probe.end = Some((end, is_old));
         Some(stream.recorded_segment(start, end, config))
     }
 

@@ -36,14 +36,16 @@ impl Transfer {
         };
         let prior_in_flight = delivery.in_flight();
         delivery.on_arrival(now, stream.una, ack.sacked);
+        let is_skipped =
+            |start, end| { self.skips.as_ref() }.is_some_and(|skips| skips.holds(start, end));
         if let Some(board) = &self.scoreboard {
-            delivery
-                .on_lost_below(board.lost_below(config.mss, config.recovery.duplicate_threshold));
+            let end = board.lost_below(config.mss, config.recovery.duplicate_threshold);
+            delivery.on_lost_below(end, is_skipped);
         }
         for start in flight.into_iter().flat_map(Flight::lost) {
             delivery.on_lost_at(start);
         }
-        if self.repair.resends_first() {
+        if self.repair.resends_first() && !is_skipped(stream.una, stream.una + 1) {
             delivery.on_lost_at(stream.una);
         }
         let sample = delivery.sample(now, prior_in_flight);

@@ -6,8 +6,12 @@ use comity_units::Span;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStatistics {
     /// Segments sent with payload, SYN or FIN, retransmissions included; no probes and no notices
-    /// of a jump.
+    /// of a jump. A skipped one counts twice: when it is skipped, and when it leaves.
     pub segments: u64,
+    /// Segments that were skipped to test the peer ([`Config::skip_segments`]).
+    ///
+    /// [`Config::skip_segments`]: crate::tcp::Config::skip_segments
+    pub skipped: u64,
     /// Retransmitted segments.
     pub retransmitted: u64,
     /// Expiries of the retransmission timer.

@@ -99,6 +99,9 @@ impl Transfer {
             None => self.resend(stream, resend),
         }
         self.limited_transmit.end();
+        if let Some(skips) = &mut self.skips {
+            skips.forget_duplicates();
+        }
         self.clock.back_off(config);
         self.restart_timer(stream, now);
     }

@@ -23,6 +23,7 @@ use super::idle::IdleRestart;
 use super::limited_transmit::LimitedTransmit;
 use super::persist::Persistence;
 use super::repair::Repair;
+use super::skips::Skips;
 use super::statistics::SenderStatistics;
 use super::stream::Stream;
 use super::waves::Waves;
@@ -47,6 +48,8 @@ pub(super) struct Transfer {
     pub(super) answers: Option<Box<Answers>>,
     /// Present if the controller needs samples of the delivery rate.
     pub(super) delivery: Option<Box<Delivery>>,
+    /// Present if the sender tests the peer.
+    pub(super) skips: Option<Box<Skips>>,
     pub(super) statistics: SenderStatistics,
 }
 
@@ -68,6 +71,7 @@ impl Transfer {
             marks: Marks::default(),
             answers: needs.in_order_acks.then(Box::default),
             delivery: needs.rate_samples.then(|| Box::new(Delivery::new())),
+            skips: config.skip_segments.map(|seed| Box::new(Skips::new(seed))),
             statistics: SenderStatistics::default(),
             control,
         };

@@ -19,7 +19,8 @@ pub(super) enum Glance {
 impl Transfer {
     /// The congestion window with inflation.
     fn inflated_window(&self) -> u64 {
-        self.repair.inflated(self.control.window())
+        let window = self.repair.inflated(self.control.window());
+        self.limit_inflation(window.saturating_add(self.test_inflation()))
     }
 
     /// The effective window: the inflated congestion window, limited by the peer's.
@@ -106,6 +107,7 @@ impl Transfer {
         let edge = stream
             .base()
             .saturating_add(self.control.window())
+            .saturating_add(self.test_inflation())
             .min(peer_edge);
         if stream.next < edge || stream.next >= stream.end {
             let outgoing = stream.segment_at(stream.next, stream.stream_end(), config);

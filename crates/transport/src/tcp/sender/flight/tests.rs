@@ -18,6 +18,7 @@ struct Literal {
     is_delivered: bool,
     is_lost: bool,
     is_retransmitted: bool,
+    is_skipped: bool,
 }
 
 #[derive(Debug, Default)]
@@ -37,6 +38,7 @@ impl Model {
             }
             bytes += segment.end - segment.start;
             segment.is_delivered = true;
+            segment.is_skipped = false;
             let rtt = now.saturating_since(segment.sent_at);
             let is_ambiguous = segment.was_resent && Some(rtt) < MIN;
             if !is_ambiguous && segment.number > self.newest {
@@ -56,7 +58,8 @@ impl Model {
             if !segment.is_delivered && !waits && is_overtaken && is_due {
                 segment.is_lost = true;
                 segment.is_retransmitted = false;
-                bytes += segment.end - segment.start;
+                let left = u64::from(!segment.is_skipped);
+                bytes += left * (segment.end - segment.start);
             }
         }
         bytes
@@ -86,6 +89,8 @@ impl Model {
 #[derive(Clone, Debug)]
 enum Step {
     Send(u64),
+    /// The same, but the segment stays here.
+    Skip(u64),
     Resend,
     Probe,
     /// Selectively acknowledges the segments with the bits of the mask.
@@ -99,6 +104,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
     let step = prop_oneof![
         6 => (1_u64..200).prop_map(Step::Send),
+        2 => (1_u64..200).prop_map(Step::Skip),
         3 => Just(Step::Resend),
         1 => Just(Step::Probe),
         4 => any::<u16>().prop_map(Step::Select),
@@ -120,9 +126,13 @@ proptest! {
         for (wait, step) in steps {
             now += Span::from_millis(wait);
             match step {
-                Step::Send(length) => {
+                Step::Send(length) | Step::Skip(length) => {
                     sent += 1;
                     flight.on_sent(now, max, max + length);
+                    let is_skipped = matches!(step, Step::Skip(_));
+                    if is_skipped {
+                        flight.skip_last();
+                    }
                     model.segments.push(Literal {
                         start: max,
                         end: max + length,
@@ -132,6 +142,7 @@ proptest! {
                         is_delivered: false,
                         is_lost: false,
                         is_retransmitted: false,
+                        is_skipped,
                     });
                     max += length;
                 }
@@ -150,7 +161,13 @@ proptest! {
                         flight.on_sent(now, segment.start, segment.end);
                         (segment.number, segment.sent_at) = (sent, now);
                         segment.was_resent = true;
-                        segment.is_retransmitted = true;
+                        if segment.is_skipped {
+                            // It left for the first time.
+                            segment.is_skipped = false;
+                            segment.is_lost = false;
+                        } else {
+                            segment.is_retransmitted = true;
+                        }
                     }
                 }
                 Step::Select(mask) => {
@@ -200,8 +217,13 @@ proptest! {
                     }
                 }
             }
-            let lost = flight.find_lost(now, WINDOW).map_or(0, |(bytes, _)| bytes);
+            let windows = Windows { sent: WINDOW, skipped: WINDOW };
+            let lost = flight.find_lost(now, windows).map_or(0, |(bytes, _)| bytes);
             prop_assert_eq!(lost, model.find_lost(now));
+            let has_lost = model
+                .outstanding()
+                .any(|it| !it.is_delivered && it.is_lost && !it.is_skipped);
+            prop_assert_eq!(flight.has_lost(), has_lost);
             prop_assert_eq!(flight.pipe(max - model.una), model.pipe());
             prop_assert_eq!(flight.next_lost(), model.next_lost());
             let due = model
@@ -232,6 +254,46 @@ fn a_part_of_a_segment_leaves_the_rest_in_flight() {
     let delivery = flight.on_delivered(Time::from_millis(40), 201, &[], MIN);
     assert_eq!((delivery.bytes, delivery.segments), (160, 2));
     assert!(flight.is_quiet() && flight.first().is_none());
+}
+
+/// Three of the segments behind a skipped one arrive. The skipped one is overdue at once, and those
+/// that left wait for the reordering window.
+#[test]
+fn what_overtakes_a_skipped_segment_overtakes_no_other() {
+    const SPREAD: Windows = Windows {
+        sent: WINDOW,
+        skipped: Span::ZERO,
+    };
+    let mut flight = Flight::new();
+    for segment in 0..7 {
+        flight.on_sent(Time::ZERO, 1 + 100 * segment, 101 + 100 * segment);
+        if segment == 1 {
+            flight.skip_last();
+        }
+    }
+    let now = Time::from_millis(30);
+    // The first arrived, the second was skipped, the fourth is late.
+    flight.on_delivered(now, 101, &[(201, 301), (401, 501)], MIN);
+    assert!(flight.is_at_test() && !flight.has_overtaken(2));
+    assert_eq!(flight.find_lost(now, SPREAD), None, "no sign of congestion");
+    assert_eq!(flight.next_lost(), Some((101, 201)));
+    assert!(!flight.has_lost() && flight.lost().next().is_none());
+    flight.on_sent(now, 101, 201);
+    assert_eq!(flight.next_lost(), None);
+    assert!(flight.is_at_test() && !flight.has_retransmission());
+    flight.on_delivered(now, 101, &[(401, 701)], MIN);
+    assert!(flight.has_overtaken(2) && !flight.has_overtaken(4));
+    // If it is lost on its way, it is a loss like any other.
+    let later = now + Span::from_millis(30);
+    flight.on_sent(later, 701, 801);
+    flight.on_delivered(later + Span::from_millis(30), 101, &[(401, 801)], MIN);
+    let (lost, _) = flight
+        .find_lost(later + Span::from_millis(60), SPREAD)
+        .expect("both are overdue");
+    assert_eq!(lost, 200);
+    assert_eq!(flight.next_lost(), Some((101, 201)));
+    flight.on_sent(later, 101, 201);
+    assert!(!flight.is_at_test() && flight.has_retransmission());
 }
 
 #[test]
