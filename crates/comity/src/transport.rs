@@ -135,7 +135,8 @@ pub struct PathSize {
     pub max: u32,
 }
 
-/// The deadline transport of one connection, driven as a session's [`Protocol`].
+/// The deadline transport of one connection, driven as a session's
+/// [`Protocol`](crate::session::Protocol).
 ///
 /// It follows from both ends' transport parameters: the smaller datagram and the larger latency
 /// hold. The peer's parameters set how it acknowledges, its first credit and its meter.
