@@ -3,14 +3,13 @@
 use std::io::{IsTerminal, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use comity_units::{Rate, Span};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nix::fcntl::OFlag;
 
-use super::interrupt::{self, LINGER, Request};
+use super::status_line::interrupt_key;
 use super::{Failure, complain, files, print, say};
 use crate::args;
 use crate::demo::bottleneck::{DemoError, VIDEO};
@@ -70,14 +69,15 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
     }
     let opening = wrap(&format!("Sending {}", situation(&setup)), WIDTH);
     let plan = clip.plan(copies, args.duration);
-    let is_stopped = interrupted();
+    // Nobody else can hold up its end.
+    let is_stopped = interrupt_key(None, || true);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| complain(&format!("cannot start: {error}")))?;
     let mut live = Live::new(&setup, opening);
     let others = !args.only_comity;
-    let running = run(setup, &plan, others, is_stopped.clone(), &mut live);
+    let running = run(setup, &plan, others, is_stopped, &mut live);
     let recording = runtime.block_on(running);
     live.clear();
     let is_stopped = is_stopped.load(Ordering::Relaxed);
@@ -115,21 +115,6 @@ fn refuse(error: &DemoError) -> Failure {
         ) => Failure::Usage,
         _ => Failure::Failed,
     }
-}
-
-/// The flag that the first request to end sets. A later one ends the program at once.
-fn interrupted() -> Arc<AtomicBool> {
-    let is_stopped = Arc::new(AtomicBool::new(false));
-    let requested = is_stopped.clone();
-    interrupt::on_request(
-        "without results",
-        Some(LINGER),
-        move |request| match request {
-            Request::First => requested.store(true, Ordering::Relaxed),
-            Request::Again => interrupt::exit(),
-        },
-    );
-    is_stopped
 }
 
 /// Writes the files and prints the results. A run that was interrupted leaves the files as they

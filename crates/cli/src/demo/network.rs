@@ -75,18 +75,18 @@ pub(crate) async fn run(
     setup: Setup,
     plan: &[Planned],
     others: bool,
-    is_stopped: Arc<AtomicBool>,
+    is_stopped: &'static AtomicBool,
     spectator: &mut impl Spectator,
 ) -> Result<Recording, DemoError> {
     let beside = setup.clone();
-    let comity = run_comity(setup, plan, is_stopped.clone(), spectator);
+    let comity = run_comity(setup, plan, is_stopped, spectator);
     let left_out = |why: &str| [srt::NAME, tcp::NAME].map(|name| Other::left_out(name, why));
     if !others {
         let mut recording = comity.await?;
         recording.others = left_out("--only-comity leaves it out").into();
         return Ok(recording);
     }
-    let srt = async { Ok(srt::run(&beside, plan, is_stopped.clone()).await) };
+    let srt = async { Ok(srt::run(&beside, plan, is_stopped).await) };
     let (mut recording, srt) = tokio::try_join!(comity, srt)?;
     recording.others = if is_stopped.load(Ordering::Relaxed) {
         left_out("the demo was interrupted").into()
@@ -99,7 +99,7 @@ pub(crate) async fn run(
 async fn run_comity(
     setup: Setup,
     plan: &[Planned],
-    is_stopped: Arc<AtomicBool>,
+    is_stopped: &'static AtomicBool,
     spectator: &mut impl Spectator,
 ) -> Result<Recording, DemoError> {
     let mut rivals = Rivals::endpoint(&setup)?;
@@ -200,7 +200,7 @@ async fn feed(
     plan: Vec<Planned>,
     start: Instant,
     sheds: bool,
-    is_stopped: Arc<AtomicBool>,
+    is_stopped: &'static AtomicBool,
 ) -> Result<Vec<SectionId>, DemoError> {
     let mut submitted = Vec::with_capacity(plan.len());
     let mut ids: BTreeMap<(u16, u64), SectionId> = BTreeMap::new();

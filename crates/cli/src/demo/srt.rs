@@ -39,7 +39,7 @@ const MARGIN: Span = Span::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Sends the plan over SRT beside as many competitors.
-pub(super) async fn run(setup: &Setup, plan: &[Planned], is_stopped: Arc<AtomicBool>) -> Other {
+pub(super) async fn run(setup: &Setup, plan: &[Planned], is_stopped: &AtomicBool) -> Other {
     let latency = setup
         .latency
         .saturating_sub(setup.delay + MARGIN)
@@ -75,7 +75,7 @@ async fn carry(
     setup: &Setup,
     plan: &[Planned],
     latency: Span,
-    is_stopped: Arc<AtomicBool>,
+    is_stopped: &AtomicBool,
 ) -> Result<Vec<Sent>, String> {
     let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
     let bind = || async move { UdpSocket::bind(loopback).await };
