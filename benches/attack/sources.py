@@ -1,31 +1,22 @@
 """Attacks of those who can send to an input: its media take memory, or hold up the end."""
 
+import pathlib
 import random
 import socket
+import sys
 import threading
 import time
 
 from outcome import Outcome, number
 from programs import LISTENER, free_port
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+from crc import crc32  # noqa: E402
+
 DATAGRAM = 7
 """Packets of a transport stream in a datagram."""
 STREAMS = 30
 MAP, FIRST = 0x1000, 0x100
-
-
-def crc(data):
-    """CRC-32/MPEG-2.
-
-    >>> hex(crc(b"123456789"))
-    '0x376e6e7'
-    """
-    value = 0xFFFFFFFF
-    for byte in data:
-        value ^= byte << 24
-        for _ in range(8):
-            value = (value << 1 ^ (0x04C11DB7 if value >> 31 else 0)) & 0xFFFFFFFF
-    return value
 
 
 def packet(pid, begins, counter, payload):
@@ -39,7 +30,7 @@ def packet(pid, begins, counter, payload):
 
 def section(table, body):
     head = bytes([table, 0xB0, len(body) + 9, 0, 1, 0xC1, 0, 0]) + body
-    return (b"\0" + head + crc(head).to_bytes(4, "big")).ljust(184, b"\xff")
+    return (b"\0" + head + crc32(head).to_bytes(4, "big")).ljust(184, b"\xff")
 
 
 def open_stream():

@@ -5,6 +5,12 @@ unit's number. So every byte of a unit follows from its number, and each picture
 pictures makes it need.
 """
 
+import pathlib
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+from crc import crc32  # noqa: E402
+
 PACKET = 188
 VIDEO, MAP, TABLE = 0x100, 0x1000, 0
 GROUP = 25
@@ -38,20 +44,6 @@ def number_of(data):
     at = data.find(b"#")
     digits = data[at + 1 : at + 17]
     return int(digits) if at >= 0 and len(digits) == 16 and digits.isdigit() else None
-
-
-def crc32(section):
-    """The CRC of ISO/IEC 13818-1, annex A.
-
-    >>> hex(crc32(b"123456789"))
-    '0x376e6e7'
-    """
-    value = 0xFFFFFFFF
-    for byte in section:
-        value ^= byte << 24
-        for _ in range(8):
-            value = (value << 1 ^ 0x04C11DB7 if value & 0x80000000 else value << 1) & 0xFFFFFFFF
-    return value
 
 
 class Writer:

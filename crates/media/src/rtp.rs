@@ -54,19 +54,19 @@ impl fmt::Display for RtpError {
     }
 }
 
-/// Which kinds of errors were reported: each once, whatever comes.
+/// The kinds of errors that were reported: each is reported once, whatever arrives.
 #[derive(Clone, Debug, Default)]
-pub struct Said(Vec<Discriminant<RtpError>>);
+pub struct Reported(Vec<Discriminant<RtpError>>);
 
-impl Said {
-    /// Whether it is the first of its kind.
-    pub fn is_new(&mut self, error: RtpError) -> bool {
+impl Reported {
+    /// Whether an error is the first of its kind; it counts as reported then.
+    pub fn is_first(&mut self, error: RtpError) -> bool {
         let kind = discriminant(&error);
-        let is_new = !self.0.contains(&kind);
-        if is_new {
+        let is_first = !self.0.contains(&kind);
+        if is_first {
             self.0.push(kind);
         }
-        is_new
+        is_first
     }
 }
 

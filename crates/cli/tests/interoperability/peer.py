@@ -131,7 +131,7 @@ class Connection:
         expect(theirs["meter"] is None, "a meter that this peer lacks", 0x0B)
         self.proves, self.closed, self.update_at = self.ours["proofs"] and theirs["proofs"], None, None
         self.epoch, self.report = time.monotonic(), None
-        # What leaves: packets by their numbers, of which one is left out now and then.
+        # What leaves: packets by their numbers. One number is left out now and then.
         self.sent, self.number, self.skip, self.probed, self.expiries = {}, 0, random.randint(128, 383), 0, 0
         self.outgoing, self.waiting, self.frames, self.ends = {}, [], [], {}
         self.window, self.slow_start, self.episode = 10 * SEGMENT, True, -1

@@ -191,8 +191,8 @@ class Kept:
 
 
 ACK = {"frame": "ack", "delay": 0, "arrival": 0, "ranges": [[0, 0]], "ecn": None, "proof": 0}
-SECTION = {"frame": "section", "stream": 0, "section": 0, "floor": 0, "offset": 0, "total": 9, "source_time": 0, "deadline": None}
-SECTION |= {"importance": 0, "needs": None, "repeated": False, "data": "00"}
+SECTION = {"frame": "section", "stream": 0, "section": 0, "floor": 0, "offset": 0, "total": 9}
+SECTION |= {"source_time": 0, "deadline": None, "importance": 0, "needs": None, "repeated": False, "data": "00"}
 END = {"frame": "end", "stream": 0, "sections": 2}
 
 
@@ -212,10 +212,12 @@ END = {"frame": "end", "stream": 0, "sections": 2}
 ])
 def test_the_peer_takes_nothing_against_a_rule(code, frames):
     links, keys, theirs = (Kept(), Kept()), [bytes(32), bytes([1] * 32)], codec.read_parameters(b"") | {"proofs": 1}
-    one, two = (
-        Connection(links[at], at, 1 - at, [Direction(CHACHA, bytes(32), keys[end]) for end in (at, 1 - at)], {"proofs": 1}, theirs)
-        for at in (0, 1)
-    )
+
+    def end(at):
+        directions = [Direction(CHACHA, bytes(32), keys[which]) for which in (at, 1 - at)]
+        return Connection(links[at], at, 1 - at, directions, {"proofs": 1}, theirs)
+
+    one, two = end(0), end(1)
     two.send([{"frame": "ping"}])
     two.sent[0]["token"] = 0
     one.send(frames)

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
-use std::process::Stdio;
+use std::process::{ChildStdin, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -22,6 +22,18 @@ fn stopped(child: Child) -> (Option<i32>, String) {
         output.status.code(),
         String::from_utf8_lossy(&output.stderr).into_owned(),
     )
+}
+
+/// Starts it with an input to which nobody writes while it is held open.
+fn without_input(args: &[&str]) -> (Child, Option<ChildStdin>) {
+    let mut child = command(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let input = child.stdin.take();
+    (child, input)
 }
 
 /// Waits until the program has a handler for SIGTERM, the 15th signal.
@@ -181,14 +193,7 @@ pub(super) fn an_input_that_never_comes_does_not_hold_up_the_end() {
         ],
         &["emulate", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:9"],
     ] {
-        let mut child = command(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // Held open.
-        let input = child.stdin.take();
+        let (mut child, input) = without_input(args);
         handles(&mut child);
         let (code, said) = stopped(child);
         drop(input);
@@ -214,15 +219,8 @@ pub(super) fn a_stop_right_behind_an_address_ends_it_in_good_order() {
         ),
     ] {
         for signal in [Signal::TERM, Signal::INT].repeat(4) {
-            let mut child = command(args)
-                .stdin(Stdio::piped())
-                .stdout(Stdio::null())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap();
+            let (mut child, input) = without_input(args);
             let _watch = watch(&child);
-            // Held open.
-            let input = child.stdin.take();
             let mut lines = BufReader::new(child.stderr.take().unwrap());
             let mut said = String::new();
             while !said.contains(line) {

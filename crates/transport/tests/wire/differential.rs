@@ -250,7 +250,7 @@ fn agree(
             }
         }
     }
-    println!("{format}: {done} inputs, of which {read} can be read");
+    println!("{format}: {read} of {done} inputs can be read");
     differences.truncate(5);
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use comity_media::check::{Checker, Report, Timing};
-use comity_media::rtp::{Reorder, Said};
+use comity_media::rtp::{Reorder, Reported};
 use comity_units::Time;
 
 use super::super::files::unread;
@@ -188,7 +188,7 @@ struct Receiving {
     began: Instant,
     checker: Checker,
     reorder: Option<Reorder>,
-    said: Said,
+    reported: Reported,
     media: Vec<u8>,
 }
 
@@ -198,7 +198,7 @@ impl Receiving {
             began,
             checker: Checker::new(Timing::Arrival),
             reorder,
-            said: Said::default(),
+            reported: Reported::default(),
             media: Vec::new(),
         }
     }
@@ -209,7 +209,7 @@ impl Receiving {
             return self.checker.push_arrived(datagram, arrival);
         };
         if let Err(error) = reorder.push(arrival, datagram, &mut self.media)
-            && self.said.is_new(error)
+            && self.reported.is_first(error)
         {
             say(&format!("warning: {error}; such packets are left out"));
         }

@@ -27,7 +27,7 @@ pub(crate) fn load_silently(
     Scenario::load(&reading.file, &options).map_err(|problems| refuse(&problems))
 }
 
-pub(crate) fn refuse(problems: &Problems) -> Failure {
+fn refuse(problems: &Problems) -> Failure {
     say(&problems.render(has_colours()));
     if problems.count() > 1 {
         say(&format!("\nerror: {} problems", problems.count()));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use comity_media::rtp::{Reorder, Said};
+use comity_media::rtp::{Reorder, Reported};
 use comity_stream::Notice;
 use comity_units::Time;
 use tokio::sync::mpsc;
@@ -177,14 +177,14 @@ pub(crate) fn rtp(socket: UdpSocket, payload_type: u8) -> Result<Feed, Error> {
     let mut reorder = Reorder::new(payload_type);
     let began = now();
     let elapsed = move || Time::ZERO + now().saturating_duration_since(began).into();
-    let mut said = Said::default();
+    let mut reported = Reported::default();
     let mut lost = 0;
     receive(socket, move |received, pieces| {
         let mut media = Vec::new();
         match received {
             Received::Datagram(bytes) => {
                 if let Err(error) = reorder.push(elapsed(), bytes, &mut media)
-                    && said.is_new(error)
+                    && reported.is_first(error)
                 {
                     let notice = Notice {
                         kind: "rtp",
