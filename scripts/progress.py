@@ -20,6 +20,8 @@ import time
 SILENCE = 10.0
 # The line that cargo writes over and over.
 BAR = re.compile(r"^\s*(?:Building|Checking|Updating|Downloading)\b.*?\] *(\d+)/(\d+)(?:: *(.*))?")
+# The two that it writes while it fetches: of the index, and of crates.
+FETCH = re.compile(r"^\s*(?:Fetch \[.*?\] *|Downloading +)(\d+ (?:complete; \d+ pending|crates?))")
 COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -30,8 +32,15 @@ def bar(line):
     '12 of 240, comity-sim(build)'
     >>> bar("    Building [===========>] 240/240")
     '240 of 240'
+    >>> bar("       Fetch [==>          ] 60 complete; 136 pending   ")
+    '60 complete; 136 pending'
+    >>> bar(" Downloading 23 crates, remaining bytes: 1.2MiB")
+    '23 crates'
     >>> bar("   Compiling bytes v1.12.0")
+    >>> bar("  Downloaded bytes v1.12.0")
     """
+    if found := FETCH.match(line):
+        return found[1]
     found = BAR.match(line)
     if not found:
         return None
