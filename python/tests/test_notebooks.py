@@ -1,8 +1,8 @@
-"""The notebooks run, each in less than a minute, are stored without outputs, and leave no files."""
+"""The notebooks run, each in less than a minute of processor, are stored without outputs, and leave no files."""
 
+import resource
 import shutil
 import subprocess
-import time
 
 import nbclient
 import nbformat
@@ -24,6 +24,12 @@ def test_there_are_notebooks():
     assert NOTEBOOKS
 
 
+def processor_s():
+    """The processor time of the programs that have ended: other programs do not add to it."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_draws(path):
     notebook = nbformat.read(path, as_version=4)
@@ -31,10 +37,10 @@ def test_a_notebook_runs_and_draws(path):
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert not any(cell.outputs or cell.execution_count for cell in code)
     before = status()
-    began = time.monotonic()
-    client = nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3")
+    began = processor_s()
+    client = nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3")
     client.execute(cwd=str(path.parent))
-    assert time.monotonic() - began < 60
+    assert 0 < processor_s() - began < 60
     assert status() == before
     pictures = [
         output
