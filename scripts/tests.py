@@ -32,7 +32,7 @@ FAILED = TARGET / "failed-tests.json"
 # The other tests: a name, a folder, and a program or the files there that have doctests. Each folder
 # has a process of its own, since modules of two folders may share a name.
 OTHERS = [
-    ("doctests of scripts", "scripts", ["vocabulary.py", "promises.py", "coverage.py", "progress.py", "guides.py", "demo.py"]),
+    ("doctests of scripts", "scripts", ["vocabulary.py", "promises.py", "coverage.py", "progress.py", "guides.py", "demo.py", "tests.py"]),
     ("doctests of experiments/tltcp", "experiments/tltcp", ["section_reader.py"]),
     *((f"doctests of {folder}", folder, ["*.py"]) for folder in [
         "benches", "benches/race", "benches/media", "benches/deadline", "benches/endurance",
@@ -47,8 +47,14 @@ REPORTS = re.compile(
     r"^test (.+?) +\.\.\. FAILED$|^FAILED (\S+)|^(File \".+\", line \d+, in .+)$", re.MULTILINE
 )
 
+# A test of libtest that takes long, as it says itself.
+SLOW = re.compile(r"^test (.+?) has been running for over", re.MULTILINE)
+
 # Longer than this nothing is silent.
 SILENCE_S = 10
+
+# Longer than this no program runs, however busy the machine is.
+LIMIT_S = 1500
 
 
 class Console:
@@ -78,19 +84,36 @@ class Console:
     def run(self, name, command, failed, **options):
         """Runs a command and prints what it said; what failed goes to `failed`."""
         began = self.running[name] = time.monotonic()
-        ended = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options
-        )
+        try:
+            ended = subprocess.run(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S, **options
+            )
+            output, code = ended.stdout, ended.returncode
+        except subprocess.TimeoutExpired as error:
+            output, code = error.output or b"", -signal.SIGKILL
         del self.running[name]
         took = time.monotonic() - began
-        self.print(f"     Tests of {name}, in {took:.1f} s", ended.stdout)
-        if ended.returncode:
-            text = ended.stdout.decode(errors="replace")
+        self.print(f"     Tests of {name}, in {took:.1f} s", output)
+        if code:
+            text = output.decode(errors="replace")
             tests = [next(filter(None, found)) for found in REPORTS.findall(text)]
-            if ended.returncode < 0:
-                self.print(f"     {name} was ended by {signal.Signals(-ended.returncode).name}")
+            if took >= LIMIT_S:
+                tests += hung(text)
+                self.print(f"     {name} was ended: no program runs for more than {LIMIT_S} s")
+            elif code < 0:
+                self.print(f"     {name} was ended by {signal.Signals(-code).name}")
                 tests = []
             failed.setdefault(name, []).extend(dict.fromkeys(tests))
+
+
+def hung(text):
+    """The tests that took long and came to no result.
+
+    >>> hung("test a has been running for over 60 seconds\\n"
+    ...      "test b has been running for over 60 seconds\\ntest a ... ok\\n")
+    ['b']
+    """
+    return [test for test in SLOW.findall(text) if f"\ntest {test} ..." not in text]
 
 
 def programs(console):

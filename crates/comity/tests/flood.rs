@@ -16,7 +16,7 @@ use comity_testkit::memory::{Counting, held};
 use comity_transport::timeline::{Delivery, Outgoing};
 use comity_transport::wire::header::{self, Initial, Packet, Pattern};
 use comity_units::{Seed, Span, Time};
-use common::{Flights, Parts, World as _};
+use common::{CALL_TIMEOUT, Flights, Parts, World as _, opened, soon};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -29,6 +29,7 @@ fn options() -> Config {
     Config::builder()
         .preshared_key(PresharedKey::new([1; 32]))
         .deliver(Deliver::Early)
+        .connect_timeout(CALL_TIMEOUT)
         .build()
         .expect("valid options")
 }
@@ -378,8 +379,7 @@ async fn strangers_at_the_socket_do_not_disturb_a_stream() {
     const SECTIONS: u64 = 400;
     let endpoint = Endpoint::bind(([127, 0, 0, 1], 0).into(), options()).expect("a free port");
     let address = endpoint.local_address();
-    let (caller, listener) = tokio::join!(connect(address, options()), endpoint.accept());
-    let (caller, listener) = (caller.expect("connected"), listener.expect("accepted"));
+    let (caller, listener) = soon(opened(connect(address, options()), &endpoint)).await;
     let strangers = std::thread::spawn(move || {
         let mut answers = 0;
         let mut reply = [0; 65_535];

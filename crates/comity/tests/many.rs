@@ -7,6 +7,8 @@ use comity::session::PresharedKey;
 use comity::{Config, Deliver, Endpoint, Item, Section, SectionId, StreamId};
 use tokio::task::JoinSet;
 
+use crate::common::{CALL_TIMEOUT, soon};
+
 const CONNECTIONS: u16 = 1_000;
 const SECTIONS: u64 = 5;
 
@@ -15,6 +17,7 @@ fn options() -> Config {
         .preshared_key(PresharedKey::new([7; 32]))
         .deliver(Deliver::Early)
         .max_waiting(CONNECTIONS.into())
+        .connect_timeout(CALL_TIMEOUT)
         .build()
         .expect("valid options")
 }
@@ -46,7 +49,7 @@ async fn a_thousand_connections_share_two_sockets_and_keep_apart() {
     }
     called.extend(calls.join_all().await);
     for _ in 0..CONNECTIONS {
-        accepted.push(listener.accept().await.unwrap());
+        accepted.push(soon(listener.accept()).await.unwrap());
     }
     for endpoint in [&listener, &callers] {
         let statistics = endpoint.stats();

@@ -14,6 +14,8 @@ use nix::sys::socket::{
     sockopt,
 };
 
+use crate::common::{CALL_TIMEOUT, opened};
+
 /// EF, the class for audio: 46 as the upper six bits.
 const EF: u8 = 0xb8;
 
@@ -22,6 +24,7 @@ fn options() -> ConfigBuilder {
         .preshared_key(PresharedKey::new([7; 32]))
         .deliver(Deliver::Early)
         .latency(Duration::from_secs(60))
+        .connect_timeout(CALL_TIMEOUT)
 }
 
 /// Fields of a datagram's IP header.
@@ -132,8 +135,7 @@ fn wire(target: SocketAddr, carries_marks: bool) -> (SocketAddr, mpsc::Receiver<
 async fn headers(host: IpAddr, caller: Config, carries_marks: bool) -> Vec<Header> {
     let listener = Endpoint::bind(SocketAddr::new(host, 0), options().build().unwrap()).unwrap();
     let (address, seen) = wire(listener.local_address(), carries_marks);
-    let (called, accepted) = tokio::join!(comity::connect(address, caller), listener.accept());
-    let (called, accepted) = (called.unwrap(), accepted.unwrap());
+    let (called, accepted) = opened(comity::connect(address, caller), &listener).await;
     for _ in 0..4 {
         called.send(Section::new(vec![1; 35_000])).await.unwrap();
     }

@@ -13,6 +13,8 @@ use comity::{
 };
 use comity_units::Rate;
 
+use crate::common::{CALL_TIMEOUT, opened};
+
 const SEND_BUFFER: u64 = 100_000;
 
 fn loopback() -> SocketAddr {
@@ -26,6 +28,7 @@ fn options() -> Config {
         .deliver(Deliver::Early)
         .max_rate(Rate::from_mbps(20))
         .send_buffer(SEND_BUFFER)
+        .connect_timeout(CALL_TIMEOUT)
         .build()
         .expect("valid options")
 }
@@ -166,10 +169,10 @@ impl Streaming {
         let endpoint = Endpoint::bind(loopback(), options()).unwrap();
         let middle = Middle::start(endpoint.local_address());
         let front = middle.front.local_addr().unwrap();
-        let (caller, listener) = tokio::join!(connect(front, options()), endpoint.accept());
+        let (caller, listener) = opened(connect(front, options()), &endpoint).await;
         Self {
-            caller: caller.unwrap(),
-            listener: listener.unwrap(),
+            caller,
+            listener,
             middle,
             _endpoint: endpoint,
         }

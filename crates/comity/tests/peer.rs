@@ -51,8 +51,12 @@ async fn is_called(config: Config, kind: &str, secret: &[u8; 32]) {
     let mut command = peer();
     command.arg("call").arg(address.ip().to_string());
     command.args([&address.port().to_string(), kind, &digits]);
-    let called = tokio::task::spawn_blocking(move || output(&mut command));
-    let connection = listener.accept().await.expect("the peer calls");
+    let mut called = tokio::task::spawn_blocking(move || output(&mut command));
+    let connection = tokio::select! {
+        connection = listener.accept() => connection.expect("the peer calls"),
+        // Without a call nobody would ever be accepted.
+        ended = &mut called => panic!("the peer ended and was not accepted: {ended:?}"),
+    };
     let printed = called.await.expect("the peer ends");
     assert!(printed.starts_with("accepted, with "), "{printed}");
     let steps = "packet 0 is acknowledged\nthe listener follows with identifier 1\n";

@@ -14,11 +14,14 @@ use comity::{
 };
 use serde_json::Value;
 
+use crate::common::{CALL_TIMEOUT, opened};
+
 fn options() -> ConfigBuilder {
     Config::builder()
         .preshared_key(PresharedKey::new([7; 32]))
         .deliver(Deliver::Early)
         .latency(Duration::from_secs(20))
+        .connect_timeout(CALL_TIMEOUT)
 }
 
 /// The records of a JSON text sequence (RFC 7464): the header, then the events.
@@ -160,8 +163,7 @@ async fn a_trace_agrees_with_the_statistics_of_its_connection() {
     let stop = Arc::new(AtomicBool::new(false));
     let way = lossy(endpoint.local_address(), 25, &stop);
     let caller = options().qlog(at_caller.clone()).build().unwrap();
-    let (sender, receiver) = tokio::join!(comity::connect(way, caller), endpoint.accept());
-    let (sender, receiver) = (sender.unwrap(), receiver.unwrap());
+    let (sender, receiver) = opened(comity::connect(way, caller), &endpoint).await;
 
     let mut first = None;
     for number in 0..60_usize {
@@ -224,8 +226,7 @@ async fn each_connection_has_a_file_and_a_full_one_says_so() {
     let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), with).unwrap();
     for _ in 0..2 {
         let called = comity::connect(endpoint.local_address(), options().build().unwrap());
-        let (sender, receiver) = tokio::join!(called, endpoint.accept());
-        let (sender, receiver) = (sender.unwrap(), receiver.unwrap());
+        let (sender, receiver) = opened(called, &endpoint).await;
         for _ in 0..20 {
             sender.send(Section::new(vec![1; 20_000])).await.unwrap();
         }
@@ -297,8 +298,7 @@ async fn packets_that_were_paced_tell_when_they_were_to_leave() {
         endpoint.local_address(),
         with.qlog(qlog.clone()).build().unwrap(),
     );
-    let (sender, receiver) = tokio::join!(called, endpoint.accept());
-    let (sender, receiver) = (sender.unwrap(), receiver.unwrap());
+    let (sender, receiver) = opened(called, &endpoint).await;
     for _ in 0..30 {
         sender.send(Section::new(vec![1; 1_300])).await.unwrap();
     }
@@ -350,8 +350,7 @@ async fn all_files_together_have_a_limit() {
     let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), with).unwrap();
     for _ in 0..12 {
         let called = comity::connect(endpoint.local_address(), options().build().unwrap());
-        let (sender, receiver) = tokio::join!(called, endpoint.accept());
-        let (sender, receiver) = (sender.unwrap(), receiver.unwrap());
+        let (sender, receiver) = opened(called, &endpoint).await;
         sender.send(Section::new(vec![1; 40_000])).await.unwrap();
         let (finished, ()) = tokio::join!(sender.finish(), async {
             while receiver.recv().await.is_some() {}

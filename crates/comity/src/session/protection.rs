@@ -547,9 +547,9 @@ impl Protection {
         Ok((number, payload))
     }
 
-    /// The number of a packet that [`Self::open`] has just refused as repeated; `None` if it is not
-    /// a copy of one of the peer's.
-    pub fn copied(&mut self, datagram: &mut [u8]) -> Option<PacketNumber> {
+    /// The number of a packet that [`Self::open`] has just refused as repeated, if it is a copy of
+    /// one of the peer's; the error says why it is none, or that nobody can tell any more.
+    pub fn copied(&mut self, datagram: &mut [u8]) -> Result<PacketNumber, OpenError> {
         // The header is not masked any more.
         let Ok(Packet::Data {
             header: Data {
@@ -558,21 +558,21 @@ impl Protection {
             ..
         }) = header::decode(datagram)
         else {
-            return None;
+            return Err(OpenError::Stale(Stale::TooOld));
         };
         let number = number::restore(number, self.window.highest());
         let (header, sealed) = datagram.split_at_mut(DATA_HEADER);
         let Some(keys) = &mut self.keys else {
-            return Some(number);
+            return Ok(number);
         };
-        let nonce_and_key = { keys.opening.choose(key_phase, number.get()) }
-            .map(|(_, phase)| (phase.nonce(number.get()), &phase.key));
-        let (nonce, key) = nonce_and_key?;
-        if key.open_in_place(nonce, Aad::from(header), sealed).is_err() {
-            keys.forged();
-            return None;
+        let Some((_, phase)) = keys.opening.choose(key_phase, number.get()) else {
+            return Err(OpenError::Stale(Stale::TooOld));
+        };
+        let nonce = phase.nonce(number.get());
+        match phase.key.open_in_place(nonce, Aad::from(header), sealed) {
+            Ok(_) => Ok(number),
+            Err(_) => Err(keys.forged()),
         }
-        Some(number)
     }
 }
 

@@ -369,21 +369,8 @@ impl<C: Protocol> Session<C> {
         let generation = destination.and_then(|id| self.own.generation(id));
         let (number, payload) = match self.protection.open(now, datagram) {
             Ok(opened) => opened,
-            Err(OpenError::Forged) => return,
-            Err(OpenError::Stale(stale)) => {
-                self.statistics.stale_packets += 1;
-                if stale == Stale::Repeated {
-                    self.protocol.on_duplicate();
-                    if self.path.counts_copies(from.peer)
-                        && let Some(number) = self.protection.copied(datagram)
-                    {
-                        self.note_address(now, from, 0, (number, false));
-                    }
-                }
-                return;
-            }
-            Err(OpenError::TooManyForged) => return self.end(Closed::TooManyForged),
-            Err(OpenError::UpdateTooEarly) => return self.end(Closed::UpdateTooEarly),
+            Err(OpenError::Stale(stale)) => return self.on_stale(now, from, stale, datagram),
+            Err(error) => return self.on_forged(error),
         };
         self.heard_at = now;
         let highest = self.protection.highest() == Some(number);
@@ -409,6 +396,30 @@ impl<C: Protocol> Session<C> {
             }
         }
         self.notice_the_protocol();
+    }
+
+    fn on_stale(&mut self, now: Time, from: Addresses, stale: Stale, datagram: &mut [u8]) {
+        if stale == Stale::Repeated {
+            if self.path.counts_copies(from.peer) {
+                match self.protection.copied(datagram) {
+                    Ok(number) => self.note_address(now, from, 0, (number, false)),
+                    Err(OpenError::Stale(_)) => {}
+                    // It bears the number of a packet of the peer's and is none.
+                    Err(error) => return self.on_forged(error),
+                }
+            }
+            self.protocol.on_duplicate();
+        }
+        self.statistics.stale_packets += 1;
+    }
+
+    /// A packet that was refused, and is counted, by the protection.
+    fn on_forged(&mut self, error: OpenError) {
+        match error {
+            OpenError::Forged | OpenError::Stale(_) => {}
+            OpenError::TooManyForged => self.end(Closed::TooManyForged),
+            OpenError::UpdateTooEarly => self.end(Closed::UpdateTooEarly),
+        }
     }
 
     /// The handshake took this long from a packet of this end to its answer.

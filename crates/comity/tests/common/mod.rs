@@ -5,10 +5,30 @@
 )]
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use comity::Transport;
 use comity::session::{Caller, Listener};
+use comity::{ConnectError, Connection, Endpoint, Transport};
 use comity_units::Time;
+
+/// A busy machine takes seconds to answer a call.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Turns a hang into a failure.
+pub async fn soon<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(120), what)
+        .await
+        .expect("somebody waits for ever")
+}
+
+/// Both ends of a call to this endpoint. A call that fails ends it too: nobody is accepted then.
+pub async fn opened(
+    call: impl Future<Output = Result<Connection, ConnectError>>,
+    endpoint: &Endpoint,
+) -> (Connection, Connection) {
+    let accepted = async { Ok(endpoint.accept().await.expect("the endpoint is open")) };
+    tokio::try_join!(call, accepted).expect("the call succeeds")
+}
 
 /// Datagrams in flight, ordered by arrival and then by departure.
 pub type Flights<F> = BTreeMap<(Time, u64), F>;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use comity::{Endpoint, Event, Section, connect};
 
-use super::{options, payload, soon};
+use super::{options, payload};
+use crate::common::{opened, soon};
 
 /// A listener on all addresses, called at one that the system would not choose as a source. Every
 /// packet must come from the called address, since a caller accepts no other.
@@ -33,8 +34,7 @@ async fn a_listener_on_all_addresses_answers_from_the_one_that_was_called() {
             let endpoint = Endpoint::bind(SocketAddr::new(all, 0), listener).unwrap();
             let address = SocketAddr::new(called, endpoint.local_address().port());
             let calling = connect(address, options().build().unwrap());
-            let (caller, accepted) = soon(async { tokio::join!(calling, endpoint.accept()) }).await;
-            let (caller, accepted) = (caller.unwrap(), accepted.unwrap());
+            let (caller, accepted) = soon(opened(calling, &endpoint)).await;
             let mut events = caller.events();
             for (from, to) in [(&caller, &accepted), (&accepted, &caller)] {
                 // Enough for batches.
@@ -97,9 +97,7 @@ async fn bytes_on_the_wire_are_those_of_the_path() {
         let options = options().build().unwrap();
         let endpoint = Endpoint::bind(SocketAddr::new(host, 0), options.clone()).unwrap();
         let (way, counted) = counting(endpoint.local_address());
-        let (caller, accepted) =
-            soon(async { tokio::join!(connect(way, options), endpoint.accept()) }).await;
-        let (caller, accepted) = (caller.unwrap(), accepted.unwrap());
+        let (caller, accepted) = soon(opened(connect(way, options), &endpoint)).await;
         for number in 0..50 {
             let section = Section::new(payload(number, 30_000)).deadline(Duration::MAX);
             caller.send(section).await.unwrap();

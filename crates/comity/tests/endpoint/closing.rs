@@ -11,7 +11,8 @@ use comity::{
     SendError, StreamId, connect,
 };
 
-use super::{loopback, options, pair, payload, soon};
+use super::{loopback, options, pair, payload};
+use crate::common::soon;
 
 #[tokio::test]
 async fn closing_an_endpoint_tells_its_peers() {

@@ -18,10 +18,13 @@ use comity::{
     Reliability, Section, SectionId, SendError, StreamId, TrySendError, connect,
 };
 
+use crate::common::{CALL_TIMEOUT, opened, soon};
+
 fn options() -> ConfigBuilder {
     Config::builder()
         .preshared_key(PresharedKey::new([7; 32]))
         .deliver(Deliver::Early)
+        .connect_timeout(CALL_TIMEOUT)
 }
 
 fn loopback() -> SocketAddr {
@@ -31,15 +34,8 @@ fn loopback() -> SocketAddr {
 async fn pair(caller: Config, listener: Config) -> (Connection, Connection, Endpoint) {
     let endpoint = Endpoint::bind(loopback(), listener).unwrap();
     let address = endpoint.local_address();
-    let (called, accepted) = tokio::join!(connect(address, caller), endpoint.accept());
-    (called.unwrap(), accepted.unwrap(), endpoint)
-}
-
-/// Turns a hang into a failure.
-async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(30), what)
-        .await
-        .expect("somebody waits for ever")
+    let (called, accepted) = opened(connect(address, caller), &endpoint).await;
+    (called, accepted, endpoint)
 }
 
 /// `length` bytes that identify their section.
@@ -186,7 +182,7 @@ async fn two_hundred_connections_share_a_socket() {
     let calls: Vec<_> = calls.collect();
     let mut numbers = Vec::new();
     for _ in 0..CONNECTIONS {
-        let connection = endpoint.accept().await.unwrap();
+        let connection = soon(endpoint.accept()).await.unwrap();
         let section = connection.recv().await.unwrap().into_section().unwrap();
         let bytes: [u8; 8] = section.payload.as_ref().try_into().unwrap();
         numbers.push(u64::from_be_bytes(bytes));
@@ -323,8 +319,7 @@ async fn a_peer_that_falls_silent_is_given_up() {
     let options = brief.build().unwrap();
     let endpoint = Endpoint::bind(loopback(), options.clone()).unwrap();
     let relay = Relay::to(endpoint.local_address());
-    let (called, accepted) = tokio::join!(connect(relay.address, options), endpoint.accept());
-    let (caller, listener) = (called.unwrap(), accepted.unwrap());
+    let (caller, listener) = opened(connect(relay.address, options), &endpoint).await;
     relay.cut.store(true, Ordering::Relaxed);
     assert_eq!(
         caller.closed().await,
@@ -645,8 +640,8 @@ async fn nothing_is_acknowledged_before_it_is_accepted() {
     let endpoint = Endpoint::bind(loopback(), options.clone()).unwrap();
     let caller = connect(endpoint.local_address(), options).await.unwrap();
     let mut events = caller.events();
-    let soon = Section::new(payload(0, 5_000)).deadline(Duration::from_secs(2));
-    caller.send(soon).await.unwrap();
+    let brief = Section::new(payload(0, 5_000)).deadline(Duration::from_secs(2));
+    caller.send(brief).await.unwrap();
     let Some(Event::Outcome(outcome)) = events.next().await else {
         panic!("a section has an outcome");
     };
@@ -659,7 +654,7 @@ async fn nothing_is_acknowledged_before_it_is_accepted() {
             .is_none_or(|peer| peer.complete_sections == 0)
     );
     // Connections accepted later are served from then on.
-    let accepted = endpoint.accept().await.unwrap();
+    let accepted = soon(endpoint.accept()).await.unwrap();
     let later = Section::new(payload(1, 5_000)).deadline(Duration::MAX);
     caller.send(later).await.unwrap();
     let received = loop {
@@ -683,8 +678,7 @@ async fn callers_beyond_those_served_are_refused_and_let_in_when_there_is_room()
         .connect_timeout(Duration::from_secs(20))
         .build()
         .unwrap();
-    let (first, accepted) = tokio::join!(connect(address, options.clone()), endpoint.accept());
-    let (first, accepted) = (first.unwrap(), accepted.unwrap());
+    let (first, accepted) = opened(connect(address, options.clone()), &endpoint).await;
     // Both ends know that they are connected.
     first.send(Section::new("media")).await.unwrap();
     accepted.recv().await.unwrap();
@@ -702,7 +696,7 @@ async fn callers_beyond_those_served_are_refused_and_let_in_when_there_is_room()
     );
     drop((first, accepted));
     let second = second.await.unwrap().unwrap();
-    let accepted = endpoint.accept().await.unwrap();
+    let accepted = soon(endpoint.accept()).await.unwrap();
     second.send(Section::new("more")).await.unwrap();
     assert!(accepted.recv().await.is_some());
 }

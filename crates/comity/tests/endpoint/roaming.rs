@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use comity::{Deliver, Endpoint, Section, connect};
 
-use super::{options, soon};
+use super::options;
+use crate::common::{opened, soon};
 
 const NAME: &str = "endpoint::roaming::a_call_shows_fresh_ids_when_its_route_changes";
 const INSIDE: &str = "COMITY_TEST_IN_NAMESPACE";
@@ -98,9 +99,7 @@ async fn a_call_shows_fresh_ids_when_its_route_changes() {
     let listener = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config.clone()).unwrap();
     let seen = Seen::default();
     let outside = observer(listener.local_address(), seen.clone());
-    let pair = async { tokio::join!(connect(outside, config), listener.accept()) };
-    let (caller, accepted) = soon(pair).await;
-    let (caller, accepted) = (caller.unwrap(), accepted.unwrap());
+    let (caller, accepted) = soon(opened(connect(outside, config), &listener)).await;
     for home in HOMES {
         leave_from(home);
         for _ in 0..20 {

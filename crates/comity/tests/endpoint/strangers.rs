@@ -11,7 +11,8 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, socket,
 };
 
-use super::{loopback, options, pair, payload, soon};
+use super::{loopback, options, pair, payload};
+use crate::common::{opened, soon};
 
 /// A socket that sends packets with headers of the test's own making. Without the permission for
 /// it, prints a note and returns `None`.
@@ -124,9 +125,8 @@ async fn what_routers_complain_of_does_not_end_connections() {
     let options = options().build().unwrap();
     let listener = Endpoint::bind(loopback(), options.clone()).unwrap();
     let calling = Endpoint::for_calls(loopback(), options.clone()).unwrap();
-    let (called, accepted) =
-        tokio::join!(calling.connect(listener.local_address()), listener.accept());
-    let (caller, accepted) = (called.unwrap(), accepted.unwrap());
+    let call = calling.connect(listener.local_address());
+    let (caller, accepted) = opened(call, &listener).await;
     let (from, to) = (calling.local_address(), listener.local_address());
     for round in 0..20 {
         // Destination unreachable: net, host, protocol, port, too long, source route, unknown,

@@ -285,7 +285,8 @@ def call(host, port, kind, secret):
     def connected():
         line = socket.socket(family[0], socket.SOCK_DGRAM)
         line.connect(family[4])
-        line.settimeout(2)
+        # Nothing is lost here, but a busy host answers late.
+        line.settimeout(60)
         return line
 
     line = connected()
