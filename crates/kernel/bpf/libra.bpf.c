@@ -93,14 +93,6 @@ INLINE int is_slow_start(const struct tcp_sock *tp)
 	return tp->snd_cwnd < tp->snd_ssthresh;
 }
 
-/* As tcp_is_cwnd_limited(). */
-INLINE int is_window_limited(const struct tcp_sock *tp)
-{
-	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
-		return 1;
-	return is_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
-}
-
 SEC("struct_ops")
 void BPF_PROG(libra_init, struct sock *sk)
 {
@@ -151,7 +143,7 @@ void BPF_PROG(libra_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		tcp_reno_cong_avoid(sk, ack, acked);
 		return;
 	}
-	if (!is_window_limited(tp))
+	if (!is_window_limited(tp, is_slow_start(tp)))
 		return;
 	if (is_slow_start(tp)) {
 		u32 room = tp->snd_ssthresh - tp->snd_cwnd;

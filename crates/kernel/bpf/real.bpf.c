@@ -82,16 +82,16 @@ void BPF_PROG(real_init, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_of(sk);
 	struct real_flow *flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	const struct real_sender fresh = {};
+	struct real_parameters *of = parameters_of_all();
 	int flags = tp->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG |
 		    BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG;
 
-	if (!flow ||
+	if (!flow || !of ||
 	    bpf_setsockopt(sk, IPPROTO_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags))) {
 		fall_back(sk, flow);
 		return;
 	}
-	flow->sender = fresh;
+	flow->sender = real_sender_of(of);
 	flow->una = tp->snd_una;
 	flow->tagged_at = tp->data_segs_out;
 	flow->is_sender = 1;
@@ -107,14 +107,10 @@ void BPF_PROG(real_release, struct sock *sk)
 		flow->is_sender = 0;
 }
 
-INLINE void set_window(struct tcp_sock *tp, struct real_sender *sender,
-		       const struct real_parameters *of)
+INLINE void set_window(struct tcp_sock *tp, const struct real_sender *sender)
 {
-	u32 window;
+	u32 window = real_window(sender, tp->mss_cache);
 
-	if (!sender->level)
-		sender->level = real_clamped(of, tp->snd_cwnd / 2);
-	window = real_window(sender);
 	tp->snd_cwnd = window < tp->snd_cwnd_clamp ? window : tp->snd_cwnd_clamp;
 }
 
@@ -126,10 +122,12 @@ void BPF_PROG(real_cong_control, struct sock *sk)
 	struct real_parameters *of = parameters_of_all();
 	struct real_flow *flow = flow_of(sk);
 	struct real_sender *sender;
+	u32 acknowledged;
 
 	if (!flow || !of)
 		return;
 	sender = &flow->sender;
+	acknowledged = tp->snd_una - flow->una;
 	if (tp->snd_una != flow->una)
 		sender->is_duplicate_seen = 0;
 	else if (tp->sacked_out)
@@ -141,20 +139,30 @@ void BPF_PROG(real_cong_control, struct sock *sk)
 		fall_back(sk, flow);
 		return;
 	}
-	set_window(tp, sender, of);
+	real_begin(sender, of, tp->snd_cwnd, tp->mss_cache);
+	if (is_window_limited(tp, sender->is_opening))
+		real_on_growth(sender, of, acknowledged, tp->mss_cache);
+	set_window(tp, sender);
 }
 
-/* The kernel says so on each timeout, after it has set the window to one segment. */
+/* The kernel says so on each loss, and on a timeout after it has set the window to one segment. */
 SEC("struct_ops")
 void BPF_PROG(real_set_state, struct sock *sk, u8 state)
 {
 	struct real_parameters *of = parameters_of_all();
 	struct real_flow *flow = flow_of(sk);
+	struct tcp_sock *tp = tcp_of(sk);
 
-	if (state != TCP_CA_LOSS || !flow || !of)
+	if (!flow || !of)
 		return;
-	real_on_timeout(&flow->sender, of);
-	set_window(tcp_of(sk), &flow->sender, of);
+	real_begin(&flow->sender, of, tp->snd_cwnd, tp->mss_cache);
+	if (state == TCP_CA_LOSS)
+		real_on_timeout(&flow->sender, of, tp->mss_cache);
+	else if (state == TCP_CA_RECOVERY)
+		real_end_opening(&flow->sender, of, tp->mss_cache);
+	else
+		return;
+	set_window(tp, &flow->sender);
 }
 
 /* Only Reno uses the threshold, after a fallback. */
@@ -397,8 +405,9 @@ int real_status(struct bpf_iter__bpf_sk_storage_map *ctx)
 		return 0;
 	print_socket(out, tp);
 	BPF_SEQ_PRINTF(out, " is_sender=%u is_fallback=%u is_reported=%u level=%u wave=%u",
-		       flow->is_sender, flow->is_fallback, flow->sender.is_reported,
-		       flow->sender.level, flow->sender.wave);
+		       flow->is_sender, flow->is_fallback,
+		       flow->sender.is_reported && !flow->sender.is_opening, flow->sender.level,
+		       flow->sender.wave);
 	BPF_SEQ_PRINTF(out, " meter_level_q32=%llu meter_threshold_q32=%llu meter_wave=%u",
 		       flow->meter.now.level_q32, flow->meter.now.threshold_q32, flow->meter.number);
 	BPF_SEQ_PRINTF(out, " rate_segments=%u rate_ns=%llu malformed=%u\n",
@@ -417,8 +426,9 @@ int real_parameters(struct bpf_iter__bpf_map_elem *ctx)
 		return 0;
 	BPF_SEQ_PRINTF(out, "max_level=%u threshold_share_q16=%u opening=%u fractions=%u",
 		       of->max_level, of->threshold_share_q16, of->opening, of->fractions);
-	BPF_SEQ_PRINTF(out, " compare_with_timeouts=%u level_of_wave=%u fixed_waves=%u always_reduce=%u\n",
-		       of->compare_with_timeouts, of->level_of_wave, of->fixed_waves,
-		       of->always_reduce);
+	BPF_SEQ_PRINTF(out, " compare_with_timeouts=%u level_of_wave=%u fixed_waves=%u",
+		       of->compare_with_timeouts, of->level_of_wave, of->fixed_waves);
+	BPF_SEQ_PRINTF(out, " always_reduce=%u text_weights=%u\n", of->always_reduce,
+		       of->text_weights);
 	return 0;
 }

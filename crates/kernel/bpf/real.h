@@ -33,6 +33,7 @@ enum {
 	REAL_OPENING_SLOW_START,
 	REAL_OPENING_FIGURE,
 	REAL_OPENING_JUMP,
+	REAL_OPENING_SENDER,
 };
 
 enum {
@@ -54,6 +55,8 @@ struct real_parameters {
 	u32 fixed_waves;
 	/* Whether every timeout reduces the window. */
 	u32 always_reduce;
+	/* Whether the weights are those of the text of section 2.2, figure 1's exchanged. */
+	u32 text_weights;
 };
 
 /* The wave option of a segment. */
@@ -105,6 +108,8 @@ struct real_meter {
 
 /* The sender's half. */
 struct real_sender {
+	/* The window of the sender's own Slow Start in bytes; 0 before the first ACK. */
+	u32 opening_bytes;
 	/* The level of the window; 0 before the first ACK. */
 	u16 level;
 	u16 wave;
@@ -120,6 +125,8 @@ struct real_sender {
 	u8 is_reported;
 	/* Whether a duplicate acknowledgement arrived since the last advance or timeout. */
 	u8 is_duplicate_seen;
+	/* Whether the sender's own Slow Start lasts: levels arrive, and the window does not obey yet. */
+	u8 is_opening;
 };
 
 INLINE u16 real_be16(const u8 *at)
@@ -189,17 +196,20 @@ INLINE u64 real_first_threshold_q32(const struct real_parameters *of)
 	return ((u64)of->max_level * of->threshold_share_q16) << 16;
 }
 
-/* Figure 1: the factor on the level when the rate has changed by the factor `ratio`. */
-INLINE u64 real_factor_q20(u64 ratio_q20, int is_above_threshold)
+/*
+ * Figure 1: the factor on the level when the rate has changed by the factor `ratio`, with the
+ * weights of its first case (above the threshold) or of its second one.
+ */
+INLINE u64 real_factor_q20(u64 ratio_q20, int is_first)
 {
 	u64 preserve_q20, adjust_q20;
 
 	if (ratio_q20 < 1 << 20) {
-		preserve_q20 = is_above_threshold ? 648020 : 400556;
-		adjust_q20 = is_above_threshold ? 400556 : 648020;
+		preserve_q20 = is_first ? 648020 : 400556;
+		adjust_q20 = is_first ? 400556 : 648020;
 	} else {
-		preserve_q20 = is_above_threshold ? 400556 : 524288;
-		adjust_q20 = is_above_threshold ? 648020 : 524288;
+		preserve_q20 = is_first ? 400556 : 524288;
+		adjust_q20 = is_first ? 648020 : 524288;
 	}
 	return preserve_q20 + ((adjust_q20 * ratio_q20) >> 20);
 }
@@ -260,7 +270,12 @@ INLINE void real_measure(struct real_meter *meter, const struct real_parameters 
 		now->threshold_q32 = level_q32 / 2;
 		now->is_opening = 0;
 	}
-	if (now->is_opening) {
+	/* The sender's window grows with every wave while its Slow Start lasts. */
+	if (of->opening == REAL_OPENING_SENDER && now->level_q32 && of_wave_q32 <= now->level_q32)
+		now->is_opening = 0;
+	if (now->is_opening && of->opening == REAL_OPENING_SENDER) {
+		next_q32 = of_wave_q32;
+	} else if (now->is_opening) {
 		next_q32 = 2 * of_wave_q32;
 		if (next_q32 > now->threshold_q32)
 			next_q32 = now->threshold_q32;
@@ -269,9 +284,9 @@ INLINE void real_measure(struct real_meter *meter, const struct real_parameters 
 		now->is_opening = next_q32 < now->threshold_q32;
 	} else if (has_rate && now->rate_segments) {
 		u64 ratio_q20 = real_ratio_q20(meter, counted, took_ns);
+		int is_first = (level_q32 > now->threshold_q32) != !!of->text_weights;
 
-		next_q32 = mul_shift(level_q32,
-				     real_factor_q20(ratio_q20, level_q32 > now->threshold_q32), 20);
+		next_q32 = mul_shift(level_q32, real_factor_q20(ratio_q20, is_first), 20);
 	} else if (!now->rate_segments && of->opening == REAL_OPENING_JUMP) {
 		next_q32 = (u64)of->max_level << 32;
 	}
@@ -311,7 +326,8 @@ INLINE void real_on_arrival(struct real_meter *meter, const struct real_paramete
 		const struct real_meter fresh = {
 			.now = {
 				.threshold_q32 = real_first_threshold_q32(of),
-				.is_opening = of->opening == REAL_OPENING_SLOW_START,
+				.is_opening = of->opening == REAL_OPENING_SLOW_START ||
+					      of->opening == REAL_OPENING_SENDER,
 			},
 			.has_begun = 1,
 		};
@@ -360,10 +376,18 @@ INLINE u16 real_report(const struct real_meter *meter)
 	return (meter->now.level_q32 + ONE_Q32 / 2) >> 32;
 }
 
-/* The window of the sender, in segments. */
-INLINE u32 real_window(const struct real_sender *sender)
+/* The sender of a flow that has sent nothing yet. */
+INLINE struct real_sender real_sender_of(const struct real_parameters *of)
 {
-	return 2 * (u32)sender->level;
+	const struct real_sender fresh = { .is_opening = of->opening == REAL_OPENING_SENDER };
+
+	return fresh;
+}
+
+/* The window of the sender, in segments. */
+INLINE u32 real_window(const struct real_sender *sender, u32 mss)
+{
+	return sender->is_opening && mss ? sender->opening_bytes / mss : 2 * (u32)sender->level;
 }
 
 INLINE u16 real_clamped(const struct real_parameters *of, u32 level)
@@ -378,9 +402,48 @@ INLINE void real_on_report(struct real_sender *sender, const struct real_paramet
 	sender->has_peer = 1;
 }
 
-/* A retransmission timeout. */
-INLINE void real_on_timeout(struct real_sender *sender, const struct real_parameters *of)
+/* The first ACK: the window so far decides the level, if none was reported, and the Slow Start. */
+INLINE void real_begin(struct real_sender *sender, const struct real_parameters *of, u32 window,
+		       u32 mss)
 {
+	u16 level = real_clamped(of, window / 2);
+
+	if (!sender->level)
+		sender->level = level;
+	if (!sender->opening_bytes)
+		sender->opening_bytes = 2 * level * mss;
+}
+
+/* Ends the sender's own Slow Start. The window does not grow by that: a report may do so. */
+INLINE void real_end_opening(struct real_sender *sender, const struct real_parameters *of, u32 mss)
+{
+	u16 level;
+
+	if (!sender->is_opening)
+		return;
+	level = real_clamped(of, mss ? sender->opening_bytes / mss / 2 : 1);
+	if (sender->level > level)
+		sender->level = level;
+	sender->is_opening = 0;
+}
+
+/* Takes that `bytes` were acknowledged while the window limited the flow. */
+INLINE void real_on_growth(struct real_sender *sender, const struct real_parameters *of, u32 bytes,
+			   u32 mss)
+{
+	u32 ends_at = ((u64)of->max_level * of->threshold_share_q16 * 2 + 0x8000) >> 16;
+
+	if (!sender->is_opening)
+		return;
+	sender->opening_bytes += bytes;
+	if (sender->opening_bytes >= (u64)ends_at * mss)
+		real_end_opening(sender, of, mss);
+}
+
+/* A retransmission timeout. */
+INLINE void real_on_timeout(struct real_sender *sender, const struct real_parameters *of, u32 mss)
+{
+	real_end_opening(sender, of, mss);
 	if (of->always_reduce || !sender->is_duplicate_seen) {
 		sender->level = 1;
 		sender->is_reported = 0;

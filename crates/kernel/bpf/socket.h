@@ -14,6 +14,14 @@ INLINE struct tcp_sock *tcp_of(struct sock *sk)
 	return (struct tcp_sock *)sk;
 }
 
+/* As tcp_is_cwnd_limited(). */
+INLINE int is_window_limited(const struct tcp_sock *tp, int is_slow_start)
+{
+	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+		return 1;
+	return is_slow_start && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
 /* Begins the line of a flow; src/line.rs reads these names and values. */
 INLINE void print_socket(struct seq_file *out, struct tcp_sock *tp)
 {

@@ -166,6 +166,11 @@ pub(crate) struct LoadReal {
     #[arg(long)]
     pub(crate) always_reduce: bool,
 
+    /// Use the weights of the text of section 2.2: above the threshold a level falls more, and
+    /// rises less
+    #[arg(long)]
+    pub(crate) text_weights: bool,
+
     /// Use the controller for new connections of this cgroup, a folder below the mount point of
     /// cgroups of version 2, such as /sys/fs/cgroup/video.slice; may be repeated
     #[arg(long = "cgroup", value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -177,6 +182,8 @@ pub(crate) struct LoadReal {
 pub(crate) enum KernelOpening {
     /// The level doubles with every wave up to the first threshold
     SlowStart,
+    /// The sender's own Slow Start, up to the window of the first threshold or to the first loss
+    Sender,
     /// Only the decision table; the first wave keeps its level
     Figure,
     /// Only the decision table; the first wave gives the highest level

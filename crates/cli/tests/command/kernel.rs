@@ -25,8 +25,8 @@ const CASES: [Case; 2] = [
     },
     Case {
         name: "real",
-        options: &["--max-level", "12"],
-        list: "real\n  max_level 12, threshold_share 0.5, opening slow_start, fractions kept\n  \
+        options: &["--max-level", "12", "--opening", "sender", "--text-weights"],
+        list: "real\n  max_level 12, threshold_share 0.5, opening sender, weights text, fractions kept\n  \
                compare_with_timeouts true, level_of_wave false, fixed_waves false, \
                timeout_reduction without_duplicates\n",
         bad: ["--max-level", "0"],

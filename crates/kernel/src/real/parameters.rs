@@ -27,6 +27,8 @@ pub struct Parameters {
     /// Whether every timeout reduces the window to two segments, not only one without a duplicate
     /// acknowledgement before it.
     pub always_reduce: bool,
+    /// Whether the weights are those of the text of section 2.2, which exchanges those of figure 1.
+    pub text_weights: bool,
 }
 
 /// How a connection finds its first level.
@@ -38,6 +40,8 @@ pub enum Opening {
     Figure,
     /// Only figure 1; the first wave gives the highest level.
     Jump,
+    /// The sender's Slow Start, up to the window of the first threshold or the first loss.
+    Sender,
 }
 
 /// How fractions of a level are rounded.
@@ -54,7 +58,12 @@ pub enum Fractions {
 }
 
 /// The numbers of these variants in `bpf/real.h` are their places here.
-const OPENINGS: [Opening; 3] = [Opening::SlowStart, Opening::Figure, Opening::Jump];
+const OPENINGS: [Opening; 4] = [
+    Opening::SlowStart,
+    Opening::Figure,
+    Opening::Jump,
+    Opening::Sender,
+];
 const FRACTIONS: [Fractions; 4] = [
     Fractions::Kept,
     Fractions::Nearest,
@@ -75,6 +84,7 @@ impl Default for Parameters {
             level_of_wave: false,
             fixed_waves: false,
             always_reduce: false,
+            text_weights: false,
         }
     }
 }
@@ -84,7 +94,7 @@ impl Parameters {
     ///
     /// # Errors
     /// Names the first parameter that is out of its range.
-    pub fn to_bytes(&self) -> Result<[u8; 32], String> {
+    pub fn to_bytes(&self) -> Result<[u8; 36], String> {
         if !(1..=MAX_LEVEL).contains(&self.max_level) {
             return Err(format!(
                 "max_level is {}, expected 1 to {MAX_LEVEL}",
@@ -107,8 +117,9 @@ impl Parameters {
             self.level_of_wave.into(),
             self.fixed_waves.into(),
             self.always_reduce.into(),
+            self.text_weights.into(),
         ];
-        let mut bytes = [0; 32];
+        let mut bytes = [0; 36];
         for (at, word) in bytes.chunks_exact_mut(4).zip(words) {
             at.copy_from_slice(&word.to_ne_bytes());
         }
@@ -127,6 +138,7 @@ impl Parameters {
             level_of_wave: flag("level_of_wave")?,
             fixed_waves: flag("fixed_waves")?,
             always_reduce: flag("always_reduce")?,
+            text_weights: flag("text_weights")?,
         })
     }
 }
@@ -161,15 +173,16 @@ mod tests {
             level_of_wave: true,
             fixed_waves: false,
             always_reduce: true,
+            text_weights: true,
         };
         let bytes = parameters.to_bytes().unwrap();
         let words: Vec<u32> = bytes
             .chunks_exact(4)
             .map(|word| u32::from_ne_bytes(word.try_into().unwrap()))
             .collect();
-        assert_eq!(words, [12, 16_384, 2, 3, 0, 1, 0, 1]);
+        assert_eq!(words, [12, 16_384, 2, 3, 0, 1, 0, 1, 1]);
         let line = "max_level=12 threshold_share_q16=16384 opening=2 fractions=3 \
-compare_with_timeouts=0 level_of_wave=1 fixed_waves=0 always_reduce=1";
+compare_with_timeouts=0 level_of_wave=1 fixed_waves=0 always_reduce=1 text_weights=1";
         assert_eq!(Parameters::from_line(&Line::new(line)).unwrap(), parameters);
         let other = Line::new("max_level=12 threshold_share_q16=0 opening=7");
         let error = Parameters::from_line(&other).unwrap_err().to_string();
@@ -200,6 +213,8 @@ compare_with_timeouts=0 level_of_wave=1 fixed_waves=0 always_reduce=1";
         assert_eq!(flag("fixed_waves"), own.fixed_waves);
         let reduction = default("timeout_reduction") == Value::Text("always".into());
         assert_eq!(reduction, own.always_reduce);
+        let weights = default("weights") == Value::Text("text".into());
+        assert_eq!(weights, own.text_weights);
     }
 
     #[test]

@@ -7,20 +7,23 @@
 
 #include "real.h"
 
+#define MSS 1000
+
 int main(void)
 {
 	struct real_parameters of = {};
 	struct real_meter meter = {};
-	struct real_sender sender = {};
+	struct real_sender sender;
 	struct real_wave wave;
 	unsigned int number, segments, position, count, window, ends;
 	u64 now;
 	char event;
 
-	if (scanf("%u %u %u %u %u %u %u %u", &of.max_level, &of.threshold_share_q16, &of.opening,
+	if (scanf("%u %u %u %u %u %u %u %u %u", &of.max_level, &of.threshold_share_q16, &of.opening,
 		  &of.fractions, &of.compare_with_timeouts, &of.level_of_wave, &of.fixed_waves,
-		  &of.always_reduce) != 8)
+		  &of.always_reduce, &of.text_weights) != 9)
 		return 1;
+	sender = real_sender_of(&of);
 	while (scanf(" %c", &event) == 1) {
 		switch (event) {
 		/* An arrival: its time, its option, and the segments that were merged. */
@@ -41,20 +44,39 @@ int main(void)
 			wave = real_tag(&sender, &of, window, count, ends);
 			printf("%u %u %u\n", wave.number, wave.segments, wave.position);
 			break;
+		/* The first ACK, and the window so far. */
+		case 'b':
+			if (scanf("%u", &window) != 1)
+				return 1;
+			real_begin(&sender, &of, window, MSS);
+			printf("%u\n", real_window(&sender, MSS));
+			break;
+		/* An ACK while the window limits the flow: the bytes. */
+		case 'g':
+			if (scanf("%u", &number) != 1)
+				return 1;
+			real_on_growth(&sender, &of, number, MSS);
+			printf("%u\n", real_window(&sender, MSS));
+			break;
+		/* A loss. */
+		case 'l':
+			real_end_opening(&sender, &of, MSS);
+			printf("%u\n", real_window(&sender, MSS));
+			break;
 		/* A report of a level. */
 		case 'r':
 			if (scanf("%u", &number) != 1)
 				return 1;
 			real_on_report(&sender, &of, number);
-			printf("%u\n", real_window(&sender));
+			printf("%u\n", real_window(&sender, MSS));
 			break;
 		/* A timeout, and whether a duplicate acknowledgement came before it. */
 		case 'x':
 			if (scanf("%u", &number) != 1)
 				return 1;
 			sender.is_duplicate_seen = number;
-			real_on_timeout(&sender, &of);
-			printf("%u\n", real_window(&sender));
+			real_on_timeout(&sender, &of, MSS);
+			printf("%u\n", real_window(&sender, MSS));
 			break;
 		/* The options of a header: how many bytes, and the bytes. */
 		case 'o': {

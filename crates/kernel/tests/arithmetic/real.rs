@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use comity_congestion::controllers::tcp_real::{
-    LevelRounding, Opening as SimulatedOpening, TcpReal, TcpRealConfig, TimeoutReduction, WaveMeter,
+    LevelRounding, Opening as SimulatedOpening, TcpReal, TcpRealConfig, TimeoutReduction,
+    WaveMeter, Weights,
 };
 use comity_congestion::{
-    Arrival, Controller as _, Event, Feedback, Meter as _, Report, Tag, Timeout,
+    Ack, Arrival, Controller as _, Event, Feedback, Loss, LossCause, Meter as _, Report, Tag,
+    Timeout,
 };
 use comity_kernel::real::{Fractions, Opening, Parameters};
 use comity_transport::tcp::codec;
@@ -44,6 +46,12 @@ fn simulated(parameters: &Parameters) -> TcpRealConfig {
             Opening::SlowStart => SimulatedOpening::SlowStart,
             Opening::Figure => SimulatedOpening::Figure,
             Opening::Jump => SimulatedOpening::Jump,
+            Opening::Sender => SimulatedOpening::Sender,
+        },
+        weights: if parameters.text_weights {
+            Weights::Text
+        } else {
+            Weights::Figure
         },
         threshold_share: parameters.threshold_share,
         rounding: match parameters.fractions {
@@ -114,9 +122,10 @@ fn parameters() -> impl Strategy<Value = Parameters> {
     let opening = prop_oneof![
         Just(Opening::SlowStart),
         Just(Opening::Figure),
-        Just(Opening::Jump)
+        Just(Opening::Jump),
+        Just(Opening::Sender)
     ];
-    (1_u32..=200, 0_u32..=64, opening, any::<[bool; 4]>()).prop_map(
+    (1_u32..=200, 0_u32..=64, opening, any::<[bool; 5]>()).prop_map(
         |(max_level, share, opening, flags)| Parameters {
             max_level,
             threshold_share: f64::from(share) / 64.0,
@@ -126,6 +135,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
             level_of_wave: flags[1],
             fixed_waves: flags[2],
             always_reduce: flags[3],
+            text_weights: flags[4],
         },
     )
 }
@@ -163,6 +173,34 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
+/// An acknowledgement of new data.
+fn ack(bytes: u64, app_limited: bool) -> Ack {
+    Ack {
+        now: Time::ZERO,
+        acked: Bytes::new(bytes),
+        rtt: None,
+        in_flight: MSS,
+        app_limited,
+        in_recovery: false,
+        marked: 0,
+        packets: 1,
+        sample: None,
+    }
+}
+
+/// A fast retransmit.
+fn loss() -> Loss {
+    Loss {
+        now: Time::ZERO,
+        sent_at: Time::ZERO,
+        lost: MSS,
+        in_flight: MSS,
+        window: MSS,
+        cause: LossCause::Reordering,
+        restart: false,
+    }
+}
+
 proptest! {
     #[test]
     fn the_level_is_the_simulators(parameters in parameters(), steps in steps()) {
@@ -191,7 +229,7 @@ proptest! {
         let mut sender = TcpReal::new(simulated(&parameters));
         let first = sender.level();
         let window = |sender: &TcpReal| sender.decision().window.get() / MSS.get();
-        let (mut script, mut expected) = (format!("r {first}\n"), vec![vec![window(&sender)]]);
+        let (mut script, mut expected) = (format!("b {}\n", 2 * first), vec![vec![window(&sender)]]);
         for (kind, level, flag) in events {
             match kind {
                 0 => {
@@ -216,11 +254,25 @@ proptest! {
                     writeln!(script, "x {}", u8::from(flag)).unwrap();
                     expected.push(vec![window(&sender)]);
                 }
+                2 => {
+                    let bytes = u64::from(level) * 311;
+                    sender.on_event(Event::Ack(&ack(bytes, flag)));
+                    // The kernel's half hears only of growth that the window limited.
+                    if !flag {
+                        writeln!(script, "g {bytes}").unwrap();
+                        expected.push(vec![window(&sender)]);
+                    }
+                }
+                3 if flag => {
+                    sender.on_event(Event::Loss(&loss()));
+                    writeln!(script, "l").unwrap();
+                    expected.push(vec![window(&sender)]);
+                }
                 _ => {
-                    if kind == 2 {
+                    if kind == 4 {
                         sender.on_event(Event::AppLimited);
                     }
-                    writeln!(script, "t {} 1 {}", window(&sender), u8::from(kind == 2)).unwrap();
+                    writeln!(script, "t {} 1 {}", window(&sender), u8::from(kind == 4)).unwrap();
                     let Tag::Wave { wave, segments, position } = sender.tag(Time::ZERO) else {
                         panic!("a tag without a wave");
                     };
@@ -306,17 +358,21 @@ fn wave(at: u64, number: u16, segments: u16, gap: u64) -> Vec<Step> {
 /// The numbers of figure 1 by hand: the second wave takes half and twice the time of the first.
 #[test]
 fn figure_1_by_hand() {
-    for (share, gap, factor) in [
+    for (text_weights, share, gap, factor) in [
         // Below the threshold: 0.5 + 0.5 · 2 and 0.382 + 0.618 · 0.5.
-        (1.0, 500_000, 1.5),
-        (1.0, 2_000_000, 0.691),
+        (false, 1.0, 500_000, 1.5),
+        (false, 1.0, 2_000_000, 0.691),
         // Above it: 0.382 + 0.618 · 2 and 0.618 + 0.382 · 0.5.
-        (0.0, 500_000, 1.618),
-        (0.0, 2_000_000, 0.809),
+        (false, 0.0, 500_000, 1.618),
+        (false, 0.0, 2_000_000, 0.809),
+        // The text of section 2.2 exchanges the two.
+        (true, 0.0, 500_000, 1.5),
+        (true, 1.0, 2_000_000, 0.809),
     ] {
         let parameters = Parameters {
             opening: Opening::Figure,
             threshold_share: share,
+            text_weights,
             ..Parameters::default()
         };
         let mut steps = wave(0, 1, 20, 1_000_000);

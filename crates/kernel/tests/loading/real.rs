@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 
-use comity_kernel::real::{Flow, Parameters, flows};
+use comity_kernel::real::{Flow, Opening, Parameters, flows};
 use comity_kernel::{Controller, Error, load, unload};
 use comity_transport::tcp::codec;
 use nix::sys::socket::setsockopt;
@@ -62,6 +62,35 @@ fn two_sockets_exchange_waves_and_levels() {
     unload(REAL).unwrap();
     kernel.assert_nothing_is_left();
     assert!(matches!(flows(), Err(Error::NotLoaded(REAL))));
+}
+
+/// The sender's own Slow Start ends at the window of the first threshold; then the reports decide,
+/// with the weights of the text.
+#[test]
+fn the_senders_own_slow_start_ends_at_the_threshold() {
+    let Some(kernel) = kernel(REAL) else { return };
+    let parameters = Parameters {
+        // Twelve segments: loopback is so fast that few more are ever in flight.
+        threshold_share: 0.25,
+        opening: Opening::Sender,
+        text_weights: true,
+        ..Parameters::default()
+    };
+    load(&settings(comity_kernel::Parameters::Real(parameters))).unwrap();
+    let mut pair = Pair::new(choose(REAL));
+    let begins = flow_of(&pair);
+    assert!(!begins.sender.expect("it sends").is_reported, "{begins:?}");
+    pair.send(64 << 20);
+    let flow = flow_of(&pair);
+    let sender = flow.sender.expect("it sends");
+    assert!(sender.is_reported, "{flow:?}");
+    assert_eq!(flow.socket.window, 2 * sender.level.expect("a level"));
+    let meter = peer_of(&pair).expect("the receiver is listed").meter;
+    // The waves of the opening were longer than the initial window.
+    assert!(meter.expect("it measures").wave > 3, "{flow:?}");
+    drop(pair);
+    unload(REAL).unwrap();
+    kernel.assert_nothing_is_left();
 }
 
 /// Data in both directions: each segment has both options.

@@ -15,6 +15,7 @@ pub(super) fn settings(args: LoadReal) -> Settings {
         threshold_share: args.threshold_share,
         opening: match args.opening {
             KernelOpening::SlowStart => Opening::SlowStart,
+            KernelOpening::Sender => Opening::Sender,
             KernelOpening::Figure => Opening::Figure,
             KernelOpening::Jump => Opening::Jump,
         },
@@ -28,6 +29,7 @@ pub(super) fn settings(args: LoadReal) -> Settings {
         level_of_wave: args.level_of_wave,
         fixed_waves: args.fixed_waves,
         always_reduce: args.always_reduce,
+        text_weights: args.text_weights,
     };
     Settings {
         parameters: comity_kernel::Parameters::Real(parameters),
@@ -40,6 +42,7 @@ pub(super) fn settings(args: LoadReal) -> Settings {
 fn opening(opening: Opening) -> &'static str {
     match opening {
         Opening::SlowStart => "slow_start",
+        Opening::Sender => "sender",
         Opening::Figure => "figure",
         Opening::Jump => "jump",
     }
@@ -62,13 +65,22 @@ fn timeout_reduction(parameters: &Parameters) -> &'static str {
     }
 }
 
+fn weights(parameters: &Parameters) -> &'static str {
+    if parameters.text_weights {
+        "text"
+    } else {
+        "figure"
+    }
+}
+
 pub(super) fn parameters_text(parameters: &Parameters) -> String {
     format!(
-        "real\n  max_level {}, threshold_share {}, opening {}, fractions {}\n  \
+        "real\n  max_level {}, threshold_share {}, opening {}, weights {}, fractions {}\n  \
          compare_with_timeouts {}, level_of_wave {}, fixed_waves {}, timeout_reduction {}\n",
         parameters.max_level,
         parameters.threshold_share,
         opening(parameters.opening),
+        weights(parameters),
         fractions(parameters.fractions),
         parameters.compare_with_timeouts,
         parameters.level_of_wave,
@@ -82,6 +94,7 @@ pub(super) fn parameters_document(parameters: &Parameters) -> Map<String, Value>
         ("max_level", json!(parameters.max_level)),
         ("threshold_share", json!(parameters.threshold_share)),
         ("opening", json!(opening(parameters.opening))),
+        ("weights", json!(weights(parameters))),
         ("fractions", json!(fractions(parameters.fractions))),
         (
             "compare_with_timeouts",
@@ -236,11 +249,12 @@ mod tests {
     fn the_list_has_the_words_of_a_scenario() {
         let text = parameters_text(&Parameters {
             always_reduce: true,
+            text_weights: true,
             ..Parameters::default()
         });
         assert_eq!(
             text,
-            "real\n  max_level 24, threshold_share 0.5, opening slow_start, fractions kept\n  \
+            "real\n  max_level 24, threshold_share 0.5, opening slow_start, weights text, fractions kept\n  \
              compare_with_timeouts true, level_of_wave false, fixed_waves false, timeout_reduction always\n"
         );
     }
