@@ -80,7 +80,7 @@ pub(super) fn either_end_may_be_stopped_and_keeps_what_it_has() {
             let folder = Folder::new();
             let mut receiver = Running::start(&[
                 "recv",
-                &format!("comity://127.0.0.1:0?mode=listener&{deliver}&{KEY}"),
+                &format!("comity://127.0.0.1:0?mode=listener&{deliver}&{SECRET}"),
                 &folder.path("out.ts"),
                 "--remux",
                 "--gaps",
@@ -178,7 +178,7 @@ pub(super) fn signals_at_once_are_one_request() {
         let folder = Folder::new();
         let mut receiver = Running::start(&[
             "recv",
-            &format!("comity://127.0.0.1:0?mode=listener&{KEY}"),
+            &format!("comity://127.0.0.1:0?mode=listener&{SECRET}"),
             &folder.path("out.ts"),
             "--remux",
         ]);
