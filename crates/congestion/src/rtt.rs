@@ -79,6 +79,22 @@ impl RttConfig {
     };
 }
 
+impl RttConfig {
+    /// The first tick at or after a time.
+    #[must_use]
+    pub fn next_tick(&self, at: Time) -> Time {
+        let tick = self.tick.as_nanos().max(1);
+        let phase = self.phase.as_nanos() % tick;
+        let past = at.as_nanos().wrapping_add(tick - phase) % tick;
+        match past {
+            0 => at,
+            past => at
+                .checked_add(Span::from_nanos(tick - past))
+                .unwrap_or(Time::MAX),
+        }
+    }
+}
+
 impl Default for RttConfig {
     fn default() -> Self {
         Self::RFC6298
@@ -268,6 +284,32 @@ mod tests {
     fn sample(estimator: &mut RttEstimator, config: &RttConfig, at_ms: u64, rtt_ms: u64) {
         let sent = Time::from_millis(at_ms);
         estimator.on_sample(config, sent, sent + Span::from_millis(rtt_ms));
+    }
+
+    #[test]
+    fn the_next_tick_is_at_or_after_a_time() {
+        let config = RttConfig {
+            tick: Span::from_millis(100),
+            phase: Span::from_millis(230),
+            ..RttConfig::RFC6298
+        };
+        for (at, tick) in [
+            (0, 30),
+            (29, 30),
+            (30, 30),
+            (31, 130),
+            (130, 130),
+            (999, 1_030),
+        ] {
+            assert_eq!(
+                config.next_tick(Time::from_millis(at)),
+                Time::from_millis(tick),
+                "{at}"
+            );
+        }
+        assert_eq!(config.next_tick(Time::MAX), Time::MAX);
+        let exact = RttConfig::RFC6298;
+        assert_eq!(exact.next_tick(Time::from_nanos(7)), Time::from_nanos(7));
     }
 
     #[test]

@@ -126,11 +126,11 @@ fn fates() -> impl Strategy<Value = Vec<Fate>> {
 fn timelines() -> impl Strategy<Value = TimelineConfig> {
     (any::<bool>(), any::<bool>()).prop_map(|(blind_spot, is_receiver)| TimelineConfig {
         blind_spot,
-        holds_passed: false,
         clock: match is_receiver {
             true => DeadlineClock::Receiver,
             false => DeadlineClock::Sender,
         },
+        ..TimelineConfig::PAPER
     })
 }
 

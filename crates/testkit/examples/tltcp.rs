@@ -114,8 +114,8 @@ impl<'a> World<'a> {
     ) -> Result<Self, Box<dyn Error>> {
         let timeline = TimelineConfig {
             blind_spot: false,
-            holds_passed: false,
             clock: DeadlineClock::Receiver,
+            ..TimelineConfig::PAPER
         };
         let offers = match way {
             Way::Both => [true, true],

@@ -126,6 +126,36 @@ fn section_5_4_a_timeout_releases_kept_places() {
     assert_eq!(script.connection().statistics().timeouts, 1);
 }
 
+/// 10 is the timed packet, and after it 25. The paper does not say whether an acknowledgement of
+/// obsolete data measures the round trip.
+#[test]
+fn section_5_4_an_acknowledgement_of_obsolete_data_may_give_no_sample() {
+    for (samples_obsolete, of_obsolete) in [(true, 1), (false, 0)] {
+        let config = Config {
+            timeline: Some(TimelineConfig {
+                samples_obsolete,
+                ..TimelineConfig::PAPER
+            }),
+            ..TIMELINED
+        };
+        let mut script = sent_10_to_14(config, 10);
+        let samples = |script: &Script| script.connection().statistics().rtt_samples;
+        let before = samples(&script);
+        script.send(D1 + 1, ". 10+0 ack 10 win 10");
+        for number in 20..25 {
+            script.expect(D1 + 1, &format!(". {number}+1 ack 10 <upd 20>"));
+        }
+        script.send(D1 + 3, ". 10+0 ack 13 win 10");
+        assert_eq!(samples(&script), before + of_obsolete);
+        for number in 25..28 {
+            script.expect(D1 + 3, &format!(". {number}+1 ack 10 <upd 20>"));
+        }
+        // The place of 14 comes before 20.
+        script.send(D1 + 5, ". 10+0 ack 28 win 1");
+        assert_eq!(samples(&script), before + of_obsolete + 1);
+    }
+}
+
 #[test]
 fn section_5_5_a_lost_obsolete_packet_is_answered_with_a_first_send() {
     let mut script = sent_10_to_14(TIMELINED, 5);

@@ -25,7 +25,7 @@ const RECOVERIES: [RecoveryConfig; 6] = [
 fn configs() -> impl Strategy<Value = Config> {
     (
         prop::sample::select(&RECOVERIES[..]),
-        any::<[bool; 10]>(),
+        any::<[bool; 12]>(),
         prop::sample::select(vec![0, 1, 5_000, u32::MAX - 700, u32::MAX]),
         prop::sample::select(vec![150_u64, 400, 3_000, 100_000]),
     )
@@ -41,6 +41,8 @@ fn configs() -> impl Strategy<Value = Config> {
                 blind_spot,
                 holds_passed,
                 at_receiver,
+                samples_obsolete,
+                lifetime_on_tick,
             ] = switches;
             Config {
                 receive_buffer: Bytes::new(buffer),
@@ -59,6 +61,8 @@ fn configs() -> impl Strategy<Value = Config> {
                 timeline: Some(TimelineConfig {
                     blind_spot,
                     holds_passed,
+                    samples_obsolete,
+                    lifetime_on_tick,
                     clock: if at_receiver {
                         DeadlineClock::Receiver
                     } else {

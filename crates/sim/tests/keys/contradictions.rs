@@ -38,6 +38,14 @@ pub(super) const CONTRADICTIONS: &[(&[&str], &str)] = &[
         "flow.a.timeline.blind_spot",
     ),
     (
+        &["flow.a.timeline={ deadline = '1s', drop_expired = false, samples_obsolete = false }"],
+        "flow.a.timeline.samples_obsolete",
+    ),
+    (
+        &["flow.a.timeline={ deadline = '1s', lifetime_on_tick = true }"],
+        "flow.a.timeline.lifetime_on_tick",
+    ),
+    (
         &["flow.a.timeline={ deadline = '1s', drop_expired = false, relative_to = 'receiver' }"],
         "flow.a.timeline.relative_to",
     ),

@@ -636,6 +636,8 @@ const GROUPS: &[Group] = &[
             ("drop_expired", "true", "false"),
             ("blind_spot", "true", "false"),
             ("holds_passed", "true", "false"),
+            ("samples_obsolete", "false", "true"),
+            ("lifetime_on_tick", "true", "false"),
             ("relative_to", "sender", "receiver"),
         ],
     ),

@@ -71,32 +71,39 @@ fn tcp() -> impl Strategy<Value = TransportSpec> {
 fn timeline() -> impl Strategy<Value = (TimelineConfig, TimelineSpec)> {
     let millis = |range| Strategy::prop_map(range, Span::from_millis);
     (
-        any::<[bool; 3]>(),
+        any::<[bool; 5]>(),
         1u64..30_000,
         millis(1u64..900),
         prop::option::of(millis(50u64..400)),
     )
-        .prop_map(
-            |([blind_spot, holds_passed, at_receiver], section, deadline, feedback)| {
-                let clock = match at_receiver {
-                    true => DeadlineClock::Receiver,
-                    false => DeadlineClock::Sender,
-                };
-                let section = Bytes::new(section);
-                (
-                    TimelineConfig {
-                        blind_spot,
-                        holds_passed,
-                        clock,
-                    },
-                    TimelineSpec {
-                        section,
-                        deadline,
-                        feedback,
-                    },
-                )
-            },
-        )
+        .prop_map(|(switches, section, deadline, feedback)| {
+            let [
+                blind_spot,
+                holds_passed,
+                at_receiver,
+                samples_obsolete,
+                lifetime_on_tick,
+            ] = switches;
+            let clock = match at_receiver {
+                true => DeadlineClock::Receiver,
+                false => DeadlineClock::Sender,
+            };
+            let section = Bytes::new(section);
+            (
+                TimelineConfig {
+                    blind_spot,
+                    holds_passed,
+                    samples_obsolete,
+                    lifetime_on_tick,
+                    clock,
+                },
+                TimelineSpec {
+                    section,
+                    deadline,
+                    feedback,
+                },
+            )
+        })
 }
 
 /// TCP of any recovery and controller, with its stream in sections that have deadlines.

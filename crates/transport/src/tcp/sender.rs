@@ -59,7 +59,7 @@ impl Sender {
         if controller.is_some() {
             stream.line = config
                 .timeline
-                .map(|timeline| Box::new(Line::new(timeline)));
+                .map(|timeline| Box::new(Line::new(timeline, &config.rtt)));
         }
         Self {
             stream,

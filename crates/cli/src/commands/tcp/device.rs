@@ -55,8 +55,8 @@ impl Prepared {
         self.config.framing = framing;
         self.config.tcp.timeline = is_timelined.then_some(TimelineConfig {
             blind_spot: false,
-            holds_passed: false,
             clock: DeadlineClock::Receiver,
+            ..TimelineConfig::PAPER
         });
         self
     }

@@ -381,12 +381,20 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
         let why = "with drop_expired = false, the sender is that of plain TCP";
         for (key, differs) in [
             ("blind_spot", timeline.blind_spot),
+            ("samples_obsolete", !timeline.samples_obsolete),
+            ("lifetime_on_tick", timeline.lifetime_on_tick),
             ("relative_to", timeline.relative_to != DeadlineClock::Sender),
         ] {
             if differs {
                 cx.report_idle(&timeline.written, key, why);
             }
         }
+    }
+    if let Some(timeline) = table.timeline.as_ref().filter(|it| it.lifetime_on_tick)
+        && rtt.tick <= Span::from_nanos(1)
+    {
+        let why = "the retransmission timer has no ticks: expected a longer `rto.tick`";
+        cx.report_idle(&timeline.written, "lifetime_on_tick", why);
     }
     let window_scaling = table.window_scaling.unwrap_or(base.window_scaling);
     if !window_scaling && packets.receive_buffer > Bytes::new(UNSCALED_WINDOW) {
@@ -430,6 +438,8 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
             .map(|timeline| TimelineConfig {
                 blind_spot: timeline.blind_spot,
                 holds_passed: timeline.holds_passed,
+                samples_obsolete: timeline.samples_obsolete,
+                lifetime_on_tick: timeline.lifetime_on_tick,
                 clock: timeline.relative_to,
             }),
     };

@@ -381,6 +381,12 @@ table! {
         /// acknowledgements have not passed keeps its place in the window until a timeout. A
         /// reading of section 5.4 of the TLTCP paper.
         holds_passed: bool = Default(Flag, "false");
+        /// Whether acknowledgements of obsolete data give round-trip samples. The TLTCP paper does
+        /// not say.
+        samples_obsolete: bool = Default(Flag, "true");
+        /// Whether sections expire on the ticks of the retransmission timer (`rto.tick`), at the
+        /// first one from the deadline on. A reading of section 5.2 of the TLTCP paper.
+        lifetime_on_tick: bool = Default(Flag, "false");
         /// The end to which deadlines refer.
         relative_to: DeadlineClock = Default(
             Choice(&[

@@ -197,7 +197,10 @@ impl Transfer {
         if reaction.restart_timer && config.restart_timer_before_sample {
             self.restart_timer(stream, now);
         }
-        let rtt = self.clock.sample(now, ack, reaction.partial, jump, config);
+        let from = stream.line.as_ref().map_or(0, |line| line.sampled_from());
+        let rtt = self
+            .clock
+            .sample(now, ack, reaction.partial, jump, from, config);
         if let Some(elapsed) = rtt {
             self.statistics.rtt_samples += 1;
             self.statistics.rtt_sum += elapsed;

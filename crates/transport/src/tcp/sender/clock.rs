@@ -53,6 +53,13 @@ impl Clock {
         }
     }
 
+    /// Stops timing a segment that lies below a place.
+    pub(super) fn forget_below(&mut self, place: u64) {
+        if self.timed.is_some_and(|(end, _)| end.get() <= place) {
+            self.timed = None;
+        }
+    }
+
     /// Resets the state for a new acknowledgement.
     pub(super) const fn begin_acknowledgement(&mut self) {
         self.was_sampled = false;
@@ -70,15 +77,18 @@ impl Clock {
         (line.is_obsolete(stream.una) && !line.is_obsolete(ack.offset)).then_some(line.moved_at)
     }
 
-    /// Takes a round-trip sample if an acknowledgement that advances provides one.
+    /// Takes a round-trip sample if an acknowledgement that advances provides one: of data from the
+    /// place `from` on.
     pub(super) fn sample(
         &mut self,
         now: Time,
         ack: &Acknowledgement<'_>,
         partial: bool,
         jump: Option<Time>,
+        from: u64,
         config: &Config,
     ) -> Option<Span> {
+        self.forget_below(from);
         if let (Some(jumped_at), Some((_, sent_at))) = (jump, self.timed)
             && sent_at <= jumped_at
         {
@@ -92,7 +102,7 @@ impl Clock {
             }
             _ => None,
         };
-        let sent_at = match ack.echoed {
+        let sent_at = match ack.echoed.filter(|_| ack.offset > from) {
             Some(echoed) if jump.is_none_or(|jumped_at| jumped_at <= echoed) => {
                 self.rtt.end_backoff();
                 Some(echoed)

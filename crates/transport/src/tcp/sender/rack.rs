@@ -176,7 +176,9 @@ impl Transfer {
         self.clock.begin_acknowledgement();
         let rtt = match news.delivery.longest_rtt {
             Some(rtt) => Some(self.clock.take(news.now, rtt, config)),
-            None if news.advanced => self.clock.sample(news.now, news.ack, false, None, config),
+            None if news.advanced => self
+                .clock
+                .sample(news.now, news.ack, false, None, 0, config),
             None => None,
         };
         if let Some(rtt) = rtt {

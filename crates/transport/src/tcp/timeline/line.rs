@@ -4,6 +4,7 @@
 use alloc::collections::VecDeque;
 use core::cmp::Ordering;
 
+use comity_congestion::RttConfig;
 use comity_units::{SeqNo, Span, Time};
 
 use super::super::ranges::Ranges;
@@ -68,6 +69,8 @@ pub(in crate::tcp) struct Moved {
 #[derive(Debug)]
 pub(in crate::tcp) struct Line {
     config: TimelineConfig,
+    /// The clock of the lifetime timer, if it has ticks.
+    ticks: Option<RttConfig>,
     sections: VecDeque<Section>,
     jumps: VecDeque<Jump>,
     /// A copy of the last jump; an empty one at the place 0 before the first.
@@ -110,9 +113,10 @@ pub(in crate::tcp) struct Line {
 }
 
 impl Line {
-    pub(in crate::tcp) fn new(config: TimelineConfig) -> Self {
+    pub(in crate::tcp) fn new(config: TimelineConfig, rtt: &RttConfig) -> Self {
         Self {
             config,
+            ticks: config.lifetime_on_tick.then_some(*rtt),
             sections: VecDeque::new(),
             jumps: VecDeque::new(),
             last: Jump {
@@ -306,7 +310,11 @@ impl Line {
         if section.deadline.is_never() {
             return Time::MAX;
         }
-        section.deadline.saturating_sub(self.margin)
+        let expiry = section.deadline.saturating_sub(self.margin);
+        match &self.ticks {
+            Some(ticks) => ticks.next_tick(expiry),
+            None => expiry,
+        }
     }
 
     /// Handles an expiry of the lifetime timer (figure 1): removes expired sections from the list,
@@ -501,6 +509,16 @@ impl Line {
     #[inline]
     pub(in crate::tcp) fn is_obsolete(&self, place: u64) -> bool {
         place < self.obsolete
+    }
+
+    /// The place below which an acknowledgement gives no round-trip sample
+    /// ([`TimelineConfig::samples_obsolete`]).
+    pub(in crate::tcp) const fn sampled_from(&self) -> u64 {
+        if self.config.samples_obsolete {
+            0
+        } else {
+            self.obsolete
+        }
     }
 
     /// Abandons obsolete data when everything outstanding is marked lost.

@@ -136,6 +136,13 @@ pub struct TimelineConfig {
     /// losses before a jump end in timeouts (section 6.2.4). A flow that ends or pauses then has
     /// one more timeout.
     pub holds_passed: bool,
+    /// Whether acknowledgements of obsolete data give round-trip samples, as those of other data
+    /// do. The paper does not say: in section 5.4 they only move the window.
+    pub samples_obsolete: bool,
+    /// Whether the lifetime timer expires on the ticks of the retransmission timer, at the first
+    /// one from the deadline on. A reading of section 5.2 of the paper: it "counts down in the same
+    /// fashion as the TCP timers". Without effect where a tick is 1 ns.
+    pub lifetime_on_tick: bool,
     /// Where deadlines apply.
     pub clock: DeadlineClock,
 }
@@ -145,6 +152,8 @@ impl TimelineConfig {
     pub const PAPER: Self = Self {
         blind_spot: true,
         holds_passed: false,
+        samples_obsolete: true,
+        lifetime_on_tick: false,
         clock: DeadlineClock::Sender,
     };
 }

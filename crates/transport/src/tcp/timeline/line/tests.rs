@@ -10,7 +10,7 @@ const fn ms(millis: u64) -> Time {
 }
 
 fn line() -> Line {
-    Line::new(TimelineConfig::PAPER)
+    Line::new(TimelineConfig::PAPER, &RttConfig::RFC6298)
 }
 
 /// A stream without an acknowledgement, sent up to `max`.
@@ -58,6 +58,30 @@ fn a_section_ends_where_the_next_begins() {
         (line.section_end(101), line.section_end(201)),
         (201, u64::MAX)
     );
+}
+
+#[test]
+fn the_lifetime_timer_may_expire_on_ticks_alone() {
+    // At 30, 130, 230 ms.
+    let rtt = RttConfig {
+        tick: Span::from_millis(100),
+        phase: Span::from_millis(30),
+        ..RttConfig::RFC6298
+    };
+    let config = TimelineConfig {
+        lifetime_on_tick: true,
+        ..TimelineConfig::PAPER
+    };
+    let mut line = Line::new(config, &rtt);
+    for deadline in [ms(130), ms(131), ms(230), Time::MAX] {
+        line.add(10, deadline).unwrap();
+    }
+    assert_eq!(line.lifetime(), ms(130));
+    line.on_lifetime(ms(130), sent(11, 41));
+    assert_eq!((line.obsolete, line.lifetime()), (11, ms(230)));
+    // Both sections of that tick expire.
+    line.on_lifetime(ms(230), sent(31, 41));
+    assert_eq!((line.obsolete, line.lifetime()), (31, Time::MAX));
 }
 
 #[test]
@@ -189,10 +213,11 @@ fn a_section_that_was_acknowledged_whole_does_not_expire() {
 #[test]
 fn places_of_each_passed_section_may_be_held() {
     let held = |acknowledged: u64, replaced: u64| {
-        let mut line = Line::new(TimelineConfig {
+        let config = TimelineConfig {
             holds_passed: true,
             ..TimelineConfig::PAPER
-        });
+        };
+        let mut line = Line::new(config, &RttConfig::RFC6298);
         for deadline in [100, 200, 300] {
             line.add(20, ms(deadline)).unwrap();
         }
