@@ -23,13 +23,13 @@ def figure_8(runs, check):
         "the TCP flows beside Libra, over beside TCP",
         kept.at(buffer=83),
         at_least=0.85,
-        reading="buffer of 83 packets",
+        part="buffer of 83 packets",
     )
     check(
         "the TCP flows beside Libra, over beside TCP",
         kept.at(buffer=1500),
         at_least=0.85,
-        reading="buffer of 1500 packets",
+        part="buffer of 1500 packets",
         fails=Cause(
             "Libra's growth rises with the round trip, which full queues of 1500 packets make long",
             "Round trips are 0.71 and 0.62 s. Libra's long and medium flow then grow by 14 segments in a "

@@ -71,6 +71,7 @@ UNDECIDED = {
     ),
     source="section 1",
     scenario="video.toml",
+    ours=True,
 )
 def video(runs, check):
     subjects = {
@@ -88,7 +89,7 @@ def video(runs, check):
                     name,
                     libra,
                     below=reno,
-                    reading=f"{link}, queue of {queue}",
+                    part=f"{link}, queue of {queue}",
                     fails=FAILS.get(place),
                     chance="the interval includes the bound"
                     if place in UNDECIDED

@@ -17,10 +17,16 @@ def load(run):
     source="section 1.1",
     scenario="bursts.toml",
     quick={"seeds": 3},
+    ours=True,
 )
 def bursts(runs, check):
     lost, offered = runs.measure(loss), runs.measure(load)
-    check("load, as a share of the link", offered, below=0.5)
+    check(
+        "load, as a share of the link",
+        offered,
+        below=0.5,
+        cannot_fail="the set-up offers 45 % of the link",
+    )
     check("loss of bursts without spacing", lost.at(rate="100Mbps"), above=0.05)
     check("loss of bursts with 1000 us between packets", lost.at(rate="10.3Mbps"), at_most=0.001)
     check.show("loss by the rate of a burst", lost)

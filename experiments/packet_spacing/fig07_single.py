@@ -13,7 +13,13 @@ from ._shared import loss
     quick={"set": {"scenario.duration": "20s"}},
 )
 def figure_7(runs, check):
-    check("loss", runs.measure(loss), equal=0, paper=0)
+    check(
+        "loss",
+        runs.measure(loss),
+        equal=0,
+        paper=0,
+        cannot_fail="one sender of at most 100 Mb/s on a link of 155 Mb/s cannot lose a packet",
+    )
 
 
 @figure_7.picture

@@ -51,29 +51,31 @@ def figures_10_to_15(runs, check):
         random.measure(received("tcp")),
         random.measure(loss),
     )
-    optimum = {"spacing": OPTIMUM, "window": 20}
-    check(
-        "each sender, Mb/s",
-        spaced.at(**optimum),
-        within=(0.1, 11),
-        paper=11,
-        reading="agent: mean of all",
-        fails=(
-            "16 senders at 11 Mb/s are 176 Mb/s and the link has 155; with 1428 B a spacing of "
-            "1000 us lets each send 10.25 Mb/s"
-        ),
-    )
-    check(
-        "loss of senders",
-        lost.at(**optimum),
-        below=0.01,
-        paper=0,
-        reading="agent: mean of all",
-        fails=(
-            "at 1000 us they offer 164 Mb/s to 155 Mb/s, and at 1050 us 157 Mb/s, with TCP beside "
-            "them"
-        ),
-    )
+    for spacing in OPTIMUM:
+        optimum = {"spacing": spacing, "window": 20}
+        mean = {"reading": "agent: mean of all", "part": f"senders at {spacing}"}
+        check(
+            "each sender, Mb/s",
+            spaced.at(**optimum),
+            within=(0.1, 11),
+            paper=11,
+            fails=(
+                "16 senders at 11 Mb/s are 176 Mb/s and the link has 155; with 1428 B a spacing of "
+                "1000 us lets each send 10.25 Mb/s"
+            ),
+            **mean,
+        )
+        check(
+            "loss of senders",
+            lost.at(**optimum),
+            below=0.01,
+            paper=0,
+            fails=(
+                "at 1000 us they offer 164 Mb/s to 155 Mb/s, and at 1050 us 157 Mb/s, with TCP "
+                "beside them"
+            ),
+            **mean,
+        )
     best = runs["periodic"].measure(best_without_loss)
     for spacing in OPTIMUM:
         check(
@@ -81,7 +83,8 @@ def figures_10_to_15(runs, check):
             best.at(spacing=spacing, window=20),
             within=(0.1, 11),
             paper=11,
-            reading=f"agent: one of periodic agents at {spacing}",
+            reading="agent: one of periodic agents",
+            part=f"senders at {spacing}",
             fails="a packet of 1428 B each 1164 us is 9.81 Mb/s" if spacing == "1050us" else None,
         )
     # 1428 B take 114 us at 100 Mb/s, and 11,424 bits each 1,614 us are 7.08 Mb/s: the first spacing
@@ -94,6 +97,9 @@ def figures_10_to_15(runs, check):
         tcp.at(spacing="5000us", window=20),
         within=(0.1, 2.7),
         paper=2.7,
+        cannot_fail=(
+            "nothing is lost: 20 packets of 1428 B in a round trip of 84 ms are 2.72 Mb/s"
+        ),
     )
     large = {"spacing": "5000us", "window": 800}
     check(

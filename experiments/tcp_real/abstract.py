@@ -29,19 +29,20 @@ def friendly(runs, check):
         )
     )
     for queue in (20, 60, 200):
-        reading = f"queue of {queue} packets"
+        # Friendly is meant of any network: a queue is a part, and holds if both checks do.
+        part = f"queue of {queue} packets"
         beside = reno.at(queue=queue)
         check(
             "Reno beside Real over Reno beside Reno",
             beside.at(protocol="real") / beside.at(protocol="reno"),
             at_least=0.85,
-            reading=reading,
+            part=part,
         )
         check(
             "runs in which a flow of Real has less than a tenth of the mean",
             starved.at(queue=queue, protocol="real"),
             equal=0,
-            reading=reading,
+            part=part,
             fails=STARVES if queue < 200 else None,
         )
 
@@ -63,11 +64,11 @@ def draw_friendly(runs, draw):
 def asymmetric(runs, check):
     goodput = goodput_kBps(runs)
     for forward, queue in (("1.9Mbps", 50), ("1.9Mbps", 5), ("5Mbps", 50), ("5Mbps", 5)):
-        reading = f"{forward} forward, reverse queue of {queue}"
+        part = f"{forward} forward, reverse queue of {queue}"
         gain = goodput.gain.at(forward=forward, queue=queue)
         fails = None if (forward, queue) == ("1.9Mbps", 50) else OPENING
-        check("Real over Reno", gain, at_least=1, reading=reading, fails=fails)
-        check.show("Real over Reno, 0.555 lost", gain.at(drop=0.555), reading=reading)
+        check("Real over Reno", gain, at_least=1, part=part, fails=fails)
+        check.show(f"Real over Reno, 0.555 lost, {part}", gain.at(drop=0.555))
 
 
 @asymmetric.picture

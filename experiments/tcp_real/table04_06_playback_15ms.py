@@ -149,6 +149,7 @@ UNDECIDED = {
     says="playback begins no later, and pauses less often and less long, than with Reno",
     source="sections 3 and 4.2",
     scenario=SCENARIOS,
+    ours=True,
 )
 def pauses(runs, check):
     for column, name in PAUSES.items():
@@ -160,7 +161,8 @@ def pauses(runs, check):
                     name,
                     here.real,
                     at_most=here.reno,
-                    reading=f"{case}, queue of {queue} packets",
+                    part=f"losses {case}" if case != "handoffs" else case,
+                    reading=f"queue of {queue} packets",
                     fails=FAILS.get((column, case, queue)),
                     chance=UNDECIDED.get((column, case, queue)),
                 )

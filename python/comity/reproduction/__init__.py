@@ -2,10 +2,11 @@
 each.
 """
 
-from .claims import Cause, Checks, Claim, Expected, Form, Outcome, Verdict, claim, held_by_tests
+from .claims import Cause, Checks, Claim, Expected, Form, Outcome, claim, held_by_tests
 from .statistics import best, friendliness, jain, max_min_ratio, variation, worst
 from .study import Run, Scenario, Study
 from .values import Interval, Values, spearman, table
+from .verdicts import Judgement, Verdict, judge
 
 __all__ = [
     "Cause",
@@ -14,6 +15,7 @@ __all__ = [
     "Expected",
     "Form",
     "Interval",
+    "Judgement",
     "Outcome",
     "Run",
     "Scenario",
@@ -25,6 +27,7 @@ __all__ = [
     "friendliness",
     "held_by_tests",
     "jain",
+    "judge",
     "max_min_ratio",
     "spearman",
     "table",

@@ -21,7 +21,6 @@ __all__ = [
     "Form",
     "Outcome",
     "Row",
-    "Verdict",
     "claim",
     "held_by_tests",
 ]
@@ -37,13 +36,14 @@ class Form(str, enum.Enum):
 
 
 class Expected(str, enum.Enum):
-    """What is known to come out. `chance`: what is compared is the same but for chance; it counts
-    for nothing.
+    """What is known to come out. `chance`: what is compared is the same but for chance.
+    `cannot fail`: it holds by the set-up. Neither counts.
     """
 
     HOLDS = "holds"
     FAILS = "fails"
     CHANCE = "chance"
+    CERTAIN = "cannot fail"
 
 
 class Outcome(str, enum.Enum):
@@ -55,20 +55,9 @@ class Outcome(str, enum.Enum):
     SKIPPED = "skipped"
 
 
-class Verdict(str, enum.Enum):
-    """What came out for a claim."""
-
-    HOLDS = "holds"
-    HOLDS_FOR_READINGS = "holds for some readings"
-    HOLDS_IN_PART = "holds in part"
-    FAILS = "does not hold"
-    CANNOT = "cannot hold"
-    NOT_JUDGED = "not judged"
-
-
 @dataclass(frozen=True)
 class Bound:
-    """Something to compare with, and how: `<`, `<=`, `=`, `>=`, `>`, `<<`, `>>`, `<~` or `>~`."""
+    """Something to compare with, and how: `<`, `<=`, `=`, `>=`, `>`, `<<`, `>>` or `<=~`."""
 
     relation: str
     value: float
@@ -97,12 +86,26 @@ class Check:
     reason: str | None
     reading: str | None
     rows: list[Row]
+    part: str | None = None
 
     @property
     def is_as_expected(self) -> bool:
         """Whether it came out as it was known to."""
-        surprising = {Outcome.HOLDS: Expected.FAILS, Outcome.FAILS: Expected.HOLDS}
-        return surprising.get(self.outcome) is not self.expected
+        surprising = {
+            Outcome.HOLDS: (Expected.FAILS,),
+            Outcome.FAILS: (Expected.HOLDS, Expected.CERTAIN),
+        }
+        return self.expected not in surprising.get(self.outcome, ())
+
+    @property
+    def counts(self) -> bool:
+        """Whether a verdict counts it where it is judged: neither chance nor the set-up decides."""
+        return self.expected not in (Expected.CHANCE, Expected.CERTAIN)
+
+    @property
+    def part_of_claim(self) -> str:
+        """The part of the claim that it belongs to: the named one, or the statement itself."""
+        return self.part or self.says
 
     @property
     def compares_without_judging(self) -> bool:
@@ -148,12 +151,18 @@ class Checks:
 
     `above`, `at_least`, `below`, `at_most` and `equal` compare with a number or with other values.
     `wholly_above` and `wholly_below` ask that the 95 % intervals do not meet. `within=(0.1, x)`
-    asks for a distance of at most 10 % of x. `falls_over="axis"` asks that from one value of the
-    axis to the next there is no rise beyond the intervals; `rises_over` likewise. `paper` is what
-    the paper has. With `form` the check is judged in that form alone. `fails` says that the failure
-    is known, and why; `chance` says that chance decides, and why: such a check counts for nothing.
-    Either is a text, or a `Cause` where it quotes numbers of the full form. `reading` names the
-    reading of the paper that the check is about. A reading holds if all of its checks do.
+    asks for a distance of at most 10 % of x. `falls_over="axis"` asks that each value of the axis
+    has a number below that of the value before, with 95 % intervals that do not meet; `rises_over`
+    likewise. `never_rises_over="axis"` asks that no number is above the one before with intervals
+    that do not meet. `paper` is what the paper has. With `form` the check is judged in that form
+    alone. `fails` says that the failure is known, and why; `chance` that chance decides, and why;
+    `cannot_fail` that the set-up decides, and how. What chance or the set-up decides does not
+    count. Each is a text, or a `Cause` where it quotes numbers of the full form.
+
+    `part` names what of the claim the check is about: a table, a buffer, a link rate. Without it,
+    the statement is a part of its own. A part holds if all of its checks do. `reading` names a way
+    to read the paper where it is silent or unclear. The claim holds for a reading if each part
+    does.
     """
 
     def __init__(self, form: Form) -> None:
@@ -170,16 +179,25 @@ class Checks:
         within: tuple[float, Values | float] | None = None,
         falls_over: str | None = None,
         rises_over: str | None = None,
+        never_rises_over: str | None = None,
         paper: Values | float | None = None,
         form: str | None = None,
         fails: str | Cause | None = None,
         chance: str | Cause | None = None,
+        cannot_fail: str | Cause | None = None,
         reading: str | None = None,
+        part: str | None = None,
         **bounds: Values | float,
     ) -> None:
         """States something that has to hold at every point of `value`; see `Checks`."""
-        if fails and chance:
-            raise TypeError(f"{says!r}: expected `fails` or `chance`, not both")
+        known = {
+            Expected.FAILS: fails,
+            Expected.CHANCE: chance,
+            Expected.CERTAIN: cannot_fail,
+        }
+        known = {expected: why for expected, why in known.items() if why}
+        if len(known) > 1:
+            raise TypeError(f"{says!r}: expected one of `fails`, `chance` and `cannot_fail`")
         if within is not None:
             share, of = within
             near, far = (of * (1 - share), of * (1 + share))
@@ -189,8 +207,9 @@ class Checks:
             raise TypeError(
                 f"{unknown.pop()!r} is no relation: expected one of {', '.join(_RELATIONS)}"
             )
-        over = falls_over or rises_over
-        if bool(bounds) == bool(over):
+        steps = {"<<": falls_over, ">>": rises_over, "<=~": never_rises_over}
+        steps = {relation: axis for relation, axis in steps.items() if axis}
+        if bool(bounds) + len(steps) != 1:
             raise TypeError(
                 f"{says!r}: expected either bounds or an axis over which it falls or rises"
             )
@@ -202,16 +221,15 @@ class Checks:
                 # The points at which the value and all its bounds have numbers.
                 subject = meet(subject, bound)[0]
             rows = [_row(subject, at, paper) for at in range(len(subject))]
-            if over:
-                _follow(rows, subject, over, bool(rises_over))
-            else:
+            for relation, axis in steps.items():
+                _follow(rows, subject, axis, relation)
+            if bounds:
                 _compare(rows, subject, bounds)
             if not rows:
                 raise ValueError(f"{says!r} has no point")
             outcome = Outcome.HOLDS if all(row.holds for row in rows) else Outcome.FAILS
-        expected = Expected.FAILS if fails else Expected.CHANCE if chance else Expected.HOLDS
-        reason = self._said(fails or chance)
-        self.list.append(Check(says, outcome, expected, reason, reading, rows))
+        expected, why = next(iter(known.items()), (Expected.HOLDS, None))
+        self.list.append(Check(says, outcome, expected, self._said(why), reading, rows, part))
 
     def show(
         self,
@@ -252,8 +270,9 @@ class Claim:
     """The function that gets the runs and checks them."""
     tests: tuple[str, ...] = ()
     """Functions of the project's tests that hold what no number of a run can show."""
-    cannot: str | None = None
-    """Why nothing could make it hold, where that is so."""
+    ours: bool = False
+    """Whether the claim is this project's own: the paper says it in words or not at all, and the
+    bound is ours."""
     paper: str = ""
     """The paper, and what all of its claims have in common: the documentation of the folder."""
     about: str = ""
@@ -267,6 +286,13 @@ class Claim:
         """
         self.draw = draw
         return draw
+
+    def scenarios_in(self, form: Form) -> dict[str, Scenario]:
+        """The scenarios as this form runs them."""
+        return {
+            name: scenario.in_quick_form() if form is Form.QUICK else scenario
+            for name, scenario in self.scenarios.items()
+        }
 
     def checks(self, runs: Study | Mapping[str, Study], form: Form) -> list[Check]:
         """Judges the claim by its runs."""
@@ -284,15 +310,15 @@ def claim(
     scenario: str | Scenario | Mapping[str, Scenario],
     quick: Mapping[str, Any] | None = None,
     tests: Sequence[str] = (),
-    cannot: str | None = None,
+    ours: bool = False,
 ) -> Callable[[Callable[[Any, Checks], None]], Claim]:
     """Makes a claim of the function that judges it.
 
     The function gets the runs, a `Study` or one for each name of `scenario`, and the
     `Checks` that it calls. `quick` is what is different in the quick form: `seeds`, `set`
     and `only` of a `Scenario`. `tests` are functions of the project's tests, `"file:
-    function"`, that hold what no number of a run can show. `cannot` says why nothing could make the
-    claim hold.
+    function"`, that hold what no number of a run can show. `ours` marks a claim whose bounds are
+    this project's own.
     """
     if isinstance(scenario, str):
         scenario = Scenario(scenario, quick=quick or {})
@@ -300,7 +326,7 @@ def claim(
         raise TypeError(f"{id}: `quick` stands in the Scenario")
     scenarios = {"": scenario} if isinstance(scenario, Scenario) else dict(scenario)
     return lambda judge: Claim(
-        id, says, source, scenarios, judge, tests=tuple(tests), cannot=cannot
+        id, says, source, scenarios, judge, tests=tuple(tests), ours=ours
     )
 
 
@@ -309,70 +335,6 @@ def held_by_tests(id: str, *, says: str, source: str, tests: Sequence[str]) -> C
     function"`.
     """
     return Claim(id, says, source, {}, None, tests=tuple(tests))
-
-
-def held_and_judged(checks: list[Check]) -> tuple[int, int]:
-    """How many checks hold, and how many are judged. Those that chance decides do not count."""
-    judged = [
-        check.outcome
-        for check in checks
-        if check.outcome in (Outcome.HOLDS, Outcome.FAILS) and check.expected is not Expected.CHANCE
-    ]
-    return judged.count(Outcome.HOLDS), len(judged)
-
-
-def verdict(claim: Claim, checks: list[Check]) -> Verdict:
-    """What the checks say of the claim. Those that chance decides count for nothing."""
-    held, judged = held_and_judged(checks)
-    if not judged:
-        return Verdict.HOLDS if claim.tests and not checks else Verdict.NOT_JUDGED
-    if held == judged:
-        open_ends = [
-            check
-            for check in checks
-            if check.outcome is Outcome.SKIPPED or check.compares_without_judging
-        ]
-        return Verdict.HOLDS_IN_PART if open_ends else Verdict.HOLDS
-    if readings_that_hold(checks):
-        return Verdict.HOLDS_FOR_READINGS
-    if claim.cannot:
-        return Verdict.CANNOT
-    return Verdict.HOLDS_IN_PART if held else Verdict.FAILS
-
-
-def readings_that_hold(checks: list[Check]) -> list[str]:
-    """The readings of the paper for which the claim holds.
-
-    Each check of such a reading holds, and chance decides none; and so do the checks about all
-    readings. A reading that begins with a subject, as in `"TCP: Reno"`, is about that alone: then
-    each subject needs one that holds.
-    """
-    outcomes: dict[str | None, set[Outcome]] = {}
-    for check in checks:
-        by_chance = check.expected is Expected.CHANCE and check.outcome is not Outcome.SKIPPED
-        if not (by_chance and check.reading is None):
-            outcomes.setdefault(check.reading, set()).add(
-                Outcome.FAILS if by_chance else check.outcome
-            )
-    if Outcome.FAILS in outcomes.pop(None, set()):
-        return []
-    holding = [
-        reading
-        for reading, found in outcomes.items()
-        if Outcome.HOLDS in found and Outcome.FAILS not in found
-    ]
-    judged = [
-        reading for reading, found in outcomes.items() if found & {Outcome.HOLDS, Outcome.FAILS}
-    ]
-    return (
-        holding
-        if {_subject(reading) for reading in holding} == {_subject(reading) for reading in judged}
-        else []
-    )
-
-
-def _subject(reading: str) -> str:
-    return reading.partition(": ")[0] if ": " in reading else ""
 
 
 def _values(value: Values | float) -> Values:
@@ -432,8 +394,11 @@ def _compare(rows: list[Row], subject: Values, bounds: Mapping[str, Values | flo
             row.sure = row.sure and not across
 
 
-def _follow(rows: list[Row], subject: Values, axis: str, rises: bool) -> None:
-    """Judges each point by the one before it on an axis, the others being equal."""
+def _follow(rows: list[Row], subject: Values, axis: str, relation: str) -> None:
+    """Judges each point by the one before it on an axis, the others being equal.
+
+    `<<` and `>>` ask for intervals that do not meet. `<=~` allows a rise within the intervals.
+    """
     others = subject.points.drop(columns=axis)
     latest: dict[tuple[Any, ...], Row] = {}
     for row, place in zip(rows, others.itertuples(index=False, name=None)):
@@ -441,14 +406,20 @@ def _follow(rows: list[Row], subject: Values, axis: str, rises: bool) -> None:
         if before is None or before.value is None or row.value is None:
             row.holds = row.sure = row.value is not None and before is None
             continue
-        step = row.value - before.value if rises else before.value - row.value
-        if row.interval and before.interval:
-            high, low = (
-                (row.interval, before.interval) if rises else (before.interval, row.interval)
-            )
-            beyond = high.high < low.low
+        below = _are_apart(row, before)
+        above = _are_apart(before, row)
+        if relation == "<=~":
+            has_intervals = row.interval is not None and before.interval is not None
+            row.holds = not above if has_intervals else row.value <= before.value
+            row.sure = above or row.value <= before.value
         else:
-            beyond = step < 0
-        row.holds = not beyond
-        row.sure = beyond or step >= 0
-        row.bounds = [Bound(">~" if rises else "<~", before.value)]
+            row.holds = below if relation == "<<" else above
+        row.bounds = [Bound(relation, before.value)]
+
+
+def _are_apart(lower: Row, upper: Row) -> bool:
+    """Whether the intervals of two points do not meet. Without intervals nothing tells them
+    apart."""
+    if lower.interval is None or upper.interval is None:
+        return False
+    return lower.interval.high < upper.interval.low

@@ -18,12 +18,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..errors import Error
-from .claims import Check, Claim, Form, readings_that_hold, verdict
+from .claims import Check, Claim, Form
 from .figures import found_in
 from .page import page, readme
 from .report import Report
 from .runner import Runner
 from .text import Result, print_claim, summary
+from .verdicts import judge
 
 DESCRIPTION = (
     "Runs the experiments of the five papers, and says of each claim whether it holds here."
@@ -88,7 +89,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--page",
         type=Path,
         metavar="PATH",
-        help="write the verdicts as a page in Markdown; with --full, those of both forms",
+        help="write what was claimed, run and found as a page in Markdown; with --full, the "
+        "verdicts of both forms",
     )
     parser.add_argument(
         "--readme",
@@ -164,7 +166,8 @@ def _run(claims: list[tuple[str, Claim]], form: Form, options: argparse.Namespac
         command = _command(options, "report")
         report.write(options.report, command, beyond if beyond.exists() else None)
     if options.page:
-        text = page(results, form, _command(options, "page"), quick)
+        command = _command(options, "page")
+        text = page(results, form, command, quick, options.page.parent)
         options.page.write_text(text, encoding="utf-8")
     if options.readme:
         text = options.readme.read_text(encoding="utf-8")
@@ -286,7 +289,7 @@ def _progress(console: Console) -> Progress:
 def document(results: list[Result], form: Form) -> dict:
     """What `--json` prints."""
     return {
-        "format": "comity-reproduction/1",
+        "format": "comity-reproduction/2",
         "form": form.value,
         "claims": [
             {
@@ -295,8 +298,8 @@ def document(results: list[Result], form: Form) -> dict:
                 "says": claim.says,
                 "source": claim.source,
                 "tests": list(claim.tests),
-                "verdict": verdict(claim, checks).value,
-                "readings": readings_that_hold(checks),
+                "ours": claim.ours,
+                **dataclasses.asdict(judge(claim, checks)),
                 "checks": [dataclasses.asdict(check) for check in checks],
             }
             for system, claim, checks in results

@@ -1,13 +1,29 @@
-"""The verdicts of a run as a page in Markdown."""
+"""The verdicts of a run as a page in Markdown: what was claimed, run and found, and why."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from textwrap import wrap
 
-from .claims import Check, Claim, Form
-from .text import Result, counts, headline, title, verdict_with_checks, verdicts
+from .claims import Check, Claim, Expected, Form, Outcome, Row
+from .text import (
+    WORDS,
+    Result,
+    at,
+    causes,
+    counts,
+    headline,
+    number,
+    source,
+    statement,
+    title,
+    verdict_in_words,
+    wanted,
+)
 
 __all__ = ["page", "readme"]
 
@@ -15,50 +31,170 @@ __all__ = ["page", "readme"]
 BEGIN = "<!-- claims: begin, made by python -m comity.reproduction --readme -->"
 END = "<!-- claims: end -->"
 
+#: Lines of a scenario file.
+_DESCRIPTION = re.compile(r'^description = "(.*)"$', re.MULTILINE)
+_DURATION = re.compile(r'^duration = "(.*)"$', re.MULTILINE)
+_SEEDS = re.compile(r"^seeds = \{ first = \d+, count = (\d+) \}$", re.MULTILINE)
+
 
 def page(
-    results: Sequence[Result], form: Form, command: str, quick: Sequence[Result] = ()
+    results: Sequence[Result],
+    form: Form,
+    command: str,
+    quick: Sequence[Result] = (),
+    folder: Path = Path("."),
 ) -> str:
-    """The page of claims and their checks, made by `command`; with `quick`, those of the quick
-    form stand beside them.
+    """The page of claims and their checks, made by `command` for this folder; with `quick`, the
+    verdicts of the quick form stand beside them.
     """
-    found = verdicts(results)
-    beside = {claim.id: verdict_with_checks(claim, checks) for _, claim, checks in quick}
-    introduction = f"{headline(*found, form)}."
+    beside = {claim.id: verdict_in_words(claim, checks) for _, claim, checks in quick}
+    introduction = headline(results, form)
     if quick:
         introduction += f" {in_quick_form(quick)}"
+    elif form is Form.QUICK:
+        introduction += (
+            " The quick form has fewer seeds and points and shorter runs than the full form, and "
+            "some checks are of the full form alone."
+        )
     introduction += (
-        " Where a paper can be read in several ways, a claim may hold for some readings, which are "
-        "named. A verdict counts the checks that chance does not decide. `make report` shows each "
-        "check with its numbers, its picture and, where it fails, the cause. Made by"
+        f" {WORDS} Below the verdicts stand, for each claim, the scenarios that were run, each "
+        "check with its numbers, and the causes. A question mark means that other seeds might have "
+        "given the other answer. `make report` has the pictures and the settings. Made by"
     )
-    lines = [f"# {title(*found, form)}", "", *wrap(introduction, 100)]
+    lines = [f"# {title(results, form)}", "", *_wrapped(introduction)]
     lines += ["", "```sh", command, "```"]
-    for paper, of_paper in groupby(results, key=lambda result: result[1].paper):
+    of_papers = [list(group) for _, group in groupby(results, key=lambda result: result[1].paper)]
+    for group in of_papers:
         lines += [
             "",
-            f"## {paper.partition(':')[0].strip()}",
+            f"## {_system(group)}",
             "",
             "| Claim | The paper says | Verdict |" + (" In the quick form |" if quick else ""),
             "|---|---|---|" + ("---|" if quick else ""),
         ]
-        lines += [_row(claim, checks, beside.get(claim.id)) for _, claim, checks in of_paper]
+        lines += [_verdict(claim, checks, beside.get(claim.id)) for _, claim, checks in group]
+    for group in of_papers:
+        lines += ["", f"## {_system(group)}: what was run, and what came out"]
+        for paragraph in group[0][1].paper.strip().split("\n\n"):
+            lines += ["", *_wrapped(" ".join(paragraph.split()))]
+        for _, claim, checks in group:
+            lines += _section(claim, checks, form, folder)
     return "\n".join(lines) + "\n"
 
 
 def in_quick_form(quick: Sequence[Result]) -> str:
-    """What the quick form gives, in a sentence."""
+    """What the quick form gives, in two or three sentences."""
     return (
         "In the quick form, that of `make report`, with fewer seeds and points and shorter runs, "
-        f"{counts(verdicts(quick)[0])}."
+        f"{counts(quick)}"
     )
 
 
-def _row(claim: Claim, checks: list[Check], quick: str | None) -> str:
-    says = f"{claim.says} ({claim.source})"
-    verdict = verdict_with_checks(claim, checks)
-    row = f"| `{claim.id}` | {says} | {verdict} |"
-    return row if quick is None else f"{row} {'the same' if quick == verdict else quick} |"
+def _system(group: Sequence[Result]) -> str:
+    return group[0][1].paper.partition(":")[0].strip()
+
+
+def _verdict(claim: Claim, checks: list[Check], quick: str | None) -> str:
+    says = _cell(f"{claim.says} ({source(claim)})")
+    verdict = verdict_in_words(claim, checks)
+    row = f"| [`{claim.id}`](#{claim.id}) | {says} | {_cell(verdict)} |"
+    return row if quick is None else f"{row} {'the same' if quick == verdict else _cell(quick)} |"
+
+
+def _section(claim: Claim, checks: list[Check], form: Form, folder: Path) -> Iterator[str]:
+    """What a claim says, what was run for it, what came out, and why."""
+    yield from ("", f"### {claim.id}", "")
+    yield from _wrapped(f"Claimed: {claim.says} ({source(claim)}).")
+    about = " ".join(claim.about.split())
+    if about:
+        yield from ("", *_wrapped(about))
+    yield ""
+    for name, scenario in claim.scenarios_in(form).items():
+        run = f"- Run: [`{Path(scenario.path).name}`]({os.path.relpath(scenario.path, folder)})"
+        run += f" ({name})" if name else ""
+        run += _described(Path(scenario.path).read_text(encoding="utf-8"))
+        run += f". Different here: `{scenario.differences}`" if scenario.differences else ""
+        yield from _wrapped(f"{run}.", subsequent_indent="  ")
+    for test in claim.tests:
+        yield from _wrapped(f"- Held by a test: `{test}`", subsequent_indent="  ")
+    yield from ("", *_wrapped(f"**{verdict_in_words(claim, checks)}**"))
+    rows = [_check(check) for check in checks if _is_of_interest(check)]
+    if rows:
+        yield from ("", "| Check | Reading | Wanted | Paper | Here | |", "|---" * 6 + "|")
+        yield from rows
+    why = causes(checks)
+    if why:
+        yield from ("", "Why checks fail or do not count:", "")
+    for readings, cause in why:
+        of = f"{readings}: " if readings else ""
+        yield from _wrapped(f"- {of}{cause}.", subsequent_indent="  ")
+
+
+def _described(scenario: str) -> str:
+    """What a scenario file says of itself: its description, its duration and its seeds."""
+    said = [found[1] for found in [_DESCRIPTION.search(scenario)] if found]
+    said += [found[1] for found in [_DURATION.search(scenario)] if found]
+    said += [f"{found[1]} seeds" for found in [_SEEDS.search(scenario)] if found]
+    return f": {', '.join(said)}" if said else ""
+
+
+def _wrapped(text: str, **options: str) -> list[str]:
+    return wrap(text, 100, break_long_words=False, break_on_hyphens=False, **options)
+
+
+def _is_of_interest(check: Check) -> bool:
+    return check.outcome is not Outcome.SHOWN or check.compares_without_judging
+
+
+def _check(check: Check) -> str:
+    """A check in one line: over all its points, with those at which it fails."""
+    cells = (
+        statement(check),
+        check.reading or "",
+        _over(check.rows, wanted),
+        _range([row.paper for row in check.rows]),
+        _range([row.value for row in check.rows]),
+        _outcome(check),
+    )
+    return f"| {' | '.join(map(_cell, cells))} |"
+
+
+def _over(rows: Sequence[Row], say) -> str:
+    """What is said of every row, if it is the same of all; else of the first and the last."""
+    said = list(dict.fromkeys(say(row) for row in rows if say(row)))
+    return said[0] if len(said) == 1 else f"{said[0]} … {said[-1]}" if said else ""
+
+
+def _range(values: Sequence[float | None]) -> str:
+    """The one value, or the least and the largest of several."""
+    found = sorted({value for value in values if value is not None})
+    if not found:
+        return ""
+    low, high = number(found[0]), number(found[-1])
+    return low if low == high else f"{low} to {high}"
+
+
+def _outcome(check: Check) -> str:
+    if check.outcome is Outcome.SHOWN:
+        return "shown"
+    if check.outcome is Outcome.SKIPPED:
+        return "not judged in this form"
+    word = check.outcome.value
+    if not all(row.sure for row in check.rows):
+        word += "?"
+    failing = [at(row) for row in check.rows if row.holds is False and row.at]
+    if failing and len(failing) < len(check.rows):
+        word += f" at {'; '.join(failing)}"
+    if check.expected is Expected.CHANCE:
+        word += ", by chance"
+    if check.expected is Expected.CERTAIN:
+        word += ", cannot fail"
+    return word
+
+
+def _cell(text: str) -> str:
+    """A text in one line of a table."""
+    return " ".join(text.replace("|", "\\|").split())
 
 
 def readme(
@@ -73,7 +209,7 @@ def readme(
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"expected the lines {BEGIN} and {END}")
-    sentence = f"{headline(*verdicts(results), form)}: [the verdicts]({page})."
+    sentence = f"{headline(results, form)} [The verdicts]({page})."
     if quick:
         sentence += f" {in_quick_form(quick)}"
-    return "\n".join([before + BEGIN, *wrap(sentence, 100), END + after])
+    return "\n".join([before + BEGIN, *_wrapped(sentence), END + after])

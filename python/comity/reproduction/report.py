@@ -10,19 +10,20 @@ import jinja2
 from markdown_it import MarkdownIt
 
 from . import text
-from .claims import Check, Claim, Expected, Form, Outcome, Verdict, verdict
+from .claims import Check, Claim, Form
 from .pictures import Drawing
 from .study import Scenario
+from .verdicts import Verdict, judge
 
 __all__ = ["Report"]
 
 #: A sign for each verdict, so that none is told by its colour alone.
 SIGNS = {
     Verdict.HOLDS: "✓",
+    Verdict.HOLDS_IN_PARTS: "◐",
     Verdict.HOLDS_FOR_READINGS: "◐",
-    Verdict.HOLDS_IN_PART: "◐",
     Verdict.FAILS: "✗",
-    Verdict.CANNOT: "✗",
+    Verdict.CANNOT_FAIL: "·",
     Verdict.NOT_JUDGED: "·",
 }
 
@@ -39,29 +40,23 @@ class Entry:
 
     @property
     def verdict(self) -> str:
-        """The verdict, with the checks and readings for which it holds."""
-        return text.verdict_with_checks(self.claim, self.checks)
+        """The verdict, with the parts and readings for which it holds."""
+        return text.verdict_in_words(self.claim, self.checks)
 
     @property
     def kind(self) -> str:
         """The verdict as the name of a class."""
-        return verdict(self.claim, self.checks).name.lower().replace("_", "-")
+        return judge(self.claim, self.checks).verdict.name.lower().replace("_", "-")
 
     @property
     def sign(self) -> str:
         """The sign of the verdict."""
-        return SIGNS[verdict(self.claim, self.checks)]
+        return SIGNS[judge(self.claim, self.checks).verdict]
 
     @property
     def causes(self) -> list[tuple[str, str]]:
-        """Why checks fail, each cause once with the readings that have it."""
-        found: dict[str, list[str]] = {}
-        for check in self.checks:
-            if check.outcome is Outcome.FAILS and check.reason and check.expected is Expected.FAILS:
-                readings = found.setdefault(check.reason, [])
-                if check.reading and check.reading not in readings:
-                    readings.append(check.reading)
-        return [("; ".join(readings), cause) for cause, readings in found.items()]
+        """Why checks fail or do not count."""
+        return text.causes(self.checks)
 
 
 class Report:
@@ -77,10 +72,7 @@ class Report:
         drawing = Drawing(claim.id)
         if claim.draw:
             claim.draw(runs, drawing)
-        scenarios = {
-            name: scenario.in_quick_form() if self._form is Form.QUICK else scenario
-            for name, scenario in claim.scenarios.items()
-        }
+        scenarios = claim.scenarios_in(self._form)
         self._papers[system] = claim.paper
         self._entries.append(
             Entry(
@@ -101,9 +93,7 @@ class Report:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        found = text.verdicts(
-            [(entry.system, entry.claim, entry.checks) for entry in self._entries]
-        )
+        results = [(entry.system, entry.claim, entry.checks) for entry in self._entries]
         page = environment.get_template("report.html").render(
             systems={
                 system: [entry for entry in self._entries if entry.system == system]
@@ -111,8 +101,9 @@ class Report:
             },
             papers=self._papers,
             form=self._form.value,
-            title=text.title(*found, self._form),
-            headline=text.headline(*found, self._form),
+            title=text.title(results, self._form),
+            headline=text.headline(results, self._form),
+            words=text.WORDS,
             text=text,
             command=command,
             beyond=_chapter(beyond.read_text(encoding="utf-8"))
@@ -141,17 +132,12 @@ def _settings(
     """
     settings = []
     for name, scenario in scenarios.items():
-        changes = [f"{key} = {value}" for key, value in scenario.set.items()]
-        changes += [
-            f"{axis}: {', '.join(map(str, values))} only" for axis, values in scenario.only.items()
-        ]
-        changes += [f"the first {scenario.seeds} seeds"] if scenario.seeds else []
         toml = Path(scenario.path).read_text(encoding="utf-8")
         settings.append(
             (
                 name,
                 scenario.path,
-                "; ".join(changes),
+                scenario.differences,
                 toml if form is Form.FULL else _without_comments(toml),
             )
         )

@@ -35,8 +35,8 @@ class Runner:
     def runs(self, claim: Claim) -> Study | Mapping[str, Study]:
         """The runs of a claim: a study, or one for each name."""
         found = {
-            name: self._run(scenario.in_quick_form() if self._form is Form.QUICK else scenario)
-            for name, scenario in claim.scenarios.items()
+            name: self._run(scenario)
+            for name, scenario in claim.scenarios_in(self._form).items()
         }
         seeds = sorted({seed for tables in found.values() for seed in tables["runs"]["seed"]})
         studies = {name: Study(tables, seeds) for name, tables in found.items()}

@@ -52,6 +52,16 @@ class Scenario:
             seeds=self.quick.get("seeds", self.seeds),
         )
 
+    @property
+    def differences(self) -> str:
+        """What is different from the file, for a reader."""
+        changes = [f"{key} = {value}" for key, value in self.set.items()]
+        changes += [
+            f"{axis}: {', '.join(map(str, values))} only" for axis, values in self.only.items()
+        ]
+        changes += [f"the first {self.seeds} seeds"] if self.seeds else []
+        return "; ".join(changes)
+
     def changes(self) -> Iterator[tuple[str, Any]]:
         """All that is different from the file: keys and values, as `--set` takes them."""
         yield from self.set.items()

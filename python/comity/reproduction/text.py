@@ -8,32 +8,25 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from .claims import (
-    Check,
-    Claim,
-    Expected,
-    Form,
-    Outcome,
-    Row,
-    Verdict,
-    held_and_judged,
-    readings_that_hold,
-    verdict,
-)
+from .claims import Check, Claim, Expected, Form, Outcome, Row
+from .verdicts import Verdict, judge
 
 __all__ = [
+    "WORDS",
     "Result",
     "at",
+    "causes",
     "counts",
     "headline",
     "number",
     "outcome",
     "print_claim",
+    "source",
     "spread",
+    "statement",
     "summary",
     "title",
-    "verdict_with_checks",
-    "verdicts",
+    "verdict_in_words",
     "wanted",
 ]
 
@@ -44,12 +37,23 @@ _NUMBERS = ("no", "one", "two", "three", "four", "five")
 #: The verdicts of several claims.
 _SEVERAL = {
     Verdict.HOLDS: "hold",
+    Verdict.HOLDS_IN_PARTS: "hold in parts",
     Verdict.HOLDS_FOR_READINGS: "hold for some readings",
-    Verdict.HOLDS_IN_PART: "hold in part",
     Verdict.FAILS: "do not hold",
-    Verdict.CANNOT: "cannot hold",
+    Verdict.CANNOT_FAIL: "cannot fail",
     Verdict.NOT_JUDGED: "are not judged",
 }
+#: The verdict of one claim, where it is not the verdict itself.
+_ONE = {Verdict.HOLDS_FOR_READINGS: "holds for some readings", Verdict.NOT_JUDGED: "is not judged"}
+
+#: What the words of a verdict mean, for a page.
+WORDS = (
+    "A claim holds if each of its parts does; a part is a statement, a table or a network that the "
+    "paper claims. A reading is a way to read the paper where it is silent or unclear, and a claim "
+    "may hold for some readings only, which are named. Parts and readings are counted apart. What "
+    "chance decides, and what the set-up decides whatever the controller does, is marked and not "
+    "counted."
+)
 
 HEADINGS = ("", "paper", "here", "±95%", "wanted", "")
 STYLES = {"holds": "green", "fails": "red"}
@@ -89,79 +93,132 @@ def outcome(check: Check, row: Row) -> str:
     known = ", as known" if check.expected is Expected.FAILS and not row.holds else ""
     if check.expected is Expected.CHANCE:
         known = ", by chance"
+    if check.expected is Expected.CERTAIN:
+        known = ", cannot fail"
     return f"{word}{'' if row.sure else '?'}{known}"
 
 
-def verdict_with_checks(claim: Claim, checks: list[Check]) -> str:
-    """The verdict, how many checks hold, and the readings for which the claim holds.
+def verdict_in_words(claim: Claim, checks: Sequence[Check]) -> str:
+    """The verdict, how many parts hold, for how many readings, and what does not count.
 
-    `holds for some readings, 1 of 13 checks: buffer of 150 packets`
+    `holds for these readings, 1 of 13: buffer of 150 packets (chance decides 1 check)`
     """
-    found = verdict(claim, checks)
-    held, judged = held_and_judged(checks)
-    text = found.value
-    if judged:
-        text += f", {held} of {_checks(judged)}"
-    elif found is Verdict.HOLDS:
+    found = judge(claim, checks)
+    readings, of = "; ".join(found.readings), found.judged_readings
+    text = found.verdict.value
+    if found.verdict is Verdict.HOLDS and not found.parts:
         text += ", by tests"
-    if found is Verdict.HOLDS_IN_PART and held == judged:
-        text += f"; {_left_open(checks)}"
-    if found is Verdict.HOLDS_FOR_READINGS:
-        text += f": {'; '.join(readings_that_hold(checks))}"
-    return text
+    elif found.verdict is Verdict.HOLDS and of > 1:
+        text += f" in all {of} readings"
+    elif found.verdict is Verdict.HOLDS_FOR_READINGS:
+        text += f", {len(found.readings)} of {of}: {readings}"
+    elif found.verdict is Verdict.HOLDS_IN_PARTS:
+        text = f"holds in {found.holding} of {_counted(found.parts, 'part')}"
+        if of > 1:
+            text += f" with the best of {of} readings: {readings}"
+    elif found.verdict is Verdict.FAILS and of > 1:
+        text += f" in any of {of} readings"
+    certain = 0 if found.verdict is Verdict.CANNOT_FAIL else found.certain
+    notes = [
+        f"chance decides {_counted(found.by_chance, 'check')}",
+        f"{_counted(certain, 'check')} cannot fail",
+        f"{_counted(found.skipped, 'check')} of the other form left out",
+        f"{_counted(found.shown, 'number')} of the paper shown but not judged",
+    ]
+    numbers = (found.by_chance, certain, found.skipped, found.shown)
+    said = "; ".join(note for note, number in zip(notes, numbers) if number)
+    return f"{text} ({said})" if said else text
 
 
-def _checks(count: int) -> str:
-    return f"{count} check{'' if count == 1 else 's'}"
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def _left_open(checks: Sequence[Check]) -> str:
-    """Why a claim holds in part only although each check that is judged holds."""
-    skipped = sum(check.outcome is Outcome.SKIPPED for check in checks)
-    shown = sum(check.compares_without_judging for check in checks)
-    numbers = f"{shown} number{'' if shown == 1 else 's'} of the paper"
-    return " and ".join(
-        [f"{_checks(skipped)} of the other form left out"] * bool(skipped)
-        + [f"{numbers} shown but not judged"] * bool(shown)
-    )
+def title(results: Sequence[Result], form: Form) -> str:
+    """The title of a page: `12 of 31 claims of five papers hold here, in the full form`."""
+    of_papers = _of_papers(results)
+    held = _verdicts(of_papers).count(Verdict.HOLDS)
+    hold = _do(Verdict.HOLDS, held)
+    return f"{held} of {_claims(of_papers)} {hold} here, in the {form.value} form"
 
 
-def title(found: Sequence[Verdict], papers: int, form: Form) -> str:
-    """The title of a page: `12 of 37 claims of five papers hold here, in the full form`."""
-    held = found.count(Verdict.HOLDS)
-    holds = _do(Verdict.HOLDS, held)
-    return f"{held} of {_claims(found, papers)} {holds} here, in the {form.value} form"
+def headline(results: Sequence[Result], form: Form) -> str:
+    """How many claims have each verdict, in two or three sentences; see `counts`."""
+    return f"In the {form.value} form, {counts(results)}"
 
 
-def headline(found: Sequence[Verdict], papers: int, form: Form) -> str:
-    """How many claims have each verdict: `In the quick form, of 3 claims of one paper 1 holds and 2
-    hold in part`.
+def counts(results: Sequence[Result]) -> str:
+    """How many claims of the papers have each verdict, how many of ours, and how many checks do not
+    count: `of 2 claims of one paper 1 holds and 1 holds in parts. Of 1 claim of our own 1 holds.
+    3 checks cannot fail and are not counted.`
     """
-    return f"In the {form.value} form, of {_claims(found, papers)} {counts(found)}"
+    of_papers = _of_papers(results)
+    ours = [result for result in results if result[1].ours]
+    sentences = []
+    if of_papers:
+        sentences.append(f"of {_claims(of_papers)} {_tally(_verdicts(of_papers))}")
+    if ours:
+        sentences.append(f"Of {_counted(len(ours), 'claim')} of our own {_tally(_verdicts(ours))}")
+    certain = sum(judge(claim, checks).certain for _, claim, checks in results)
+    if certain:
+        do = "cannot fail and is" if certain == 1 else "cannot fail and are"
+        sentences.append(f"{_counted(certain, 'check')} {do} not counted")
+    text = ". ".join(sentences) + "."
+    return text if of_papers else text[0].lower() + text[1:]
 
 
-def counts(found: Sequence[Verdict]) -> str:
-    """How many claims have each verdict: `1 holds and 2 hold in part`."""
+def _of_papers(results: Sequence[Result]) -> list[Result]:
+    return [result for result in results if not result[1].ours]
+
+
+def _verdicts(results: Sequence[Result]) -> list[Verdict]:
+    return [judge(claim, checks).verdict for _, claim, checks in results]
+
+
+def _tally(found: Sequence[Verdict]) -> str:
     numbers = {each: found.count(each) for each in Verdict if each in found}
     *before, last = [f"{count} {_do(each, count)}" for each, count in numbers.items()]
     return f"{', '.join(before)} and {last}" if before else last
 
 
-def _claims(found: Sequence[Verdict], papers: int) -> str:
+def _claims(results: Sequence[Result]) -> str:
+    papers = len({claim.paper for _, claim, _ in results})
     number = _NUMBERS[papers] if papers < len(_NUMBERS) else papers
-    claims = "claim" if len(found) == 1 else "claims"
-    return f"{len(found)} {claims} of {number} paper{'' if papers == 1 else 's'}"
+    return f"{_counted(len(results), 'claim')} of {number} paper{'' if papers == 1 else 's'}"
 
 
 def _do(each: Verdict, count: int) -> str:
     """The verdict of so many claims."""
-    return each.value if count == 1 else _SEVERAL[each]
+    return _ONE.get(each, each.value) if count == 1 else _SEVERAL[each]
+
+
+def causes(checks: Sequence[Check]) -> list[tuple[str, str]]:
+    """Why checks fail or do not count: each cause once, with the readings that have it."""
+    found: dict[str, list[str]] = {}
+    for check in checks:
+        explains = check.outcome is Outcome.FAILS and check.expected is Expected.FAILS
+        if check.reason and (explains or (check.rows and not check.counts)):
+            why = {Expected.CHANCE: "chance decides: ", Expected.CERTAIN: "cannot fail: "}
+            readings = found.setdefault(f"{why.get(check.expected, '')}{check.reason}", [])
+            if check.reading and check.reading not in readings:
+                readings.append(check.reading)
+    return [("; ".join(readings), cause) for cause, readings in found.items()]
+
+
+def source(claim: Claim) -> str:
+    """The place of a claim in its paper, and whether the claim is ours."""
+    return f"{claim.source}; a claim of our own" if claim.ours else claim.source
+
+
+def statement(check: Check) -> str:
+    """What a check says, and of what part of the claim."""
+    return f"{check.says}, {check.part}" if check.part else check.says
 
 
 def print_claim(console: Console, claim: Claim, checks: list[Check]) -> None:
     """Prints the checks of a claim, a line for each point."""
-    console.print(Text.assemble((claim.id, "bold"), ": ", verdict_with_checks(claim, checks)))
-    console.print(Padding(Text(f"{claim.says} ({claim.source})"), (0, 0, 0, 2), expand=False))
+    console.print(Text.assemble((claim.id, "bold"), ": ", verdict_in_words(claim, checks)))
+    console.print(Padding(Text(f"{claim.says} ({source(claim)})"), (0, 0, 0, 2), expand=False))
     for test in claim.tests:
         console.print(Padding(Text(f"held by a test, {test}"), (0, 0, 0, 2), expand=False))
     lines = {id(row): _line(check, row) for check in checks for row in check.rows}
@@ -171,11 +228,12 @@ def print_claim(console: Console, claim: Claim, checks: list[Check]) -> None:
     for check in checks:
         reading = f" [{check.reading}]" if check.reading else ""
         skipped = ": not judged in this form" if check.outcome is Outcome.SKIPPED else ""
-        console.print(Padding(Text(f"{check.says}{reading}{skipped}"), (0, 0, 0, 2), expand=False))
+        about = f"{statement(check)}{reading}{skipped}"
+        console.print(Padding(Text(about), (0, 0, 0, 2), expand=False))
         for row in check.rows:
             style = STYLES.get(lines[id(row)][-1][:5], "")
             console.print(Text("    " + _aligned(lines[id(row)], widths), style), soft_wrap=True)
-        if check.reason and check.outcome in (Outcome.FAILS, Outcome.SHOWN):
+        if check.reason and (check.outcome in (Outcome.FAILS, Outcome.SHOWN) or not check.counts):
             console.print(Padding(Text(check.reason, "dim"), (0, 0, 0, 6), expand=False))
     console.print()
 
@@ -198,15 +256,9 @@ def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:
     return "  ".join([f"{place:<{widths[0]}}", *right, f"{bound:<{widths[4]}}", holds]).rstrip()
 
 
-def verdicts(results: Sequence[Result]) -> tuple[list[Verdict], int]:
-    """The verdicts of claims, and of how many papers they are."""
-    found = [verdict(claim, checks) for _, claim, checks in results]
-    return found, len({claim.paper for _, claim, _ in results})
-
-
 def summary(results: list[Result], form: Form) -> str:
     """How many claims have each verdict, and which checks are a surprise."""
-    lines = [f"{headline(*verdicts(results), form)}."]
+    lines = [headline(results, form)]
     for _, claim, checks in results:
         lines += [
             f"surprise: {claim.id}: {check.says}: {check.outcome.value}, known to be: "

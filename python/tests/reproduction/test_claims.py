@@ -1,4 +1,4 @@
-"""Checks, the relations that they have, and verdicts."""
+"""Checks and the relations that they have."""
 
 import numpy as np
 import pandas as pd
@@ -6,17 +6,11 @@ import pytest
 from comity.reproduction import (
     Cause,
     Checks,
-    Claim,
     Form,
     Outcome,
-    Scenario,
     Values,
-    Verdict,
-    held_by_tests,
     table,
 )
-from comity.reproduction.claims import verdict
-from comity.reproduction.text import verdict_with_checks
 from comity.reproduction.values import replicated
 
 
@@ -83,22 +77,47 @@ def test_a_number_that_does_not_exist_holds_nothing():
     assert judged(value=nothing, above=0).rows[0].value is None
 
 
-def test_a_series_falls_or_rises_up_to_its_intervals():
-    falling = table("n", [1, 2, 3], [3.0, 2.0, 2.0])
-    assert judged(value=falling, falls_over="n").outcome is Outcome.HOLDS
-    assert judged(value=falling, rises_over="n").outcome is Outcome.FAILS
-    rising = table("n", [1, 2, 3], [1.0, 2.0, 3.0])
-    assert judged(value=rising, rises_over="n").outcome is Outcome.HOLDS
-    assert judged(value=rising, falls_over="n").outcome is Outcome.FAILS
+def series(*points):
+    """Numbers of several seeds at the points 1, 2, 3 of an axis."""
     rows = [
-        {"n": point, "point": point, "seed": seed, "number": number}
-        for point, numbers in enumerate([(1.0, 2.0, 3.0), (1.5, 2.5, 3.5)])
+        {"n": at, "point": at, "seed": seed, "number": number}
+        for at, numbers in enumerate(points, 1)
         for seed, number in enumerate(numbers)
     ]
-    noisy = replicated(pd.DataFrame(rows), ["n"], "number", range(3))
-    check = judged(value=noisy, falls_over="n")
-    assert check.outcome is Outcome.HOLDS
-    assert [row.sure for row in check.rows] == [True, False]
+    return replicated(pd.DataFrame(rows), ["n"], "number", range(len(points[0])))
+
+
+@pytest.mark.parametrize(("relation", "sign"), [("falls_over", -1), ("rises_over", 1)])
+def test_a_series_falls_or_rises_where_intervals_do_not_meet(relation, sign):
+    # Three seeds that differ by 0.1 have a half width of 0.25 (Student's t, 4.30 * 0.1 / sqrt(3)).
+    def steps(step):
+        return series(*[[sign * at * step + noise for noise in (-0.1, 0, 0.1)] for at in range(3)])
+
+    apart = judged(value=steps(0.51), **{relation: "n"})
+    assert apart.outcome is Outcome.HOLDS and all(row.sure for row in apart.rows)
+    for meet in (0.48, 0.0, -0.51):
+        assert judged(value=steps(meet), **{relation: "n"}).outcome is Outcome.FAILS
+    # One step that is too small fails.
+    assert judged(value=series((0, 0.1), (9, 9.1), (9, 9.1)), rises_over="n").outcome is (
+        Outcome.FAILS
+    )
+
+
+def test_without_intervals_nothing_falls_or_rises():
+    assert judged(value=table("n", [1, 2], [2.0, 1.0]), falls_over="n").outcome is Outcome.FAILS
+    assert judged(value=table("n", [1, 2], [1.0, 2.0]), rises_over="n").outcome is Outcome.FAILS
+
+
+def test_a_series_never_rises_beyond_its_intervals():
+    def never_rises(value):
+        return judged(value=value, never_rises_over="n")
+
+    noisy = never_rises(series((1.0, 2.0, 3.0), (1.5, 2.5, 3.5)))
+    assert noisy.outcome is Outcome.HOLDS
+    assert [row.sure for row in noisy.rows] == [True, False]
+    assert never_rises(series((1.0, 1.1, 1.2), (2.0, 2.1, 2.2))).outcome is Outcome.FAILS
+    assert never_rises(table("n", [1, 2, 3], [3.0, 2.0, 2.0])).outcome is Outcome.HOLDS
+    assert never_rises(table("n", [1, 2, 3], [3.0, 2.0, 2.1])).outcome is Outcome.FAILS
 
 
 def test_sure_says_whether_other_seeds_might_say_otherwise():
@@ -123,7 +142,15 @@ def test_the_papers_number_of_a_point_stands_beside_it():
         ),
         (
             {"value": 1, "above": 0, "fails": "a", "chance": "b"},
-            "expected `fails` or `chance`, not both",
+            "expected one of `fails`, `chance` and `cannot_fail`",
+        ),
+        (
+            {"value": 1, "above": 0, "cannot_fail": "a", "chance": "b"},
+            "expected one of `fails`, `chance` and `cannot_fail`",
+        ),
+        (
+            {"value": table("n", [1], [1]), "rises_over": "n", "falls_over": "n"},
+            "expected either bounds or an axis",
         ),
     ],
 )
@@ -148,91 +175,8 @@ def test_what_is_known_to_come_out_is_no_surprise():
     assert not judged(value=3, above=2, fails="why").is_as_expected
     assert judged(value=1, above=2, chance="why").is_as_expected
     assert judged(value=3, above=2, chance="why").is_as_expected
-
-
-def verdict_of(*calls, cannot=None, form=Form.QUICK):
-    """The verdict on a claim that makes these checks."""
-    claim = Claim("id", "says", "source", {"": Scenario("a.toml")}, None, cannot=cannot)
-    check = Checks(form)
-    for call in calls:
-        shows = call.pop("shows", False)
-        (check.show if shows else check)("says", **call)
-    return verdict(claim, check.list), verdict_with_checks(claim, check.list)
-
-
-HOLDS, FAILS = {"value": 1, "above": 0}, {"value": 1, "above": 2}
-
-
-@pytest.mark.parametrize(
-    ("calls", "expected"),
-    [
-        ([HOLDS], Verdict.HOLDS),
-        ([FAILS], Verdict.FAILS),
-        ([HOLDS, FAILS], Verdict.HOLDS_IN_PART),
-        # What chance decides counts for nothing, on either side.
-        ([HOLDS, {**FAILS, "chance": "why"}], Verdict.HOLDS),
-        ([FAILS, {**HOLDS, "chance": "why"}], Verdict.FAILS),
-        ([{**HOLDS, "chance": "why"}], Verdict.NOT_JUDGED),
-        # What the paper has a number for and is shown only, or is judged in the other form, is left
-        # open.
-        ([HOLDS, {"shows": True, "value": 1}], Verdict.HOLDS),
-        ([HOLDS, {"shows": True, "value": 1, "paper": 2}], Verdict.HOLDS_IN_PART),
-        ([HOLDS, {**HOLDS, "form": "full"}], Verdict.HOLDS_IN_PART),
-        # Readings.
-        ([{**HOLDS, "reading": "a"}, {**FAILS, "reading": "b"}], Verdict.HOLDS_FOR_READINGS),
-        ([{**HOLDS, "reading": "a"}, {**FAILS, "reading": "a"}], Verdict.HOLDS_IN_PART),
-        ([FAILS, {**HOLDS, "reading": "a"}], Verdict.HOLDS_IN_PART),
-        ([{**HOLDS, "reading": "a"}, {**HOLDS, "reading": "b"}], Verdict.HOLDS),
-        ([{**FAILS, "reading": "a"}, {**FAILS, "reading": "b"}], Verdict.FAILS),
-        # A reading that chance decides in part is none that holds.
-        (
-            [
-                {**HOLDS, "reading": "a"},
-                {**HOLDS, "reading": "a", "chance": "w"},
-                {**FAILS, "reading": "b"},
-            ],
-            Verdict.HOLDS_IN_PART,
-        ),
-        (
-            [{**HOLDS, "reading": "a"}, {**HOLDS, "chance": "w"}, {**FAILS, "reading": "b"}],
-            Verdict.HOLDS_FOR_READINGS,
-        ),
-        # Of each subject one reading has to hold.
-        ([{**HOLDS, "reading": "x: a"}, {**FAILS, "reading": "y: a"}], Verdict.HOLDS_IN_PART),
-        (
-            [
-                {**HOLDS, "reading": "x: a"},
-                {**FAILS, "reading": "y: a"},
-                {**HOLDS, "reading": "y: b"},
-            ],
-            Verdict.HOLDS_FOR_READINGS,
-        ),
-    ],
-)
-def test_verdicts(calls, expected):
-    assert verdict_of(*[dict(call) for call in calls])[0] is expected
-
-
-def test_a_verdict_names_the_readings_that_hold():
-    calls = [{**HOLDS, "reading": "a"}, {**FAILS, "reading": "b"}, {**HOLDS, "reading": "c"}]
-    assert verdict_of(*calls)[1] == "holds for some readings, 2 of 3 checks: a; c"
-
-
-def test_a_verdict_in_part_names_what_is_missing_where_no_check_fails():
-    shown = {"shows": True, "value": 1, "paper": 2}
-    other = {**HOLDS, "form": "full"}
-    for calls, missing in [
-        ([shown], "1 number of the paper shown but not judged"),
-        ([other, other], "2 checks of the other form left out"),
-        (
-            [other, shown, shown],
-            "1 check of the other form left out and 2 numbers of the paper shown but not judged",
-        ),
-    ]:
-        said = verdict_of(dict(HOLDS), *[dict(call) for call in calls])[1]
-        assert said == f"holds in part, 1 of 1 check; {missing}"
-    # Where a check fails, that is what is missing.
-    assert verdict_of(dict(HOLDS), dict(FAILS), dict(shown))[1] == "holds in part, 1 of 2 checks"
+    assert judged(value=3, above=2, cannot_fail="why").is_as_expected
+    assert not judged(value=1, above=2, cannot_fail="why").is_as_expected
 
 
 def test_only_the_full_form_quotes_what_it_measured():
@@ -243,13 +187,3 @@ def test_only_the_full_form_quotes_what_it_measured():
         checks = Checks(form)
         checks.show("a number", 1, note=cause)
         assert checks.list[0].reason == said
-
-
-def test_what_cannot_hold_is_called_so_where_it_fails():
-    assert verdict_of(dict(FAILS), cannot="why")[0] is Verdict.CANNOT
-    assert verdict_of(dict(HOLDS), cannot="why")[0] is Verdict.HOLDS
-
-
-def test_tests_of_the_project_hold_a_claim_without_runs():
-    claim = held_by_tests("id", says="says", source="section 1", tests=["a.rs: b"])
-    assert verdict(claim, claim.checks({}, Form.QUICK)) is Verdict.HOLDS

@@ -72,6 +72,13 @@ def picture(runs, draw):
 '''
 
 
+#: A check that is known to fail beside the others.
+KNOWN = FIGURE.replace("import claim", "import Cause, claim").replace(
+    'check("bins have',
+    'check("b", 1, above=2, fails=Cause("one is less", "It measures 0.987"))\n    check("bins have',
+)
+
+
 @pytest.fixture
 def experiments(tmp_path):
     def made(changes="{}", figure=FIGURE):
@@ -110,7 +117,7 @@ def test_a_log_hears_how_far_the_claims_are(capsys):
 def test_a_claim_that_holds_is_printed(experiments, capsys):
     assert main(experiments()) == 0
     text = capsys.readouterr().out
-    begin = "narrow-fig1: holds, 2 of 2 checks\n  two flows fill the link (figure 1)"
+    begin = "narrow-fig1: holds\n  two flows fill the link (figure 1)"
     assert text.startswith(begin)
     assert "queue=40" in text
     assert text.endswith("In the quick form, of 1 claim of one paper 1 holds.\n")
@@ -120,7 +127,7 @@ def test_a_claim_that_holds_is_printed(experiments, capsys):
 def test_a_claim_whose_feature_is_broken_fails(experiments, capsys):
     assert main(experiments('{"flow.reno.rwnd": 1}')) == 1
     text = capsys.readouterr().out
-    assert "narrow-fig1: holds in part, 1 of 2 checks" in text
+    assert "narrow-fig1: holds in 1 of 2 parts" in text
     assert "surprise: narrow-fig1: utilisation: fails, known to be: holds" in text
 
 
@@ -145,8 +152,38 @@ def test_the_page_has_the_verdicts(experiments, tmp_path, monkeypatch):
     assert text.startswith(begin)
     assert f"```sh\nmake claims CLAIMS='--page {page}'\n```\n" in text
     assert "## Narrow" in text
-    row = "| `narrow-fig1` | two flows fill the link (figure 1) | holds, 2 of 2 checks |"
+    row = "| [`narrow-fig1`](#narrow-fig1) | two flows fill the link (figure 1) | holds |"
     assert row in text.splitlines()
+
+
+def test_the_page_says_what_was_claimed_run_and_found_and_why(experiments, tmp_path):
+    figure = KNOWN.replace(
+        'check("bins have', 'check("of ours", 1, above=0, cannot_fail="one is above 0")\n    '
+        'check("later", 1, above=0, form="full")\n    check("bins have'
+    )
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    changes = '{"flow.reno.count": 3}'
+    assert main([*experiments(changes, figure), "--page", str(pages / "page.md")]) == 0
+    text = (pages / "page.md").read_text(encoding="utf-8")
+    assert "1 check cannot fail and is not counted." in " ".join(text.split())
+    section = text.partition("### narrow-fig1\n")[2]
+    said = " ".join(section.split())
+    assert said.startswith("Claimed: two flows fill the link (figure 1). The paper gives no queue.")
+    run = "- Run: [`narrow.toml`](../experiments/narrow/narrow.toml): 10s, 3 seeds. Different here: "
+    assert f"{run}`flow.reno.count = 3; the first 2 seeds`" in said
+    assert "**holds in 2 of 4 parts (1 check cannot fail; 1 check of the other form left out)**" in said
+    rows = [line for line in section.splitlines() if line.startswith("| ")]
+    assert rows[0] == "| Check | Reading | Wanted | Paper | Here | |"
+    assert re.fullmatch(r"\| utilisation \|  \| >= 0.9 \| 0.95 \| [\d.]+( to [\d.]+)? \| holds \|", rows[1])
+    assert "| b |  | > 2 |  | 1 | fails |" in rows
+    assert "| of ours |  | > 0 |  | 1 | holds, cannot fail |" in rows
+    assert "| later |  |  |  |  | not judged in this form |" in rows
+    why = said.partition("Why checks fail or do not count:")[2]
+    assert why.strip() == "- one is less. - cannot fail: one is above 0."
+    # A link leads to the scenario.
+    link = re.search(r"\]\(([^)]+\.toml)\)", section)[1]
+    assert (pages / link).resolve() == tmp_path / "experiments" / "narrow" / "narrow.toml"
 
 
 def test_the_readme_says_how_many_claims_hold(experiments, tmp_path, capsys):
@@ -156,7 +193,7 @@ def test_the_readme_says_how_many_claims_hold(experiments, tmp_path, capsys):
     arguments = [*experiments('{"flow.reno.rwnd": 1}'), "--page", str(page)]
     assert main([*arguments, "--readme", str(readme)]) == 1
     sentence = (
-        "In the quick form, of 1 claim of one paper 1 holds in part: [the verdicts](pages/page.md)."
+        "In the quick form, of 1 claim of one paper 1 holds in parts. [The verdicts](pages/page.md)."
     )
     assert readme.read_text() == f"# A\n\n{BEGIN}\n{sentence}\n{END}\n\nb\n"
     assert f"--page {page} --readme {readme}'" in page.read_text(encoding="utf-8")
@@ -175,50 +212,80 @@ def test_the_page_of_the_full_form_has_the_quick_form_beside_it(experiments, tmp
     assert main([*arguments, "--full"]) == 0
     text = page.read_text(encoding="utf-8")
     assert text.startswith("# 1 of 1 claim of one paper holds here, in the full form\n")
-    quick = "holds in part, 2 of 2 checks; 1 check of the other form left out"
-    row = f"| `narrow-fig1` | two flows fill the link (figure 1) | holds, 3 of 3 checks | {quick} |"
+    quick = "holds in 2 of 3 parts (1 check of the other form left out)"
+    claim = "| [`narrow-fig1`](#narrow-fig1) | two flows fill the link (figure 1)"
+    row = f"{claim} | holds | {quick} |"
     assert row in text.splitlines()
     sentences = " ".join(readme.read_text(encoding="utf-8").split())
-    assert "In the full form, of 1 claim of one paper 1 holds: [the verdicts](page.md)." in sentences
-    assert "with fewer seeds and points and shorter runs, 1 holds in part." in sentences
+    assert "In the full form, of 1 claim of one paper 1 holds. [The verdicts](page.md)." in sentences
+    assert "with fewer seeds and points and shorter runs, of 1 claim of one paper 1 holds in parts." in sentences
+
+
+#: How a cell with each verdict begins, and the verdict of one claim and of several.
+WORDS = [
+    (r"holds( in all \d+ readings|, by tests)?", "holds", "hold"),
+    (r"holds in \d+ of \d+ parts?( with the best of .+)?", "holds in parts", "hold in parts"),
+    (
+        r"holds for these readings, \d+ of \d+: .+",
+        "holds for some readings",
+        "hold for some readings",
+    ),
+    (r"does not hold( in any of \d+ readings)?", "does not hold", "do not hold"),
+    (r"cannot fail", "cannot fail", "cannot fail"),
+    (r"not judged", "is not judged", "are not judged"),
+]
 
 
 def counted(cells):
     """How many claims have each verdict, by the cells of a table."""
-    readings = sum(cell.startswith("holds for some readings, ") for cell in cells)
-    in_part = sum(cell.startswith("holds in part, ") for cell in cells)
-    never = sum(cell.startswith("does not hold, 0 of ") for cell in cells)
-    hold = sum(re.match(r"holds, (by tests|(\d+) of \2 checks?)$", cell) is not None for cell in cells)
-    assert hold + readings + in_part + never == len(cells)
-    return (
-        f"{hold} hold, {readings} hold for some readings, {in_part} hold in part and {never} do not "
-        "hold"
-    )
+    begins = [re.sub(r" \([^()]*\)$", "", cell) for cell in cells]
+    numbers = [
+        (sum(re.fullmatch(words, begin) is not None for begin in begins), one, several)
+        for words, one, several in WORDS
+    ]
+    assert sum(number for number, *_ in numbers) == len(cells)
+    said = [f"{n} {one if n == 1 else several}" for n, one, several in numbers if n]
+    return f"{', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else said[0]
 
 
 def test_the_stored_pages_count_the_stored_verdicts():
-    """The oracle are the rows of the table, one for each claim."""
+    """The oracle are the rows of the tables, one for each claim."""
     text = (ROOT / "docs" / "results" / "reproduction.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `[^`]+` \| .* \| ([^|]+) \| ([^|]+) \|$", text, re.MULTILINE)
-    assert len(rows) == len(found_in(ROOT / "experiments"))
-    full = counted([cell for cell, _ in rows])
-    quick = counted([cell if other == "the same" else other for cell, other in rows])
-    hold = full.partition(" ")[0]
-    title = f"# {hold} of {len(rows)} claims of five papers hold here, in the full form\n"
-    assert text.startswith(title)
+    claims = {claim.id: claim for _, claim in found_in(ROOT / "experiments")}
+    rows = re.findall(r"^\| \[`([^`]+)`\]\(\S+\) \| (.+) \|$", text, re.MULTILINE)
+    cells = {name: rest.split(" | ")[1:] for name, rest in rows}
+    assert set(cells) == set(claims) and len(rows) == len(claims)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    form = "full" if len(rows[0][1].split(" | ")) == 3 else "quick"
+
+    def tallies(column):
+        """How many claims of the papers, and of our own, have each verdict in a column."""
+        said = {
+            name: cell[0] if cell[column] == "the same" else cell[column]
+            for name, cell in cells.items()
+        }
+        return [
+            counted([said[name] for name, claim in claims.items() if claim.ours is ours])
+            for ours in (False, True)
+        ]
+
+    of_papers, ours = tallies(0)
+    assert sum(claim.ours for claim in claims.values()) == 6
+    hold = re.match(r"(\d+) holds?(?!\w| in| for)", of_papers)
+    assert text.startswith(
+        f"# {hold[1] if hold else 0} of 31 claims of five papers hold here, in the {form} form\n"
+    )
     for of in (text, readme.partition(BEGIN)[2].partition(END)[0]):
         said = " ".join(of.split())
-        assert f"In the full form, of {len(rows)} claims of five papers {full}" in said
-        assert "In the quick form, that of `make report`, with fewer seeds" in said
-        assert f"shorter runs, {quick}." in said
-
-
-#: A check that is known to fail beside the others.
-KNOWN = FIGURE.replace("import claim", "import Cause, claim").replace(
-    'check("bins have',
-    'check("b", 1, above=2, fails=Cause("one is less", "It measures 0.987"))\n    check("bins have',
-)
+        assert f"In the {form} form, of 31 claims of five papers {of_papers}." in said
+        assert f" Of 6 claims of our own {ours}." in said
+        certain = re.findall(r"\| (?:holds|fails)[^|]*, cannot fail \|$", text, re.MULTILINE)
+        assert f" {len(certain)} checks cannot fail and are not counted." in said
+        if form == "full":
+            quick, quick_ours = tallies(1)
+            begin = "In the quick form, that of `make report`, with fewer seeds and points and"
+            assert f"{begin} shorter runs, of 31 claims of five papers {quick}." in said
+            assert f" Of 6 claims of our own {quick_ours}." in said
 
 
 def test_the_report_needs_nothing_but_itself(experiments, tmp_path):
