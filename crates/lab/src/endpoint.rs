@@ -374,7 +374,7 @@ async fn submit(
         if !source.is_greedy() {
             sleep_until(clock, due).await;
         }
-        let frame = source.next_frame(due)?;
+        let frame = source.next_frame(due, target.current())?;
         let mut at = due;
         let shed = shedder
             .as_mut()

@@ -62,6 +62,20 @@ impl Random {
         radius * libm::cos(core::f64::consts::TAU * self.uniform())
     }
 
+    /// A number of the Laplace distribution of mean zero and this scale: two words.
+    ///
+    /// ```text
+    /// x = ±e, each sign with probability 1/2      e exponentially distributed, mean = scale
+    /// ```
+    pub fn laplace(&mut self, scale: f64) -> f64 {
+        let magnitude = self.exponential(scale);
+        if self.bernoulli(0.5) {
+            magnitude
+        } else {
+            -magnitude
+        }
+    }
+
     /// `true` with this probability: one word. Never for 0 and always for 1, exactly.
     pub fn bernoulli(&mut self, probability: f64) -> bool {
         self.uniform() < probability
@@ -110,7 +124,7 @@ mod tests {
             (mean, squares / n - mean * mean)
         };
         // Standard error of a mean: σ/√n. Of a variance: √((κ − 1)/n)·σ², κ = 9 for the
-        // exponential, 3 for the normal, 1.8 for the uniform distribution.
+        // exponential, 6 for the Laplace, 3 for the normal, 1.8 for the uniform distribution.
         let root = libm::sqrt(n);
         let (mean, variance) = moments(&mut || random.exponential(3.0));
         assert!((mean - 3.0).abs() < 5.0 * 3.0 / root, "{mean}");
@@ -122,6 +136,13 @@ mod tests {
         assert!(mean.abs() < 5.0 / root, "{mean}");
         assert!(
             (variance - 1.0).abs() < 5.0 * libm::sqrt(2.0) / root,
+            "{variance}"
+        );
+        // Laplace of scale 3: variance 2 · 3².
+        let (mean, variance) = moments(&mut || random.laplace(3.0));
+        assert!(mean.abs() < 5.0 * libm::sqrt(18.0) / root, "{mean}");
+        assert!(
+            (variance - 18.0).abs() < 5.0 * libm::sqrt(5.0) * 18.0 / root,
             "{variance}"
         );
         // Uniform on 0..7: mean 3, variance (49 − 1)/12 = 4.

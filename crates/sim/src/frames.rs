@@ -12,11 +12,16 @@
 //! predicted frame needs the reference before it. A bidirectional frame needs the reference decoded
 //! last, which needs the one before it, and so on to the first frame of the group.
 
+mod adaptive;
+
 use std::fmt;
 
 use comity_frames::FrameType;
 use comity_link::Random;
 use comity_units::{Rate, Span, Time};
+
+pub(crate) use adaptive::AdaptiveEncoder;
+pub use adaptive::{AdaptiveVideo, AdaptiveVideoError, Pause};
 
 /// A P picture that others need.
 const PREDICTED: FrameType = FrameType::Predicted { referenced: true };

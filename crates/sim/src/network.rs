@@ -13,7 +13,7 @@ use comity_units::{Bytes, Rate, Span, Time};
 
 pub use error::{FlowError, NetworkError};
 
-use crate::frames::{Frame, Video};
+use crate::frames::{AdaptiveVideo, Frame, Video};
 
 /// A network, its flows, and the times of the run.
 #[derive(Clone, Debug, PartialEq)]
@@ -283,6 +283,8 @@ pub enum Workload {
     },
     /// The frames of a synthetic encoder, each a section.
     Video(Video),
+    /// The frames of an encoder that follows the target bitrate, each a section.
+    Encoder(AdaptiveVideo),
     /// These frames, in decoding order and once, each a section.
     Frames(Arc<[Frame]>),
 }

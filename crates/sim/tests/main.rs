@@ -9,6 +9,7 @@ mod columnar;
 mod common;
 mod custom;
 mod directions;
+mod encoder;
 mod fairness_against_ns2;
 #[path = "keys/main.rs"]
 mod keys;

@@ -134,6 +134,31 @@ const CASES: &[(&str, &str, &str)] = &[
         "transport = \"sections\"\nworkload = { kind = \"video\", rate = \"1Mbps\", ratio = [5, 2], group = 0 }",
     ),
     (
+        "an encoder whose minimum is above its maximum",
+        "rwnd = 10",
+        "transport = \"sections\"\nworkload = { kind = \"encoder\", min_rate = \"2Mbps\" }",
+    ),
+    (
+        "an encoder that begins outside of its range",
+        "rwnd = 10",
+        "transport = \"sections\"\nworkload = { kind = \"encoder\", max_rate = \"2Mbps\", initial_rate = \"3Mbps\" }",
+    ),
+    (
+        "a key frame too large for its burst",
+        "rwnd = 10",
+        "transport = \"sections\"\nworkload = { kind = \"encoder\", burst = 3 }",
+    ),
+    (
+        "an encoder with misspelled keys",
+        "rwnd = 10",
+        "transport = \"sections\"\nworkload = { kind = \"encoder\", min_rat = \"2Mbps\", pauses = [{ at = \"1s\", last = \"2s\" }] }",
+    ),
+    (
+        "an encoder without a target to follow",
+        "rwnd = 10",
+        "workload = { kind = \"encoder\" }",
+    ),
+    (
         "a buffer below a section and a file of frames that is not there",
         "rwnd = 10",
         "transport = \"sections\"\nbuffer = \"1kB\"\nworkload = { kind = \"frames\", file = \"none.csv\" }",

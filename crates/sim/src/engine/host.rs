@@ -5,7 +5,7 @@
 //! video has the same size in both worlds.
 
 use comity_link::{Random, RateProfile};
-use comity_units::{Bytes, Seed, Span, Time};
+use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 use super::build::section_producer;
 use super::flow::start_time;
@@ -192,14 +192,19 @@ impl Source {
         }
     }
 
-    /// The next frame, which the source has at `source_time`.
-    pub fn next_frame(&mut self, source_time: Time) -> Option<comity_frames::Frame> {
-        self.0.next(source_time)
+    /// The next frame, which the source has at `source_time`. An encoder follows `target`, the
+    /// present target bitrate of the connection.
+    pub fn next_frame(
+        &mut self,
+        source_time: Time,
+        target: Option<Rate>,
+    ) -> Option<comity_frames::Frame> {
+        self.0.next(source_time, target)
     }
 
     /// The size of the next section in bytes, for transports that know nothing of frames.
     pub fn next_size(&mut self) -> Option<u32> {
-        self.0.producer.next().map(|(bytes, _)| bytes)
+        self.0.producer.next(None).map(|(bytes, _)| bytes)
     }
 
     /// Whether there is always a next section.

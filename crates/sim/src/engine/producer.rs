@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use comity_frames::{Arrival, DeadlineRule, FrameType, Group};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{Bytes, Rate, Span, Time};
 
 use super::schedule::Schedule;
-use crate::frames::{Encoder, Frame};
+use crate::frames::{AdaptiveEncoder, Encoder, Frame};
 
 /// A source of sections.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub(super) enum Producer {
     Schedule(Schedule, u32),
     /// Frames of a synthetic encoder.
     Encoder(Encoder),
+    /// Frames of a synthetic encoder that follows the target bitrate.
+    Adaptive(Box<AdaptiveEncoder>),
     /// Frames of a list, from the start of the flow.
     List {
         frames: Arc<[Frame]>,
@@ -33,6 +35,7 @@ impl Producer {
             Self::Greedy(_) => Time::MAX,
             Self::Schedule(schedule, _) => schedule.peek(),
             Self::Encoder(encoder) => encoder.peek(),
+            Self::Adaptive(encoder) => encoder.peek(),
             Self::List {
                 frames,
                 next,
@@ -43,8 +46,8 @@ impl Producer {
         }
     }
 
-    /// The next section.
-    pub(super) fn next(&mut self) -> Option<(u32, FrameType)> {
+    /// The next section. `target` is the present target bitrate of the transport, if it has one.
+    pub(super) fn next(&mut self, target: Option<Rate>) -> Option<(u32, FrameType)> {
         match self {
             Self::Greedy(bytes) => Some((*bytes, FrameType::Slice)),
             Self::Schedule(schedule, bytes) => {
@@ -52,6 +55,7 @@ impl Producer {
                 Some((*bytes, FrameType::Slice))
             }
             Self::Encoder(encoder) => Some(encoder.next()),
+            Self::Adaptive(encoder) => Some(encoder.next(target)),
             Self::List { frames, next, .. } => {
                 let frame = frames.get(*next)?;
                 *next += 1;
@@ -78,9 +82,13 @@ impl FrameSource {
         }
     }
 
-    /// The next frame, which the source has at `source_time`.
-    pub(super) fn next(&mut self, source_time: Time) -> Option<comity_frames::Frame> {
-        let (bytes, frame_type) = self.producer.next()?;
+    /// The next frame, which the source has at `source_time`, at the present target bitrate.
+    pub(super) fn next(
+        &mut self,
+        source_time: Time,
+        target: Option<Rate>,
+    ) -> Option<comity_frames::Frame> {
+        let (bytes, frame_type) = self.producer.next(target)?;
         let number = self.number;
         self.number += 1;
         let place = self.group.place(Arrival {

@@ -102,6 +102,7 @@ impl Schedule {
             | Workload::File(_)
             | Workload::TokenBucket { .. }
             | Workload::Video(_)
+            | Workload::Encoder(_)
             | Workload::Frames(_) => return None,
         };
         let mut schedule = Self {

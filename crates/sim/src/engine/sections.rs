@@ -3,7 +3,7 @@
 mod events;
 
 use comity_frames::{Frame, FrameType, Shedder};
-use comity_transport::datagram::{Connection, SentStatistics, Statistics};
+use comity_transport::datagram::{Connection, SentStatistics, Statistics, Target};
 use comity_transport::timeline::{Elided, Importance, Outgoing, Reason, SectionId, StreamId};
 use comity_units::{Bytes, Rate, Span, Time};
 
@@ -27,7 +27,7 @@ pub(super) struct SectionFlow {
     frames: FrameSource,
     shedder: Option<Shedder>,
     /// The connection's target bitrate.
-    target: Option<Rate>,
+    target: Option<Target>,
     /// Numbers still to be skipped, because the connection had no room to skip them.
     owed: Vec<Reason>,
     ledger: Ledger,
@@ -102,7 +102,7 @@ impl SectionFlow {
     /// Submits all sections with a source time up to `now`. Returns the next source time.
     pub(super) fn produce(&mut self, now: Time) -> Time {
         while self.next_emission() <= now
-            && let Some(frame) = self.frames.next(now)
+            && let Some(frame) = self.frames.next(now, self.target.map(|target| target.rate))
         {
             self.submit(now, &frame);
         }
@@ -145,11 +145,12 @@ impl SectionFlow {
     /// numbers of frames and of sections agree.
     fn submit(&mut self, now: Time, frame: &Frame) {
         let section = self.section(frame);
+        let offer = self.target.map(|target| target.offer);
         let connection = &mut self.source.connection;
         let shed = self
             .shedder
             .as_mut()
-            .and_then(|shedder| skip_reason(shedder.offer_at(self.target, frame)));
+            .and_then(|shedder| skip_reason(shedder.offer_at(offer, frame)));
         self.owed
             .retain(|&reason| connection.skip(STREAM, reason).is_err());
         let reason = match shed {

@@ -272,7 +272,7 @@ impl TimelineFlow {
             None => Schedule::All,
         };
         while self.producer.peek() <= now
-            && let Some((bytes, kind)) = self.producer.next()
+            && let Some((bytes, kind)) = self.producer.next(None)
         {
             let deadline = self.deadlines.next(kind, now + self.life);
             if schedule.takes(kind) {

@@ -7,7 +7,7 @@ use comity_link::ConfigError;
 use comity_transport::datagram;
 use comity_units::Bytes;
 
-use crate::frames::VideoError;
+use crate::frames::{AdaptiveVideoError, VideoError};
 
 /// Why a network cannot be run.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,6 +99,8 @@ pub enum FlowError {
     UnclockedDatagrams,
     /// Frames without a transport for sections.
     FramesWithoutSections,
+    /// An encoder without a target bitrate to follow.
+    EncoderWithoutTarget,
     /// A workload that sections do not support.
     WorkloadOfSections,
     /// A playback reader with sections.
@@ -117,6 +119,8 @@ pub enum FlowError {
     NeverOn,
     /// An invalid video.
     Video(VideoError),
+    /// An invalid encoder.
+    Encoder(AdaptiveVideoError),
 }
 
 impl FlowError {
@@ -168,6 +172,7 @@ impl fmt::Display for FlowError {
             Self::Parameter(error) => return error.fmt(f),
             Self::Sections(error) => return error.fmt(f),
             Self::Video(error) => return error.fmt(f),
+            Self::Encoder(error) => return error.fmt(f),
             Self::Command => {
                 "transport = \"command\" runs only in the lab: `comity lab run`"
             }
@@ -191,9 +196,13 @@ impl fmt::Display for FlowError {
             Self::FramesWithoutSections => {
                 "frames need transport = \"sections\", or TCP with a `timeline`"
             }
+            Self::EncoderWithoutTarget => {
+                "an encoder follows the target bitrate, which only transport = \"sections\" has; \
+                 expected that transport, or the workload video"
+            }
             Self::WorkloadOfSections => {
                 "sections support the workloads greedy, cbr with a rate or an interval, on_off, poisson, \
-                 video and frames"
+                 video, encoder and frames"
             }
             Self::PlaybackOfSections => {
                 "a time-lined stream is read as it arrives, not by playback; leave `reader` out"

@@ -1,6 +1,6 @@
 //! Settings that contradict each other.
 
-use super::rows::{DATAGRAM, LOT, LOT_ENDS, POISSON, SECTIONS, VIDEO};
+use super::rows::{DATAGRAM, ENCODER, LOT, LOT_ENDS, POISSON, SECTIONS, VIDEO};
 
 /// Overrides that contradict each other, and the key that the message names.
 pub(super) const CONTRADICTIONS: &[(&[&str], &str)] = &[
@@ -50,6 +50,34 @@ pub(super) const CONTRADICTIONS: &[(&[&str], &str)] = &[
         "flow.a.timeline.relative_to",
     ),
     (&[SECTIONS, VIDEO, "flow.a.section='9kB'"], "flow.a.section"),
+    (
+        &[SECTIONS, ENCODER, "flow.a.section='9kB'"],
+        "flow.a.section",
+    ),
+    (
+        &[
+            SECTIONS,
+            ENCODER,
+            "flow.a.workload.key_size=1",
+            "flow.a.workload.burst=4",
+        ],
+        "flow.a.workload.burst",
+    ),
+    (
+        &[
+            SECTIONS,
+            ENCODER,
+            "flow.a.workload.min_rate=3Mbps",
+            "flow.a.workload.reaction=1s",
+        ],
+        "flow.a.workload.reaction",
+    ),
+    (&[DATAGRAM, ENCODER], "flow.a.workload"),
+    (&[ENCODER], "flow.a.workload"),
+    (
+        &[ENCODER, "flow.a.timeline={ deadline = '1s' }"],
+        "flow.a.workload",
+    ),
     (
         &[
             SECTIONS,

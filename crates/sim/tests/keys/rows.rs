@@ -1,5 +1,9 @@
 //! The keys, each with two values and what else the scenario needs.
 
+mod frames;
+
+pub(super) use frames::{ENCODER, VIDEO};
+
 /// A key, and two values that make a difference.
 pub(super) struct Row {
     /// The table, as in the schema, with the tag of an alternative.
@@ -24,7 +28,6 @@ type Keys = &'static [(&'static str, &'static str, &'static str)];
 struct Group(&'static str, &'static str, &'static [&'static str], Keys);
 
 pub(super) const SECTIONS: &str = "flow.a.transport=sections";
-pub(super) const VIDEO: &str = "flow.a.workload={ kind = 'video', rate = '3Mbps' }";
 pub(super) const DATAGRAM: &str = "flow.a.transport=datagram";
 pub(super) const POISSON: &str = "flow.a.workload={ kind = 'poisson', rate = '1Mbps' }";
 const PAUSES: &str =
@@ -694,28 +697,6 @@ const GROUPS: &[Group] = &[
         &[("rate", "1Mbps", "2Mbps")],
     ),
     Group(
-        "a_workload(video)",
-        "flow.a.workload.",
-        &[VIDEO, SECTIONS],
-        &[
-            ("rate", "1Mbps", "2Mbps"),
-            ("fps", "30", "25"),
-            ("group", "30", "12"),
-            ("b_frames", "2", "0"),
-            ("ratio", "[5, 2, 1]", "[9, 2, 1]"),
-            ("variation", "0", "0.5"),
-        ],
-    ),
-    Group(
-        "a_workload(frames)",
-        "flow.a.workload.",
-        &[
-            "flow.a.workload={ kind = 'frames', file = 'a.csv' }",
-            SECTIONS,
-        ],
-        &[("file", "a.csv", "b.csv")],
-    ),
-    Group(
         "a_reader(playback)",
         "flow.a.reader.",
         &[
@@ -798,5 +779,9 @@ pub(super) fn rows() -> Vec<Row> {
             with,
         })
     };
-    GROUPS.iter().flat_map(of_group).collect()
+    GROUPS
+        .iter()
+        .chain(frames::GROUPS)
+        .flat_map(of_group)
+        .collect()
 }

@@ -3,7 +3,7 @@
 use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::table::Parameters;
 use comity_frames::FrameType;
-use comity_sim::frames::{Frame, Video};
+use comity_sim::frames::{AdaptiveVideo, Frame, Pause, Video};
 use comity_sim::network::{
     CbrSpacing, DatagramSpec, FlowSpec, Headers, LinkSpec, Network, NodeId, ReadSizes, Reader,
     SectionsSpec, Start, TcpSpec, TimelineSpec, TransportSpec, Workload,
@@ -155,6 +155,39 @@ fn emission() -> impl Strategy<Value = Workload> {
     ]
 }
 
+/// An encoder that follows the target bitrate.
+fn encoder() -> impl Strategy<Value = Workload> {
+    let kbps = || (50u64..4_000).prop_map(Rate::from_kbps);
+    let millis = |range| Strategy::prop_map(range, Span::from_millis);
+    let pause = (0u64..2_000, millis(0u64..500)).prop_map(|(at, lasts)| Pause {
+        at: Time::from_millis(at),
+        lasts,
+    });
+    (
+        (kbps(), kbps(), 5.0f64..120.0, 1u32..40, 1u32..12),
+        (millis(0u64..500), 0.0f64..1.0, 0.0f64..0.5),
+        prop::collection::vec(pause, 0..3),
+    )
+        .prop_map(
+            |((min_rate, more, fps, group, burst), (reaction, abrupt, scale), pauses)| {
+                Workload::Encoder(AdaptiveVideo {
+                    min_rate,
+                    max_rate: Rate::from_bps(min_rate.as_bps() + more.as_bps()),
+                    initial_rate: min_rate,
+                    reaction,
+                    fps,
+                    group,
+                    key_size: f64::from(burst.min(group)).min(3.0),
+                    burst,
+                    abrupt,
+                    size_scale: scale,
+                    interval_scale: scale,
+                    pauses,
+                })
+            },
+        )
+}
+
 /// Workloads of sections.
 fn sections_workload() -> impl Strategy<Value = Workload> {
     let kbps = || (50u64..4_000).prop_map(Rate::from_kbps);
@@ -288,7 +321,10 @@ fn flow() -> impl Strategy<Value = What> {
             }
         ),
     ];
-    let sections = (sections(), sections_workload())
+    let sections = (
+        sections(),
+        prop_oneof![3 => sections_workload(), 1 => encoder()],
+    )
         .prop_map(|(transport, workload)| (transport, workload, Reader::Immediate));
     let timelined = (timelined(), sections_workload())
         .prop_map(|(transport, workload)| (transport, workload, Reader::Immediate));

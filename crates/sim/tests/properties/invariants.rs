@@ -147,7 +147,7 @@ fn check_sections(spec: &FlowSpec, flow: &FlowReport) -> Result<(), TestCaseErro
     }
     let of_frames: u64 = kinds.iter().map(|kind| kind.submitted).sum();
     match spec.workload {
-        Workload::Video(_) => {
+        Workload::Video(_) | Workload::Encoder(_) => {
             prop_assert_eq!(of_frames, report.submitted + report.refused + report.shed);
         }
         Workload::Frames(_) => {}

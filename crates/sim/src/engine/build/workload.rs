@@ -10,8 +10,10 @@ use crate::engine::producer::Producer;
 use crate::engine::schedule::{Interval, Schedule};
 use crate::engine::timeline::TimelineFlow;
 use crate::engine::tokens::{Bucket, TokenSource};
-use crate::frames::{Encoder, LARGEST_FRAME};
-use crate::network::{CbrSpacing, DatagramSpec, FlowError, FlowSpec, Reader, TcpSpec, Workload};
+use crate::frames::{AdaptiveEncoder, Encoder, LARGEST_FRAME};
+use crate::network::{
+    CbrSpacing, DatagramSpec, FlowError, FlowSpec, Reader, TcpSpec, TransportSpec, Workload,
+};
 
 /// The workload of a TCP source, with its first link and the delay of the reverse direction.
 pub(in crate::engine) fn tcp_workload(
@@ -54,6 +56,7 @@ pub(in crate::engine) fn tcp_workload(
             })
         }
         Workload::Video(_) | Workload::Frames(_) => Err(FlowError::FramesWithoutSections),
+        Workload::Encoder(_) => Err(FlowError::EncoderWithoutTarget),
     }
 }
 
@@ -97,6 +100,7 @@ pub(in crate::engine) fn datagram_source(
         Workload::Video(_) | Workload::Frames(_) => {
             return Err(FlowError::FramesWithoutSections);
         }
+        Workload::Encoder(_) => return Err(FlowError::EncoderWithoutTarget),
     };
     Ok((wire, source))
 }
@@ -116,6 +120,14 @@ pub(in crate::engine) fn section_producer(
         Workload::Video(video) => {
             video.validate().map_err(FlowError::Video)?;
             Ok(Producer::Encoder(Encoder::new(*video, start, random)))
+        }
+        Workload::Encoder(_) if !matches!(spec.transport, TransportSpec::Sections(_)) => {
+            Err(FlowError::EncoderWithoutTarget)
+        }
+        Workload::Encoder(video) => {
+            video.validate().map_err(FlowError::Encoder)?;
+            let encoder = AdaptiveEncoder::new(video.clone(), start, random);
+            Ok(Producer::Adaptive(Box::new(encoder)))
         }
         Workload::Frames(frames) => Ok(Producer::List {
             frames: Arc::clone(frames),
@@ -172,6 +184,7 @@ fn calendar(
         | Workload::File(_)
         | Workload::TokenBucket { .. }
         | Workload::Video(_)
+        | Workload::Encoder(_)
         | Workload::Frames(_) => return Err(FlowError::WorkloadOfSections),
     };
     Schedule::new(&spec.workload, interval, start, random).ok_or(FlowError::WorkloadOfSections)

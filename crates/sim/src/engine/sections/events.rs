@@ -172,7 +172,7 @@ impl<O: Observer> Engine<O> {
                     sections.closed_at.get_or_insert(now);
                 }
                 ConnectionEvent::TargetBitrate(target) if !at_destination => {
-                    sections.target = Some(target.offer);
+                    sections.target = Some(target);
                 }
                 _ => {}
             }

@@ -150,12 +150,14 @@ fn report_faults(
             FlowError::ReportInterval => "timeline",
             FlowError::UnclockedDatagrams
             | FlowError::FramesWithoutSections
+            | FlowError::EncoderWithoutTarget
             | FlowError::WorkloadOfSections
             | FlowError::RefillInterval
             | FlowError::NoRate
             | FlowError::NoSpacing
             | FlowError::NeverOn
-            | FlowError::Video(_) => "workload",
+            | FlowError::Video(_)
+            | FlowError::Encoder(_) => "workload",
             FlowError::Unreachable { .. }
             | FlowError::ToItself { .. }
             | FlowError::Command
@@ -209,6 +211,7 @@ fn workload(table: &FlowTable, library: &Library, cx: &mut Context<'_>) -> Optio
         }
         Some(WorkloadTable::Poisson(table)) => Workload::Poisson { rate: table.rate },
         Some(WorkloadTable::Video(table)) => Workload::Video(sections::video(table, cx)?),
+        Some(WorkloadTable::Encoder(table)) => Workload::Encoder(sections::encoder(table, cx)?),
         Some(WorkloadTable::Frames(table)) => match library.frames(cx.files, &table.file) {
             Ok(frames) => Workload::Frames(frames),
             Err(kind) => {

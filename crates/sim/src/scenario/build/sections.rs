@@ -3,15 +3,15 @@
 use comity_congestion::table::{Parameters, find};
 use comity_transport::datagram;
 use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
-use comity_units::Span;
+use comity_units::{Span, Time};
 
 use super::super::problem::ProblemKind;
 use super::super::schema::Context;
 use super::super::tables::flow::{FlowTable, WorkloadTable};
-use super::super::tables::sections::{SectionsTable, VideoTable};
+use super::super::tables::sections::{EncoderTable, PauseTable, SectionsTable, VideoTable};
 use super::sizes::{narrow, size};
-use crate::frames::Video;
-use crate::network::SectionsSpec;
+use crate::frames::{AdaptiveVideo, AdaptiveVideoError, Pause, Video};
+use crate::network::{FlowError, SectionsSpec};
 
 /// The default latency of sections.
 const USUAL_LATENCY: Span = Span::from_millis(120);
@@ -92,11 +92,7 @@ fn report_idle(table: &SectionsTable, flow: &FlowTable, spec: &SectionsSpec, cx:
             "with reliability = \"full\", nothing is shed",
         );
     } else if table.shed && !flow.has_frames() {
-        cx.report_idle(
-            written,
-            "shed",
-            "only frames of `video` and `frames` are shed",
-        );
+        cx.report_idle(written, "shed", "only frames are shed");
     }
 }
 
@@ -115,4 +111,50 @@ pub(super) fn video(table: &VideoTable, cx: &mut Context<'_>) -> Option<Video> {
         ratio,
         variation: table.variation,
     })
+}
+
+pub(super) fn encoder(table: &EncoderTable, cx: &mut Context<'_>) -> Option<AdaptiveVideo> {
+    let pause = |pause: &PauseTable| Pause {
+        at: Time::ZERO + pause.at,
+        lasts: pause.lasts,
+    };
+    let video = AdaptiveVideo {
+        min_rate: table.min_rate,
+        max_rate: table.max_rate,
+        initial_rate: table.initial_rate.unwrap_or(table.max_rate),
+        reaction: table.reaction,
+        fps: table.fps,
+        group: table.group,
+        key_size: table.key_size,
+        burst: table.burst,
+        abrupt: table.abrupt,
+        size_scale: table.size_scale,
+        interval_scale: table.interval_scale,
+        pauses: table.pauses.iter().map(pause).collect(),
+    };
+    if let Err(error) = video.validate() {
+        let keys: &[&str] = match error {
+            AdaptiveVideoError::Rates { .. } => &["min_rate", "max_rate"],
+            AdaptiveVideoError::InitialRate { .. } => &["initial_rate"],
+            AdaptiveVideoError::KeySize { .. } => &["key_size", "burst", "group"],
+            AdaptiveVideoError::NoFrames | AdaptiveVideoError::Share => &[],
+        };
+        let key = keys.iter().find(|key| table.written.has(key));
+        let kind = ProblemKind::Flow {
+            error: FlowError::Encoder(error),
+        };
+        cx.report_at(&table.written, key.copied().unwrap_or(""), kind);
+        return None;
+    }
+    if video.key_size <= 1.0 {
+        let why = "with key_size = 1, key frames have the mean size";
+        cx.report_idle(&table.written, "burst", why);
+    }
+    if video.min_rate == video.max_rate {
+        let why = "the minimum rate is the maximum, so the rate never changes";
+        for key in ["reaction", "abrupt", "initial_rate"] {
+            cx.report_idle(&table.written, key, why);
+        }
+    }
+    Some(video)
 }

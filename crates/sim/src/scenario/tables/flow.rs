@@ -12,7 +12,7 @@ use super::super::kinds::{
 };
 use super::super::parameters::{ControllerName, ParameterTable, ParametersKind};
 use super::super::schema::{At, Default, Keys, Nested, Optional, Required, table, tagged};
-use super::sections::{FramesTable, SectionsTable, VideoTable};
+use super::sections::{EncoderTable, FramesTable, SectionsTable, VideoTable};
 use super::topology::{Access, host_link};
 
 /// The most flows of one run.
@@ -90,7 +90,7 @@ impl FlowTable {
     pub(in crate::scenario) const fn has_frames(&self) -> bool {
         matches!(
             self.workload,
-            Some(WorkloadTable::Video(_) | WorkloadTable::Frames(_))
+            Some(WorkloadTable::Video(_) | WorkloadTable::Encoder(_) | WorkloadTable::Frames(_))
         )
     }
 }
@@ -540,6 +540,7 @@ tagged! {
         "token_bucket" => TokenBucket(TokenBucketTable);
         "poisson" => Poisson(PoissonTable);
         "video" => Video(VideoTable);
+        "encoder" => Encoder(EncoderTable);
         "frames" => Frames(FramesTable);
     }
 }

@@ -4,11 +4,11 @@ use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 use comity_units::{Bytes, Rate, Span};
 
 use super::super::kinds::{
-    Amount, Choice, Count, Either, Extent, ExtentKind, Flag, List, POSITIVE_SPAN, RATE, Real, Text,
-    Word,
+    Amount, Choice, Count, Either, Extent, ExtentKind, Flag, List, POSITIVE_SPAN, RATE, Real, SPAN,
+    Text, Word,
 };
 use super::super::parameters::{ControllerName, ParameterTable, ParametersKind};
-use super::super::schema::{Default, Optional, Required, table};
+use super::super::schema::{Default, Nested, Optional, Required, table};
 
 /// No deadlines.
 const NO_LATENCY: Option<Span> = None;
@@ -95,7 +95,7 @@ table! {
         /// Whether the source sheds B and P frames while the path carries less than it produces.
         /// With `reliability = "full"` it sheds nothing.
         shed: bool = Default(Flag, "true");
-        /// The size of the sections of workloads other than `video` and `frames`.
+        /// The size of the sections of workloads without frames.
         section: Bytes = Default(
             Amount { min: Bytes::new(1), max: Bytes::new(16 << 20) },
             "\"1200B\"",
@@ -129,6 +129,57 @@ table! {
         /// The standard deviation of the sizes of frames of one type, as a share of their mean.
         /// Sizes are lognormal; 0 makes them equal.
         variation: f64 = Default(Real { min: 0.0, max: 10.0 }, "0");
+    }
+}
+
+table! {
+    /// Frames of an encoder that follows the target bitrate, one section each. Only for
+    /// `transport = "sections"`. The first frame of each group is a key frame; all others are
+    /// predicted from the frame before. A key frame also follows an abrupt change of the rate, and
+    /// a pause.
+    struct EncoderTable ("an encoder", from "RFC 8593, section 5; key frames of a size relative to the rate, and periodic ones, are chosen here") {
+        /// The minimum rate (R_min).
+        min_rate: Rate = Default(RATE, "\"150kbps\"");
+        /// The maximum rate (R_max).
+        max_rate: Rate = Default(RATE, "\"1.5Mbps\"");
+        /// The rate before the connection announces a target. It announces the first one when it
+        /// leaves slow start, so an encoder that begins below what the path carries stays there.
+        initial_rate: Option<Rate> = Optional(RATE, "`max_rate`");
+        /// After a change, the rate keeps its value for this time (τ_v). Then it follows the newest
+        /// target.
+        reaction: Span = Default(SPAN, "\"200ms\"");
+        /// Frames per second.
+        fps: f64 = Default(Real { min: 0.1, max: 1_000.0 }, "30");
+        /// Frames from one key frame to the next.
+        group: u32 = Default(Count { min: 1, max: 100_000 }, "30");
+        /// The mean size of key frames, in mean sizes of all frames.
+        key_size: f64 = Default(Real { min: 1.0, max: 1_000.0 }, "3.24");
+        /// The number of frames, the key frame included, that together have the target rate (K_B):
+        /// frames behind a key frame are smaller.
+        burst: u32 = Default(Count { min: 1, max: 100_000 }, "8");
+        /// A change of the rate by at least this share begins a new group.
+        abrupt: f64 = Default(Real { min: 0.0, max: 1_000.0 }, "0.5");
+        /// The scale of the Laplace distribution of sizes, as a share of the mean size (SCALE_B).
+        /// The standard deviation of the distribution is √2 times its scale.
+        size_scale: f64 = Default(Real { min: 0.0, max: 1.0 }, "0.15");
+        /// The scale of the Laplace distribution of times between frames, as a share of their mean
+        /// (SCALE_t).
+        interval_scale: f64 = Default(Real { min: 0.0, max: 1.0 }, "0.15");
+        /// Times without frames, counted from the start of the run.
+        pauses: Vec<PauseTable> = Default(
+            List { item: Nested::<PauseTable>::KIND, min: 0, max: 1_000 },
+            "[]",
+        );
+    }
+}
+
+table! {
+    /// A time without frames.
+    struct PauseTable ("a pause") {
+        /// When the encoder stops.
+        at: Span = Required(SPAN);
+        /// How long it stops.
+        lasts: Span = Required(POSITIVE_SPAN);
     }
 }
 
