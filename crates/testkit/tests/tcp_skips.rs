@@ -365,6 +365,7 @@ fn needless(skips: Option<u64>) -> (u32, u64) {
         rounding: Rounding::Exact,
         grow_when_limited: false,
         undo: true,
+        weight: 1.0,
     });
     let sender = opener(config, Box::new(controller));
     let mut pair = Pair::new(sender, listener(config, fixed(1_000)), forward, back);

@@ -21,9 +21,9 @@ pub struct RenoConfig {
     pub max_window: Bytes,
     /// The growth for an acknowledgement.
     pub increase: Increase,
-    /// The quantity that a loss halves.
+    /// The quantity that a loss reduces.
     pub decrease_basis: DecreaseBasis,
-    /// Where half a window is rounded down to whole segments: for window and threshold (ns-2
+    /// Where a reduced window is rounded down to whole segments: for window and threshold (ns-2
     /// without `precisionReduce_`), for the threshold only (ns-2.35), or nowhere.
     pub rounding: Rounding,
     /// Whether the window also grows while the application or the receiver's window limits the
@@ -32,6 +32,8 @@ pub struct RenoConfig {
     /// Whether a spurious loss or timeout restores window and threshold (RFC 4015, in the form of
     /// Linux).
     pub undo: bool,
+    /// As how many flows it competes, at least 1. More than 1 is not friendly to TCP.
+    pub weight: f64,
 }
 
 impl RenoConfig {
@@ -47,6 +49,7 @@ impl RenoConfig {
             rounding: Rounding::Exact,
             grow_when_limited: false,
             undo: false,
+            weight: 1.0,
         }
     }
 }
@@ -68,7 +71,7 @@ pub enum Increase {
     PerSegment,
 }
 
-/// The quantity that a loss halves.
+/// The quantity that a loss reduces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecreaseBasis {
     /// The flight (RFC 5681, equation 4).
@@ -77,33 +80,37 @@ pub enum DecreaseBasis {
     Window,
 }
 
-/// Where half a window is rounded down to whole segments.
+/// Where a reduced window is rounded down to whole segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
     /// Nowhere.
     Exact,
     /// The threshold only.
     Threshold,
-    /// The window before it is halved, then both halves.
+    /// The window before it is reduced, then window and threshold.
     Both,
 }
 
-/// Additive increase by one segment per round trip, multiplicative decrease by half.
+/// Additive increase by one segment per round trip, multiplicative decrease by half, each with the
+/// weight N = 1.
 ///
 /// ```text
 /// slow start  (cwnd < ssthresh):  cwnd += 1 per acknowledged segment
-/// avoidance:                      cwnd += 1 / cwnd per acknowledged segment      [segments]
-/// loss:      ssthresh = max(basis / 2, 2),  cwnd = ssthresh  (Tahoe: cwnd = 1)
-/// timeout:   ssthresh = max(basis / 2, 2),  cwnd = 1
+/// avoidance:                      cwnd += N / cwnd per acknowledged segment      [segments]
+/// loss:      ssthresh = max(basis · (1 − 1 / 2N), 2),  cwnd = ssthresh  (Tahoe: cwnd = 1)
+/// timeout:   ssthresh = max(basis · (1 − 1 / 2N), 2),  cwnd = 1
 /// restart:   ssthresh = max(ssthresh, 3/4 cwnd),  cwnd = max(cwnd / 2 per timeout of the pause, first window)
 /// ```
 ///
 /// Source: RFC 5681, section 3.1, equations 2 to 4, and section 4.1 in the form of RFC 2861; RFC
-/// 3465 for byte counting; RFC 4015 for the undo; Jacobson 1988.
+/// 3465 for byte counting; RFC 4015 for the undo; Jacobson 1988. The weight is that of MulTCP: J.
+/// Crowcroft and P. Oechslin, "Differentiated end-to-end Internet services using a weighted
+/// proportional fair sharing TCP", Computer Communication Review 28 (3), 1998.
 ///
 /// Differs from RFC 5681 in: 1. the window is a real number of segments, as in ns-2, so the growth
 /// of one segment per round trip is exact; 2. the basis of the decrease and the rounding are
-/// settings, because the papers' simulations depend on them.
+/// settings, because the papers' simulations depend on them. From MulTCP in: slow start is that of
+/// one flow.
 #[derive(Clone, Debug)]
 pub struct Reno {
     config: RenoConfig,
@@ -140,8 +147,8 @@ impl Reno {
         self.ssthresh
     }
 
-    /// Half of the data in use, as `(threshold, window)` in segments.
-    fn halves(&self, in_flight: Bytes, window: Bytes) -> (f64, f64) {
+    /// What a loss leaves of the data in use, as `(threshold, window)` in segments.
+    fn reduced(&self, in_flight: Bytes, window: Bytes) -> (f64, f64) {
         let segments = |amount: u64| amount as f64 / self.config.mss.get().max(1) as f64;
         let basis = match self.config.decrease_basis {
             // Segments that limited transmit released are in flight, but no window allowed them.
@@ -156,12 +163,13 @@ impl Reno {
                 }
             }
         };
+        let left = 1.0 - 0.5 / self.config.weight.max(1.0);
         match self.config.rounding {
-            Rounding::Exact => (basis / 2.0, basis / 2.0),
-            Rounding::Threshold => (libm::floor(basis / 2.0), basis / 2.0),
+            Rounding::Exact => (basis * left, basis * left),
+            Rounding::Threshold => (libm::floor(basis * left), basis * left),
             Rounding::Both => {
-                let half = libm::floor(libm::floor(basis) / 2.0);
-                (half, half)
+                let whole = libm::floor(libm::floor(basis) * left);
+                (whole, whole)
             }
         }
     }
@@ -177,7 +185,7 @@ impl Reno {
                 let covered = f64::from(ack.packets);
                 let window = (self.window + covered).min(self.ssthresh).max(self.window);
                 let rest = covered - (window - self.window);
-                self.window = window + rest / window;
+                self.window = window + self.config.weight * rest / window;
                 return;
             }
             Increase::PerAck => 1.0,
@@ -196,13 +204,13 @@ impl Reno {
         self.window += if slow_start {
             segments
         } else {
-            segments / self.window
+            self.config.weight * segments / self.window
         };
     }
 
     fn on_loss(&mut self, loss: &Loss) {
         self.before = self.config.undo.then_some((self.window, self.ssthresh));
-        let (threshold, window) = self.halves(loss.in_flight, loss.window);
+        let (threshold, window) = self.reduced(loss.in_flight, loss.window);
         self.ssthresh = threshold.max(2.0);
         self.window = if loss.restart { 1.0 } else { window.max(1.0) };
         if self.config.rounding == Rounding::Exact && !loss.restart {
@@ -215,7 +223,7 @@ impl Reno {
         // again.
         if timeout.consecutive <= 1 || self.config.decrease_basis == DecreaseBasis::Window {
             self.before = self.config.undo.then_some((self.window, self.ssthresh));
-            let (threshold, _) = self.halves(timeout.in_flight, timeout.window);
+            let (threshold, _) = self.reduced(timeout.in_flight, timeout.window);
             self.ssthresh = threshold.max(2.0);
         }
         self.window = 1.0;

@@ -115,22 +115,35 @@ proptest! {
         }
     }
 
-    /// (w + 1/w)² = w² + 2 + 1/w²: after A segments w² lies between w₀² + 2A and that plus A / w₀².
+    /// (w + N/w)² = w² + 2N + N²/w²: after A segments w² lies between w₀² + 2NA and that plus
+    /// AN² / w₀². A loss takes 1/2N of the window.
     #[test]
-    fn avoidance_has_a_closed_form(start in 2u32..400, segments in 1u32..20_000) {
+    fn avoidance_has_a_closed_form(
+        start in 2u32..400,
+        segments in 1u32..20_000,
+        weight in prop_oneof![Just(1.0), 1.0..10.0],
+    ) {
         let mss = Bytes::new(SMSS);
         let start = f64::from(start);
         let mut controller = Reno::new(RenoConfig {
             initial_window: Bytes::new(start as u64 * SMSS),
             initial_ssthresh: mss,
+            weight,
             ..RenoConfig::rfc5681(mss)
         });
         for _ in 0..segments {
             controller.on_event(Event::Ack(&ack(Time::ZERO, mss, Span::from_millis(100), mss)));
         }
-        let gained = controller.window() * controller.window() - start * start - 2.0 * f64::from(segments);
-        prop_assert!(gained >= -1e-6 * f64::from(segments), "{gained}");
-        prop_assert!(gained <= f64::from(segments) / (start * start) + 1e-6, "{gained}");
+        let before = controller.window();
+        let gained = before * before - start * start - 2.0 * weight * f64::from(segments);
+        prop_assert!(gained >= -1e-6 * f64::from(segments) * weight, "{gained}");
+        let most = f64::from(segments) * weight * weight / (start * start);
+        prop_assert!(gained <= most + 1e-6, "{gained}");
+        let flight = controller.decision().window;
+        controller.on_event(Event::Loss(&loss(Time::from_secs(1), flight, flight)));
+        let left = controller.window() / (flight.get() as f64 / SMSS as f64);
+        let expected = (1.0 - 0.5 / weight).max(2.0 * SMSS as f64 / flight.get() as f64);
+        prop_assert!((left - expected).abs() < 1e-9, "{left} instead of {expected}");
     }
 }
 
@@ -145,6 +158,7 @@ fn ns2(rounding: Rounding) -> Reno {
         rounding,
         grow_when_limited: true,
         undo: false,
+        weight: 1.0,
     })
 }
 

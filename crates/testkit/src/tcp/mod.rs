@@ -93,6 +93,7 @@ pub fn reno(mss: u32, window: u64, threshold: u64) -> Box<dyn Controller> {
         rounding: Rounding::Exact,
         grow_when_limited: false,
         undo: false,
+        weight: 1.0,
     }))
 }
 

@@ -52,6 +52,17 @@ const UNDO: Parameter = flag(
     "Whether the reduction after a spurious loss or timeout is undone (Linux).",
     false,
 );
+const WEIGHT: Parameter = Parameter {
+    name: "weight",
+    summary: "As how many flows it competes (N of MulTCP): the window grows by so many segments in a round trip, and a \
+              loss takes 1 / 2N of it. More than 1 is not friendly to TCP.",
+    default: Value::Number(1.0),
+    domain: Domain::Number {
+        min: 1.0,
+        max: 100.0,
+        unit: "",
+    },
+};
 const PARAMETERS: &[Parameter] = &[
     INCREASE,
     LIMIT,
@@ -59,6 +70,7 @@ const PARAMETERS: &[Parameter] = &[
     ROUNDING,
     GROW_WHEN_LIMITED,
     UNDO,
+    WEIGHT,
 ];
 
 fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
@@ -90,6 +102,7 @@ fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, 
         )?,
         grow_when_limited: parameters.flag(&GROW_WHEN_LIMITED)?,
         undo: parameters.flag(&UNDO)?,
+        weight: parameters.number(&WEIGHT)?,
     });
     Ok(Box::new(controller))
 }
