@@ -159,6 +159,7 @@ fn other(parameter: &Parameter) -> Value {
 /// Where another parameter has to be set too, or the value has to be a certain one: the row, the
 /// parameter, the others, the value.
 const CASES: &[(&str, &str, &str, &str)] = &[
+    ("reno", "weight", "", "2"),
     ("vegas", "alpha", "", "2.5"),
     ("vegas", "gamma", "", "20"),
     ("bbr", "probe_rtt_time", "min_rtt_window=2s", "20ms"),
