@@ -77,21 +77,23 @@ impl RttConfig {
         floor_before_backoff: false,
         forget_after_backoff: true,
     };
-}
 
-impl RttConfig {
     /// The first tick at or after a time.
     #[must_use]
     pub fn next_tick(&self, at: Time) -> Time {
-        let tick = self.tick.as_nanos().max(1);
-        let phase = self.phase.as_nanos() % tick;
-        let past = at.as_nanos().wrapping_add(tick - phase) % tick;
-        match past {
+        match self.since_tick(at) {
             0 => at,
             past => at
-                .checked_add(Span::from_nanos(tick - past))
+                .checked_add(Span::from_nanos(self.tick.as_nanos() - past))
                 .unwrap_or(Time::MAX),
         }
+    }
+
+    /// The nanoseconds from the last tick to a time.
+    fn since_tick(&self, at: Time) -> u64 {
+        let tick = self.tick.as_nanos().max(1);
+        let shift = tick - self.phase.as_nanos() % tick;
+        at.as_nanos().wrapping_add(shift) % tick
     }
 }
 
@@ -196,9 +198,8 @@ impl RttEstimator {
         let measured = if tick == 1 {
             elapsed.as_nanos()
         } else {
-            let shift = tick - config.phase.as_nanos() % tick;
-            let into_tick = sent_at.as_nanos().wrapping_add(shift) % tick;
-            into_tick.saturating_add(elapsed.as_nanos()) / tick
+            let since_tick = config.since_tick(sent_at);
+            since_tick.saturating_add(elapsed.as_nanos()) / tick
         }
         .clamp(1, LONGEST_SAMPLE);
 

@@ -91,8 +91,8 @@ pub enum Rounding {
     Both,
 }
 
-/// Additive increase by one segment per round trip, multiplicative decrease by half, each with the
-/// weight N = 1.
+/// Additive increase by one segment per round trip and multiplicative decrease by half, with the
+/// usual weight of N = 1.
 ///
 /// ```text
 /// slow start  (cwnd < ssthresh):  cwnd += 1 per acknowledged segment
@@ -163,7 +163,7 @@ impl Reno {
                 }
             }
         };
-        let left = 1.0 - 0.5 / self.config.weight.max(1.0);
+        let left = 1.0 - 0.5 / self.config.weight;
         match self.config.rounding {
             Rounding::Exact => (basis * left, basis * left),
             Rounding::Threshold => (libm::floor(basis * left), basis * left),
