@@ -182,6 +182,7 @@ struct Recent {
     source_time: Time,
     class: Class,
     is_intra: bool,
+    is_predicted: bool,
     size: Bytes,
 }
 
@@ -191,6 +192,9 @@ const REMEMBERED: usize = 512;
 const MIN_MEASURED: Span = Span::from_millis(500);
 /// Without whole groups, the known share of the window required before anything is shed.
 const MIN_SHARE_OF_WINDOW: f64 = 0.75;
+/// An encoder that follows its target shows it in so many pictures in so much time.
+const TREND: Span = Span::from_millis(300);
+const MIN_TREND: u32 = 6;
 /// During shedding, the source must fall below this share of the target before everything is kept
 /// again.
 const WHOLE_AGAIN: f64 = 0.95;
@@ -260,7 +264,9 @@ impl Shedder {
     /// Decides whether to send the next frame of the source.
     pub fn offer(&mut self, frame: &Frame) -> Verdict {
         self.measure(frame);
-        if frame.frame_type.is_intra() {
+        let has_followed = self.is_shedding && { self.rate_now().zip(self.limit()) }
+            .is_some_and(|((source, _), limit)| source <= limit);
+        if frame.frame_type.is_intra() || has_followed {
             self.decide(frame.source_time);
         }
         self.counters.offered.add(frame);
@@ -322,6 +328,10 @@ impl Shedder {
             source_time: now,
             class: class(frame),
             is_intra: frame.frame_type.is_intra(),
+            is_predicted: matches!(
+                frame.frame_type,
+                FrameType::Predicted { .. } | FrameType::Bidirectional { .. }
+            ),
             size: frame.size,
         });
         // Times of several streams are slightly out of order, so the check covers the oldest frame
@@ -368,6 +378,49 @@ impl Shedder {
         is_enough.then(|| (Rate::of(bytes, span), bytes))
     }
 
+    /// The size of the latest pictures, without intra pictures, as a share of the size of all of
+    /// the window; 1 if they are not smaller. An encoder that has reduced its rate is below 1, long
+    /// before a whole group says so.
+    ///
+    /// ```text
+    /// trend = min( 1, mean size of the last 0.3 s / mean size of the window )
+    /// ```
+    fn trend(&self) -> f64 {
+        let now = { self.recent.back() }.map_or(Time::ZERO, |one| one.source_time);
+        let mean_since = |begin: Time| {
+            let pictures = self.recent.iter().filter(|one| one.is_predicted);
+            let (mut sizes, mut count) = (0, 0_u32);
+            for one in pictures.filter(|one| begin <= one.source_time) {
+                (sizes, count) = (sizes + one.size.get(), count + 1);
+            }
+            (count >= MIN_TREND).then(|| sizes as f64 / f64::from(count))
+        };
+        match (
+            mean_since(now.saturating_sub(TREND)),
+            mean_since(Time::ZERO),
+        ) {
+            (Some(latest), Some(all)) => (latest / all).min(1.0),
+            _ => 1.0,
+        }
+    }
+
+    /// The rate of the source now: as stated, or as measured, and less if it has reduced it since.
+    fn rate_now(&self) -> Option<(f64, Bytes)> {
+        let (measured, bytes) = self.measured()?;
+        let rate = { self.stated }.unwrap_or_else(|| measured.mul_f64(self.trend()));
+        Some((rate.as_bps() as f64, bytes))
+    }
+
+    /// The rate above which something is shed.
+    fn limit(&self) -> Option<f64> {
+        let allowed = self.allowed?.as_bps() as f64 * self.config.headroom;
+        Some(if self.is_shedding {
+            allowed * WHOLE_AGAIN
+        } else {
+            allowed
+        })
+    }
+
     /// Whether the connection may still be finding its rate.
     fn is_starting(&self, now: Time) -> bool {
         self.highest
@@ -378,16 +431,12 @@ impl Shedder {
         if !self.is_shedding && self.is_starting(now) {
             return;
         }
-        let (Some(allowed), Some((measured, bytes))) = (self.allowed, self.measured()) else {
+        let (Some(allowed), Some(limit), Some((source, bytes))) =
+            (self.allowed, self.limit(), self.rate_now())
+        else {
             return;
         };
-        let source = self.stated.unwrap_or(measured).as_bps() as f64;
         let allowed = allowed.as_bps() as f64 * self.config.headroom;
-        let limit = if self.is_shedding {
-            allowed * WHOLE_AGAIN
-        } else {
-            allowed
-        };
         self.is_shedding = source > limit;
         if !self.is_shedding {
             self.plan = Plan::NOTHING;
@@ -647,6 +696,51 @@ mod tests {
             shedder.offer_at(Some(Rate::from_kbps(kbps)), frame) != Verdict::Keep
         });
         assert!(gone.count() > 20);
+    }
+
+    /// Groups of two seconds with 25 pictures a second. At 6.2 s the target falls to a half, and
+    /// from 6.4 s on the pictures are so small that they fit, or stay as they are.
+    #[test]
+    fn an_encoder_that_has_followed_its_target_is_not_shed() {
+        let gone = |follows: bool| {
+            let mut shedder = Shedder::new(ShedderConfig::default());
+            let mut gone = [0; 2];
+            for number in 0..300_u64 {
+                let source_time = Time::from_millis(number * 40);
+                let in_group = number % 50;
+                let size = match in_group {
+                    0 => 5_000,
+                    _ => 1_000,
+                };
+                let is_small = follows && source_time >= Time::from_millis(6_400);
+                let target = match source_time < Time::from_millis(6_200) {
+                    true => Rate::from_kbps(250),
+                    false => Rate::from_kbps(125),
+                };
+                let verdict = shedder.offer_at(
+                    Some(target),
+                    &Frame {
+                        stream: 0,
+                        number,
+                        frame_type: if in_group == 0 { I } else { P },
+                        position: u8::try_from(in_group).unwrap(),
+                        needs: (in_group > 0).then(|| number - 1),
+                        is_bound: in_group > 0,
+                        source_time,
+                        size: Bytes::new(if is_small { size / 2 } else { size }),
+                    },
+                );
+                let is_after = source_time >= Time::from_secs(8);
+                gone[usize::from(is_after)] += u32::from(verdict != Verdict::Keep);
+            }
+            gone
+        };
+        assert_eq!(gone(true), [0, 0]);
+        let [before, after] = gone(false);
+        assert!(
+            before > 10 && (40..=70).contains(&after),
+            "{before}, {after}"
+        );
     }
 
     #[test]

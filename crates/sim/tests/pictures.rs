@@ -6,14 +6,14 @@ use std::ops::RangeInclusive;
 use crate::common;
 
 use comity_congestion::table::Parameters;
-use comity_link::{Limit, LinkConfig, Loss, LossModel, LossPlace, Queue};
-use comity_sim::frames::Video;
+use comity_link::{Limit, LinkConfig, Loss, LossModel, LossPlace, Queue, RateProfile};
+use comity_sim::frames::{AdaptiveVideo, Video};
 use comity_sim::network::{Network, SectionsSpec, Start, TransportSpec, Workload};
 use comity_sim::report::SectionsReport;
 use comity_sim::{RunOptions, run};
 use comity_transport::datagram::Config;
 use comity_transport::timeline::DropPolicy;
-use comity_units::{Bytes, Rate, Seed, Span};
+use comity_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
@@ -70,7 +70,7 @@ impl Case {
             place: LossPlace::AfterTransmission,
         };
         let outage = loss(LossModel::Outage {
-            at: comity_units::Time::from_secs(5),
+            at: Time::from_secs(5),
             lasts: Span::from_millis(self.outage_ms),
         });
         let mut outages = vec![outage];
@@ -205,6 +205,52 @@ fn an_outage_costs_little_more_than_itself() {
         ),
     ] {
         Case { outage_ms, ..case }.assert_missing(frames);
+    }
+}
+
+/// A path of 4 Mb/s carries 1 Mb/s from 15 s on, with a queue of 0.7 s then. An encoder that follows
+/// the target bitrate misses little more than the second of the fall: a queue that is longer than
+/// the latency has to drain, and a group of pictures is lost.
+#[test]
+fn an_encoder_follows_a_path_that_falls_to_a_quarter() {
+    for seed in 1..=5 {
+        let case = Case {
+            path: 4_000,
+            latency_ms: 400,
+            seed,
+            ..CLEAN
+        };
+        let mut network = case.network(DropPolicy::Infeasible, true);
+        network.duration = Span::from_secs(40);
+        let fall = vec![
+            (Time::ZERO, Rate::from_mbps(4)),
+            (Time::from_secs(15), Rate::from_mbps(1)),
+        ];
+        network.links[0].config.rate = RateProfile::Steps(fall);
+        network.links[0].config.queue = Queue::DropTail(Limit::Packets(60));
+        network.flows[0].workload = Workload::Encoder(AdaptiveVideo {
+            min_rate: Rate::from_kbps(150),
+            max_rate: Rate::from_mbps(8),
+            initial_rate: Rate::from_mbps(8),
+            reaction: Span::from_millis(200),
+            fps: 30.0,
+            group: 30,
+            key_size: 3.24,
+            burst: 8,
+            abrupt: 0.5,
+            size_scale: 0.15,
+            interval_scale: 0.15,
+            pauses: Vec::new(),
+        });
+        let report = run(&network, Seed::new(seed), &RunOptions::default());
+        let flow = report.expect("the network is sound").flows.remove(0);
+        let report = flow.sections.expect("a flow of sections");
+        let all = report.submitted + report.shed + report.refused;
+        let share = report.decodable as f64 / all as f64;
+        assert!(share > 0.85, "{share}: {report:?}");
+        // 60 and 25 Mb in all.
+        let bytes = report.bytes.decodable;
+        assert!((6_500_000..10_000_000).contains(&bytes), "{bytes}");
     }
 }
 

@@ -192,6 +192,7 @@ impl<P: Payload> Connection<P> {
         let is_slow_start = self.congestion.is_slow_start();
         let is_known = !is_slow_start
             || self.congestion.has_lost()
+            || self.target.is_alone()
             || (self.ceiling.rate().is_none() && self.target.is_followed());
         let allowed =
             TargetBitrate::allowed(self.congestion.window(), self.loss.smoothed(), pacing)

@@ -15,18 +15,26 @@ pub(super) struct Passage {
     pub(super) delay: Span,
     /// How long the newest packet waited on the way: its round trip beyond the least one.
     pub(super) queued: Span,
+    /// The size of a full packet.
+    pub(super) packet: Bytes,
 }
 
 /// The delivery rate of a path that held packets back.
 ///
 /// ```text
 /// sample  = delivered / interval,  interval = max( sending, answering )            of an acknowledgement
-/// any     = most of the samples of the last 5 to 10 s
-/// held    = most of those with interval − delay > 1.5 · sending                    delay: of the acknowledgement
+/// held    = most of the samples of the last 5 to 10 s
+///           with interval − delay > 1.5 · sending                                  delay: of the acknowledgement
 ///           and queued ≥ (interval − delay − sending) / 2                          queued: the newest packet's
+/// any     = max( held, most of (delivered − packet) / interval of the others )     packet: a full one
 /// carried = any      if held ≥ 0.95 · any
 ///           unknown  otherwise
 /// ```
+///
+/// A path may get narrower. What was seen before the last 0.1 to 0.2 s is forgotten if
+/// `held ≥ 0.95 · any` in this time alone, and `any` of it is below 4/5 of the one above. Only
+/// samples count here whose packets, from the first to the last, met a queue of 5 ms or more: the
+/// spans of others contain a pause of the source.
 ///
 /// Where the path is not what limits a flow, packets come through as fast as they left, and their
 /// rate says nothing of what more would do: it is the application's, or the controller's. A queue
@@ -37,6 +45,9 @@ pub(super) struct Passage {
 /// After an outage, too, packets have taken long to come through. But the newest of them has met no
 /// queue. Losses (`Lost::silence`) do not tell it here: what was held up and not lost has the same
 /// times.
+///
+/// A path of some rate delivers in any time a packet more than this rate times the time, and not
+/// more. So what was not held disproves a limit only by more than a packet.
 ///
 /// Only samples that begin with an acknowledgement count: the acknowledgements of the first packets
 /// after a pause take a round trip longer than their sending, whatever the path carries. Samples
@@ -50,34 +61,85 @@ pub(super) struct Passage {
 /// has; 2. a sample that does not speak of the path disproves lower ones that do.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Carried {
+    seen: Samples,
+    /// Those of the last moment, by which a path is found to have become narrower.
+    recent: Samples,
+    /// Since when every packet that was answered has met a queue.
+    queued_since: Option<Time>,
+}
+
+/// The most of the samples in a time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Samples {
     any: TwoWindows<Rate>,
     held: TwoWindows<Rate>,
 }
 
+impl Samples {
+    fn raise(&mut self, now: Time, memory: Span, any: Rate, held: Rate) {
+        self.any.raise(now, memory, any);
+        self.held.raise(now, memory, held);
+    }
+
+    /// The capacity of the path, if the samples have shown its limit.
+    fn limit(&self) -> Option<Rate> {
+        let (any, held) = (self.any.most(), self.held.most());
+        (held > Rate::ZERO && held >= any.mul_f64(AGREED)).then_some(any)
+    }
+}
+
 impl Carried {
+    /// Takes in how long the newest packet waited that is answered at `now`.
+    pub(super) fn on_queued(&mut self, now: Time, queued: Span) {
+        self.queued_since = (queued >= MIN_QUEUE).then(|| self.queued_since.unwrap_or(now));
+    }
+
     /// Takes in what an acknowledgement tells at `now`. `least` is the least round trip.
     pub(super) fn on_sample(&mut self, now: Time, sample: &Passage, least: Span) {
         if sample.interval.is_zero() || sample.interval < least {
             return;
         }
         let rate = Rate::of(sample.delivered, sample.interval);
-        self.any.raise(now, MEMORY, rate);
         let under_way = sample.interval.saturating_sub(sample.delay);
         let longer = under_way.saturating_sub(sample.sending);
         let is_held = under_way > sample.sending.mul_f64(HELD) && sample.queued >= longer / 2;
-        let held = if is_held { rate } else { Rate::ZERO };
-        self.held.raise(now, MEMORY, held);
+        let certain = sample.delivered.saturating_sub(sample.packet);
+        let (rate, held) = match is_held {
+            true => (rate, rate),
+            false => (Rate::of(certain, sample.interval), Rate::ZERO),
+        };
+        self.seen.raise(now, MEMORY, rate, held);
+        let is_busy = { self.queued_since }.is_some_and(|since| since + sample.interval <= now);
+        let held = if is_busy { held } else { Rate::ZERO };
+        self.recent.raise(now, RECENT, rate, held);
+        // One window alone may be one sample.
+        if let Some(limit) = self.recent.limit()
+            && self.recent.any.before > Rate::ZERO
+            && limit < self.seen.any.most().mul_f64(NARROWER)
+        {
+            self.seen = Samples::default();
+            self.seen.raise(now, MEMORY, limit, self.recent.held.most());
+        }
     }
 
     /// The capacity of the path, if recent samples have shown its limit.
     pub(super) fn rate(&self) -> Option<Rate> {
-        let (any, held) = (self.any.most(), self.held.most());
-        (held > Rate::ZERO && held >= any.mul_f64(AGREED)).then_some(any)
+        self.seen.limit()
     }
 }
 
 /// The longest distance of key frames that is usual: the largest bursts say most.
 const MEMORY: Span = Span::from_secs(5);
+
+/// For how long a path shows its limit, and nothing else, where it became narrower: longer than a
+/// stall of a radio link, shorter than a queue takes to overflow.
+const RECENT: Span = Span::from_millis(100);
+
+/// The shortest wait in a queue that a busy path shows.
+const MIN_QUEUE: Span = Span::from_millis(5);
+
+/// What part of the former capacity is a narrower path.
+const NARROWER: f64 = 0.8;
 
 /// How much longer than to leave packets have to take to come through. The queue of a greedy rival
 /// grows by less while a smooth flow passes.
@@ -106,7 +168,9 @@ mod tests {
             interval,
             delay: Span::ZERO,
             queued: Span::from_millis(answering.saturating_sub(sending)),
+            packet: Bytes::ZERO,
         };
+        carried.on_queued(Time::from_millis(at_ms), passage.queued);
         carried.on_sample(Time::from_millis(at_ms), &passage, RTT);
     }
 
@@ -152,6 +216,7 @@ mod tests {
                 interval: Span::from_millis(100),
                 delay: Span::from_millis(delay),
                 queued: Span::from_millis(60 - delay),
+                packet: Bytes::ZERO,
             };
             carried.on_sample(Time::ZERO, &passage, RTT);
             assert_eq!(carried.rate(), expected, "{delay} ms");
@@ -169,6 +234,7 @@ mod tests {
                 interval: Span::from_secs(2),
                 delay: Span::ZERO,
                 queued: Span::from_millis(queued),
+                packet: Bytes::ZERO,
             };
             carried.on_sample(Time::ZERO, &passage, RTT);
             assert_eq!(carried.rate(), expected, "{queued} ms");
@@ -186,6 +252,43 @@ mod tests {
                 15_000.. => assert_eq!(carried.rate(), None, "{at}"),
                 _ => {}
             }
+        }
+    }
+
+    #[test]
+    fn a_path_that_becomes_narrower_is_found_out_within_a_fifth_of_a_second() {
+        let mut carried = Carried::default();
+        for at in 0..20 {
+            sample(&mut carried, at * 20, kbps(4_000), 40, 80);
+        }
+        // From 400 ms on it carries a quarter.
+        for at in 20..40 {
+            sample(&mut carried, at * 20, kbps(1_000), 40, 160);
+            match at * 20 {
+                ..=500 => assert_eq!(carried.rate(), Some(kbps(4_000)), "{at}"),
+                600.. => assert_eq!(carried.rate(), Some(kbps(1_000)), "{at}"),
+                _ => {}
+            }
+        }
+        // It carries more again, as soon as more is sent.
+        sample(&mut carried, 800, kbps(2_000), 80, 80);
+        assert_eq!(carried.rate(), None);
+    }
+
+    #[test]
+    fn less_for_a_moment_is_no_narrower_path() {
+        // A sample that was not held in between, and one alone after a pause.
+        for times in [&[400_u64, 420, 440, 460][..], &[800]] {
+            let mut carried = Carried::default();
+            for at in 0..20 {
+                sample(&mut carried, at * 20, kbps(4_000), 40, 80);
+            }
+            for &at in times {
+                sample(&mut carried, at, kbps(1_000), 40, 160);
+            }
+            let last = times.last().map_or(0, |at| at + 20);
+            sample(&mut carried, last, kbps(3_500), 40, 41);
+            assert_eq!(carried.rate(), Some(kbps(4_000)), "{times:?}");
         }
     }
 

@@ -422,13 +422,18 @@ impl<P: Payload> Connection<P> {
     fn measure_delivery(&mut self, now: Time, prior_in_flight: u64, delay: Span) -> RateSample {
         let sample = self.sent.sample(now, prior_in_flight);
         let least = self.loss.min().unwrap_or(Span::ZERO);
+        // A queue on the way back holds answers up, and no data.
+        let queued = { sample.rtt }.map_or(Span::ZERO, |rtt| rtt.saturating_sub(delay + least));
+        let queued = queued.min(self.path.queueing());
+        self.target.on_queued(now, queued);
         if let Some(sending) = sample.sending {
             let passage = Passage {
                 delivered: sample.delivered,
                 sending,
                 interval: sample.interval,
                 delay,
-                queued: { sample.rtt }.map_or(Span::ZERO, |rtt| rtt.saturating_sub(delay + least)),
+                queued,
+                packet: Bytes::new(u64::from(self.size.current())),
             };
             self.target.on_passage(now, &passage, least);
         }
