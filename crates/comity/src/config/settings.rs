@@ -306,26 +306,26 @@ macro_rules! settings {
 }
 
 settings! {
-    /// The time from a section's source time to its deadline at the receiver, the delay of the path
-    /// included; SRT does not include it. The larger value of both ends holds. Three to four round
-    /// trips leave time for retransmissions.
+    /// The time from a section's source time to its deadline at the receiver. It includes the delay
+    /// of the path, unlike SRT's latency. The larger value of both endpoints applies. Three to four
+    /// round trips leave time for retransmissions.
     latency: [Duration] = Duration::from_millis(120), span(Span::from_millis(1)..=HOUR), uri("latency");
 
-    /// The congestion controller, a name of [controllers.md](controllers.md). Its parameters are
-    /// keys too, such as `cc.beta=0.8`.
+    /// The congestion controller, by a name of [controllers.md](controllers.md). Its parameters are
+    /// keys, too, such as `cc.beta=0.8`.
     controller: [String] = table::DEFAULT_FOR_SECTIONS.into(), Kind::Controller, uri("cc");
 
     /// The maximum sending rate, headers included, even if the controller allows more.
-    /// Acknowledgements count, but do not wait for it.
+    /// Acknowledgements count towards it, but never wait for it.
     max_rate: [Rate] = Transport::DEFAULT.max_rate, rate(bounds::MAX_RATE), uri("maxbw");
 
-    /// How long the sender retransmits lost bytes: until the deadline, never, or for ever. The
-    /// default is `timeline`, but `none` with the controllers `iftp` and `psp`, whose papers
-    /// retransmit nothing.
+    /// How long the sender retransmits lost bytes: until the deadline, never, or until they arrive.
+    /// The default is `timeline`. With the controllers `iftp` and `psp`, whose papers retransmit
+    /// nothing, it is `none`.
     reliability: [Option<Reliability>] = None, choice(RELIABILITIES), uri("reliability");
 
-    /// When the sender drops a section: after its deadline, as soon as it cannot meet it, or never.
-    /// `1` and `0`, as in SRT's `tlpktdrop`, mean `infeasible` and `never`.
+    /// When the sender drops a section: at its deadline, as soon as the section cannot meet it, or
+    /// never. `1` and `0`, as in SRT's `tlpktdrop`, mean `infeasible` and `never`.
     drop_policy: [DropPolicy] = Transport::DEFAULT.drop, choice(DROPS), Some(Spelling {
         key: "drop",
         aliases: &["tlpktdrop"],
@@ -339,22 +339,22 @@ settings! {
     /// When the receiver delivers a section: as soon as it is complete, or at its deadline.
     deliver: [Deliver] = Transport::DEFAULT.deliver, choice(DELIVERIES), uri("deliver");
 
-    /// The name of the stream that the caller requests or brings, and that a listener has. `comity
-    /// send`, `recv` and `relay` refuse a caller that names another stream than theirs, and one
-    /// that names a stream where they have no name. A caller without a name gets any stream.
+    /// The name of the stream: for a caller, the stream that it requests or sends; for a listener,
+    /// its own. `comity send`, `recv` and `relay` refuse a caller with another name than theirs,
+    /// and a caller with any name if they have none. A caller without a name gets any stream.
     stream_name: [String] = String::new(), Kind::Text(MAX_STREAM_NAME), uri("streamid");
 
-    /// The most protected bytes of a packet, if the path carries them. The packet on the wire is 57
-    /// bytes longer with IPv4, and 77 with IPv6.
+    /// The largest protected payload of a packet, if the path carries it. The IP packet is 57 bytes
+    /// longer with IPv4, and 77 with IPv6.
     payload: [u32] = Transport::DEFAULT.payload,
         bytes(MIN_PAYLOAD as u64, (bounds::MAX_DATAGRAM - SEALING) as u64),
         uri_or("payload", &["payloadsize"]);
 
-    /// Whether packets request ECN: the network marks them instead of dropping them.
+    /// Whether packets request ECN, so that the network marks them instead of dropping them.
     ecn: [bool] = Transport::DEFAULT.ecn, FLAG, uri("ecn");
 
-    /// Whether a peer is refused that cannot prove its acknowledgements. Every peer of this release
-    /// can. An older one is accepted otherwise, and can hide from the sender what was lost.
+    /// Whether to refuse a peer that cannot prove its acknowledgements. Every peer of this release
+    /// can. Without this setting an older peer is accepted, and can conceal losses from the sender.
     require_proofs: [bool] = false, FLAG, uri("requireproofs");
 
     /// The time limit of one attempt to connect.
@@ -366,26 +366,27 @@ settings! {
             only: Some(Mode::Caller),
         });
 
-    /// The connection ends when nothing has arrived for this long.
+    /// The time without a received packet after which the connection ends.
     idle_timeout: [Duration] = duration(Transport::DEFAULT.idle_timeout),
         span(bounds::IDLE_TIMEOUT), uri("peeridletimeo");
 
-    /// The interval of keep-alive packets on an idle connection, which hold the state of the peer
-    /// and of middleboxes. At most a third of the peer's `peeridletimeo`.
+    /// The interval of keep-alive packets on an idle connection. They preserve the state of the
+    /// peer and of middleboxes. The interval is at most a third of the peer's `peeridletimeo`.
     keep_alive: [Duration] = duration(Transport::DEFAULT.keep_alive),
         span(bounds::KEEP_ALIVE), uri("keepalive");
 
-    /// How far the deadline of a received section may lie behind its arrival. A later deadline
-    /// counts as this one, here and behind a relay. The `latency` of this end holds in any case.
+    /// How far the deadline of a received section may lie after its arrival. A later deadline
+    /// counts as this one, at this endpoint and behind a relay. The limit is never below the
+    /// `latency` of this endpoint.
     max_latency: [Duration] = duration(Transport::DEFAULT.max_latency),
         span(bounds::MAX_LATENCY), uri("maxlatency");
 
-    /// How long a closing connection waits for sections on their way, and a receiver that is
-    /// stopped for the deadlines of those that have arrived; with `latency` on top if its sender is
-    /// gone. A bare number is in milliseconds here too, but in seconds in SRT.
+    /// How long a closing connection waits for sections in flight, and a stopped receiver for the
+    /// deadlines of sections that have arrived. If its sender is gone, a receiver waits for
+    /// `latency` longer. A bare number is in milliseconds, unlike in SRT, which counts seconds.
     linger: [Duration] = Duration::from_secs(1), span(Span::ZERO..=HOUR), uri("linger");
 
-    /// Whether the caller calls again when the connection is lost.
+    /// Whether the caller reconnects when the connection is lost.
     reconnect: [bool] = true, FLAG, Some(Spelling {
         key: "reconnect",
         aliases: &[],
@@ -393,49 +394,50 @@ settings! {
         only: Some(Mode::Caller),
     });
 
-    /// The type of service in the IP header, as a whole byte. Its lowest two bits, those of ECN,
+    /// The type of service in the IP header, as a whole byte. Its lowest two bits belong to ECN and
     /// must be zero.
     type_of_service: [u8] = 0, Kind::TypeOfService, uri("iptos");
 
-    /// The maximum number of routers on the path. The default is the system's: 64, and on most
-    /// systems 1 for multicast.
+    /// The maximum number of routers on the path. The default is that of the system: 64, and 1 for
+    /// multicast on most systems.
     time_to_live: [Option<u8>] = None, whole(1, 255, "hops"), uri_or("ttl", &["ipttl"]);
 
     /// The size of the send buffer, in bytes of sections.
     send_buffer: [u64] = Transport::DEFAULT.send_buffer,
         bytes(MIN_BUFFER, *bounds::BUFFER.end()), uri("sndbuf");
 
-    /// The size of the receive buffer, in bytes of sections. When half of it is full, the receiver
-    /// makes the sender hold back.
+    /// The size of the receive buffer, in bytes of sections. A section counts with its whole length
+    /// from its first byte on. The rest is the sender's credit.
     receive_buffer: [u64] = Transport::DEFAULT.receive_buffer,
         bytes(MIN_BUFFER, *bounds::BUFFER.end()), uri("rcvbuf");
 
-    /// Whether this end takes no sections: it grants the peer no room, and keeps nothing of what
-    /// the peer says of them.
+    /// Whether this endpoint accepts no sections. It then grants the peer no credit, and stores
+    /// nothing about the peer's sections.
     only_sends: [bool] = false, FLAG, None;
 
-    /// The most memory that the peers of an endpoint can make it hold, in bytes, over all its
-    /// connections; at least twice the receive buffer. Each connection has an equal share. If one
-    /// within its share finds no room, the one that holds the most is closed.
+    /// The most memory that peers can make an endpoint hold, in bytes, over all its connections; at
+    /// least twice the receive buffer. Each connection has an equal share. If a connection within
+    /// its share finds no room, the endpoint closes the connection that holds the most.
     max_memory: [u64] = 512 << 20, bytes(1 << 20, 1 << 40), None;
 
-    /// The number of packets after which an acknowledgement leaves. It leaves after 10 ms in any
-    /// case.
+    /// The number of packets after which an acknowledgement leaves. It leaves after 10 ms at the
+    /// latest.
     ack_frequency: [u32] = Transport::DEFAULT.ack_frequency,
         whole(*bounds::ACK_FREQUENCY.start(), *bounds::ACK_FREQUENCY.end(), "packets"), None;
 
-    /// Whether a listener refuses callers that name a stream which is not its `streamid`. Otherwise
+    /// Whether a listener refuses callers that name another stream than its `streamid`. Otherwise
     /// the application routes accepted connections by their stream names.
     only_own_stream: [bool] = false, FLAG, None;
 
     /// The maximum number of a listener's connections.
     max_connections: [usize] = USUAL_CONNECTIONS, whole(1, 1 << 20, "connections"), None;
 
-    /// The number of open connections from which a listener refuses callers as busy. These retry
-    /// until their time limit: for a listener that serves one caller after the other.
+    /// The number of open connections from which on a listener refuses further callers as busy.
+    /// They retry until their time limit. This is for a listener that serves one caller after the
+    /// other.
     max_served: [usize] = 1 << 20, whole(1, 1 << 20, "connections"), None;
 
-    /// The number of open connections that may wait to be accepted. The listener acknowledges none
-    /// of their sections meanwhile, and closes those beyond as refused.
+    /// The number of open connections that may wait until the application accepts them. Until then,
+    /// the listener acknowledges none of their sections. It closes further connections as refused.
     max_waiting: [usize] = 128, whole(1, 1 << 20, "connections"), None;
 }

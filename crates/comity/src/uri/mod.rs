@@ -160,8 +160,8 @@ const ADDRESS_KEYS: [Key; 2] = [
         "mode",
         Kind::Domain(Domain::Choice(&["caller", "listener"])),
         "",
-        "Who opens the connection. Without it, a URI with a host calls that host, and one without a \
-         host (or with `0.0.0.0` or `[::]`) listens.",
+        "Whether this endpoint calls or listens. Without it, a URI with a host calls that host, and \
+         a URI without a host (or with `0.0.0.0` or `[::]`) listens.",
     ),
     parts::BIND,
 ];
@@ -172,30 +172,30 @@ const CREDENTIAL_KEYS: [Key; 5] = [
         "passphrase",
         Kind::Passphrase,
         "",
-        "The secret that both ends share: `@FILE` has it in its first line, and `@env:NAME` in an \
-         environment variable. It may stand here itself, where other users of the host can read it. \
-         Never printed.",
+        "The secret that both endpoints share. `@FILE` reads it from the first line of a file, and \
+         `@env:NAME` from an environment variable. Other users of the host can read a secret in \
+         the URI itself. Comity never prints it.",
     ),
     Key::new(
         "key",
         Kind::Path,
         "",
-        "The file of this end's own static key, from `comity keygen`.",
+        "The file with the static key of this endpoint, from `comity keygen`.",
     ),
     Key::new("peerkey", Kind::PublicKey, "", "The listener's public key.").only(Mode::Caller),
     Key::new(
         "allow",
         Kind::Path,
         "",
-        "The file of the public keys that are let in, one on a line. Without it everybody is who \
-         knows the listener's key.",
+        "The file of the accepted public keys, one on a line. Without it, the listener accepts \
+         every caller that knows the listener's public key.",
     )
     .only(Mode::Listener),
     Key::new(
         "insecure",
         FLAG,
         "false",
-        "No protection whatsoever: everybody on the way can read, change and forge packets.",
+        "No protection: anybody on the path can read, change and forge packets.",
     ),
 ];
 
@@ -225,7 +225,7 @@ pub fn keys() -> &'static [Key] {
                 });
                 let mut mtu = Key::new("mtu", kind, "", "").or(&["mss"]);
                 mtu.summary = Cow::Owned(format!(
-                    "The largest IP packet, where the path carries it; sets payload to {OVERHEAD} \
+                    "The largest IP packet, if the path carries it. Sets `payload` to {OVERHEAD} \
                      bytes less."
                 ));
                 keys.push(mtu);

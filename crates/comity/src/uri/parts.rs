@@ -15,8 +15,8 @@ pub const BIND: Key = Key::new(
     "bind",
     Kind::Local,
     "",
-    "The local address, port or both that packets leave from; for a listener without a host, the \
-     address it listens on; for multicast, the address of the interface.",
+    "The local address, port or both from which packets leave; for a listener without a host, the \
+     address to listen at; for multicast, the address of the interface.",
 )
 .or(&["adapter"]);
 

@@ -67,15 +67,16 @@ pub(crate) static KEYS: [Key; 7] = [
         "payload",
         bytes(188, 65_507),
         "1316B",
-        "The most bytes of media in a datagram: 1316 are seven packets of an MPEG transport stream.",
+        "The most bytes of media in a datagram. 1316 bytes are seven packets of an MPEG transport \
+         stream.",
     )
     .or(&["payloadsize", "pkt_size"]),
     Key::new(
         "iptos",
         Kind::TypeOfService,
         "0",
-        "The type of service in the IP header, as a whole byte whose lowest two bits, those of ECN, \
-         are zero.",
+        "The type of service in the IP header, as a whole byte. Its lowest two bits belong to ECN \
+         and must be zero.",
     ),
     Key::new(
         "ttl",
@@ -85,21 +86,21 @@ pub(crate) static KEYS: [Key; 7] = [
             unit: "hops",
         }),
         "",
-        "How many routers packets pass at most; without it, as the system has it: 64, and 1 for \
-         multicast on most.",
+        "The maximum number of routers on the path. The default is that of the system: 64, and 1 \
+         for multicast on most systems.",
     )
     .or(&["ipttl"]),
     Key::new(
         "sndbuf",
         bytes(4_096, 1 << 30),
         "2MiB",
-        "The size of the send buffer that is requested for the socket.",
+        "The size of the send buffer that Comity requests for the socket.",
     ),
     Key::new(
         "rcvbuf",
         bytes(4_096, 1 << 30),
         "8MiB",
-        "The size of the receive buffer that is requested for the socket.",
+        "The size of the receive buffer that Comity requests for the socket.",
     )
     .or(&["buffer_size"]),
     Key::new(
@@ -110,8 +111,8 @@ pub(crate) static KEYS: [Key; 7] = [
             unit: "",
         }),
         "33",
-        "The RTP payload type of a transport stream. An input takes the types 33 and 32 (MPEG video) \
-         too. Only for rtp.",
+        "The RTP payload type of a transport stream. An input also accepts the types 33 and 32 \
+         (MPEG video). Only for rtp.",
     )
     .or(&["payload_type"]),
 ];

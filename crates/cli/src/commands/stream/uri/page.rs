@@ -58,29 +58,29 @@ fn page() -> Result<String, std::fmt::Error> {
          Generated from the tables in `crates/comity/src/config/settings.rs`,\n\
          `crates/comity/src/uri/mod.rs` and `crates/cli/src/commands/stream/uri/media.rs`;\n\
          `COMITY_UPDATE=1 cargo test -p comity-cli --bin comity uri::page` writes it anew.\n\n\
-         | URI | what it is |\n\
+         | URI | meaning |\n\
          | --- | --- |\n\
-         | `comity://host:9000` | calls `host`, an address or a name; IPv6 addresses stand in brackets |\n\
-         | `comity://[fe80::1%25eth0]:9000` | a link-local address with its zone, the name or number of an interface; `%eth0` will do |\n\
+         | `comity://host:9000` | calls `host`, an address or a name; IPv6 addresses are in brackets |\n\
+         | `comity://[fe80::1%25eth0]:9000` | a link-local address with its zone, the name or number of an interface; `%eth0` works, too |\n\
          | `comity://:9000` | listens on port 9000 of all local addresses |\n\
          | `comity://192.0.2.1:9000?mode=listener` | listens on one of them |\n\
          | `udp://host:5000`, `rtp://host:5000` | as an output, sends media to `host`, which may be a multicast group |\n\
          | `udp://192.0.2.1:5000`, `rtp://192.0.2.1:5000` | as an input, receives media on this address of the host, or joins the group |\n\
          | `udp://:5000`, `rtp://:5000` | receives media on port 5000 |\n\
          | `udp://@239.1.2.3:5000`, `rtp://@239.1.2.3:5000` | joins a multicast group and receives |\n\
-         | `file:///path`, `path` | a file; a bare path is taken as it stands |\n\
+         | `file:///path`, `path` | a file; a bare path is not decoded |\n\
          | `-` | standard input or standard output |\n\n\
-         Settings follow as `?key=value&key=value`. Characters that mean something in a URI (`& # % ?` and\n\
-         spaces) are written as `%` and two hexadecimal digits; `+` is a plus. Every value can have its\n\
-         unit. A bare number is in milliseconds, bit/s or bytes, whatever the key. A flag is `true` or\n\
-         `false` (also `1`, `yes`, `on`, `0`, `no`, `off`), and raised by its name alone. Unknown keys, keys\n\
-         that stand twice and keys that contradict each other are errors.\n",
+         Settings follow as `?key=value&key=value`. Write characters with a meaning in a URI (`& # % ?` and\n\
+         spaces) as `%` and two hexadecimal digits; `+` is a plus. Every value can have a unit. A bare\n\
+         number is in milliseconds, bit/s or bytes, for every key. A flag is `true` or `false` (also `1`,\n\
+         `yes`, `on`, `0`, `no`, `off`). The name of a flag alone sets it. Unknown keys, repeated keys and\n\
+         contradictory keys are errors.\n",
     );
     table(&mut page, "comity", keys())?;
     table(&mut page, "udp and rtp", &KEYS)?;
     page.push_str(
         "\n## The library\n\n\
-         `comity::Config` has these settings, each under this name. What has a key above is the same there.\n\n\
+         `comity::Config` has these settings under these names. A setting with a key is described above.\n\n\
          | setting | key | default | expected | what it does |\n\
          | --- | --- | --- | --- | --- |\n",
     );
