@@ -108,9 +108,6 @@ class Sample:
         low, _, high = statistics.quantiles(self.values, n=4, method="inclusive")
         return (high - low) / 2
 
-    def __str__(self):
-        return f"{significant(self.median)} ±{significant(self.spread, 2)}"
-
 
 def significant(value, digits=4):
     """A number with so many significant digits, without an exponent.
@@ -141,15 +138,6 @@ class Comparison:
     @property
     def ratio(self):
         return self.sim.median / self.lab.median if self.lab.median else math.inf
-
-    @property
-    def distance(self):
-        """How far apart the medians are, as the table says it."""
-        if self.sim is None or self.lab is None:
-            return "-"
-        if self.is_difference:
-            return f"{self.sim.median - self.lab.median:+.3g}"
-        return f"×{self.ratio:.2f}" if math.isfinite(self.ratio) else "-"
 
     @property
     def holds(self):

@@ -23,7 +23,7 @@ import sys
 import tomllib
 
 from measure import cause_of, compare, is_trusted, quantities
-from page import page, table
+from page import csv_of, page, row_of, table
 from picture import picture
 from play import Player, processors
 from points import points_of
@@ -68,7 +68,7 @@ def arguments():
     parser.add_argument("--jobs", type=int, default=LABS_EACH * processors(), help="labs of at most 20 Mb/s at a time [three a processor]")
     parser.add_argument("--fresh", action="store_true", help="play again what is kept")
     parser.add_argument("--kept", action="store_true", help="play nothing, and show what is kept")
-    parser.add_argument("--page", type=pathlib.Path, help="also write the tables to this file, and a picture beside it")
+    parser.add_argument("--page", type=pathlib.Path, help="also write a page to this file, and all rows (.csv) and a picture (.svg) beside it")
     parser.add_argument("--command", default="make worlds", help="what the page says that it was made by [make worlds]")
     return parser.parse_args()
 
@@ -103,7 +103,8 @@ def main():
         if doubtful:
             doubts[point.label] = doubtful
         compared += [(comparison, cause_of(comparison, causes)) for comparison in compare(point.label, sim, lab)]
-    print(table(compared, doubts))
+    rows = [row_of(comparison, cause) for comparison, cause in compared]
+    print(table(rows, doubts))
     for (world, label), reason in player.refusals.items():
         print(f"{world} skips {label}: {reason}")
     for label in {label for _, label in player.refusals}:
@@ -113,9 +114,10 @@ def main():
         print(f"failed: {failure}")
     if options.page:
         options.page.parent.mkdir(parents=True, exist_ok=True)
-        drawing = options.page.with_suffix(".svg")
+        data, drawing = (options.page.with_suffix(suffix) for suffix in (".csv", ".svg"))
+        data.write_text(csv_of(rows))
         drawing.write_text(picture(compared))
-        text = page(compared, doubts, player.refusals, options.command, drawing.name)
+        text = page(rows, doubts, player.refusals, options.command, data.name, drawing.name)
         options.page.write_text(wrapped(text))
     return 1 if player.failures else 0
 
