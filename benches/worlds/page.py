@@ -217,15 +217,25 @@ def unexplained(rows):
 
 
 def page(rows, doubts, refusals, command, data, drawing, kernel=None):
-    """The page, which says by which command it was made. `data` and `drawing` are the files beside it."""
+    """The page, which says by which command it was made. `data` and `drawing` are the files beside it.
+
+    >>> from measure import Comparison, Sample
+    >>> of = lambda point, sim: row_of(Comparison(point, "tcp share", Sample((sim,)), Sample((1.0,))), None)
+    >>> made = page([of("tcp-rtt", 1.0), of("comity-reno", 1.2)], {}, {}, "make worlds", "w.csv", "w.svg", "6.18").splitlines()
+    >>> print("\\n".join(made[2:4]))
+    They agree in 1 of 2 quantities. 0 of the 1 differences have a known cause, 1 have none.
+    Of TCP alone 1 of 1 quantities agree; with Comity's transport, alone or beside TCP, 0 of 1.
+    >>> [line for line in made if line.startswith("## ")], made[-1]
+    (['## Groups', '## Not explained'], '| comity-reno | tcp share 1.200, 1.000 |')
+    """
     alone = [row for row in rows if row["scenario"].startswith("tcp-")]
     of = lambda some: "{1} of {0}".format(*counts(some))
     both, agree, explained, not_explained = counts(rows)
     parts = [
         "# Do the simulator and the kernel agree?",
         "",
-        f"In {of(rows)} quantities. {explained} of the {both - agree} differences have a known cause, {not_explained} have none. Of TCP",
-        f"alone {of(alone)} quantities agree; with Comity's transport, alone or beside TCP, {of([row for row in rows if row not in alone])}.",
+        f"They agree in {of(rows)} quantities. {explained} of the {both - agree} differences have a known cause, {not_explained} have none.",
+        f"Of TCP alone {of(alone)} quantities agree; with Comity's transport, alone or beside TCP, {of([row for row in rows if row not in alone])}.",
         "",
         "Each scenario of [experiments/worlds](../../experiments/worlds) runs in the simulator and on real packets",
         "(`comity lab`), where `tcp` is the TCP of the Linux kernel. Medians over the seeds are compared. Rates,",
