@@ -1,10 +1,10 @@
-//! A call before the listener has proved itself: whatever comes may be forged.
+//! A call before the listener has proved itself: every incoming message may be forged.
 //!
-//! Nothing that comes pushes out what came before. Each cookie has a key exchange of its own, each
-//! Answer a Confirm packet, and the first Accept that proves the keys of one of them ends it all.
-//! Where somebody on the path makes up so many that not all are kept, genuine ones have the
-//! advantage: the listener repeats its cookie after each Initial packet with a forged one, and the
-//! cookies that came most often are tried first.
+//! A new message never evicts an earlier one. Each cookie has its own key exchange, and each Answer
+//! its own Confirm packet. The first Accept that proves the keys of one of them ends the attempt.
+//! If an attacker on the path sends more forgeries than the caller can keep, genuine messages still
+//! have the advantage: the listener repeats its cookie after each Initial packet with a forged one,
+//! and the caller tries the most frequent cookies first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -19,44 +19,45 @@ use super::exchange::Channel;
 use super::handshake::{Agreed, Calling, Verdict};
 use super::{ConnectionId, Pattern, Randomness};
 
-/// A refusal, which anybody on the path can forge, is believed if it comes again after this time,
-/// or at the time limit of the call. Handshakes on paths with round trips of a second are over by
-/// then.
+/// Anybody on the path can forge a refusal. The caller believes it if it comes again after this
+/// time, or at the time limit of the call. By then, handshakes on paths with round trips of a
+/// second are over.
 const DOUBT: Span = Span::from_secs(3);
-/// The number of cookies to answer at once. Further ones wait for [`TRY_INTERVAL`] each.
+/// The number of cookies to try at once. Each further one waits for [`TRY_INTERVAL`].
 const PROMPT_TRIES: u32 = 8;
-/// The time between two Initial packets with cookies that were not tried yet.
+/// The interval between Initial packets with untried cookies.
 const TRY_INTERVAL: Span = Span::from_millis(20);
-/// The longest wait for the answer to a message for the first time: a path with longer round trips
-/// has some packets twice.
+/// The longest first wait for the answer to a message. On a path with longer round trips, some
+/// packets are sent twice.
 const LONGEST_FIRST_WAIT: Span = Span::from_secs(1);
-/// Cookies that are kept.
+/// The maximum number of cookies that the caller keeps.
 const MAX_COOKIES: usize = 256;
-/// Key exchanges that an Answer may belong to: with a passphrase, each of them makes a key of it.
+/// Key exchanges that an Answer may belong to. With a passphrase, each of them derives a key from
+/// it.
 const MAX_EXCHANGES: usize = 4;
-/// Answers that are taken for genuine until one of them proves to be. With a passphrase, message 2
-/// proves nothing yet: whoever made another one up must not keep the genuine one out.
+/// Candidate Answers that the caller keeps until one proves to be genuine. With a passphrase,
+/// message 2 proves nothing yet, and a forged one must not exclude the genuine one.
 const MAX_ANSWERS: usize = 1_024;
-/// Answers beyond these are confirmed at once: somebody makes them up, and more follow before the
-/// next round.
+/// With more Answers than this, the caller confirms each at once: somebody forges them, and more
+/// will follow before the next round.
 const MAX_PATIENT: usize = 4;
-/// Shares of message 2 that a call with a passphrase tests at once. Each lets whoever made it test
-/// one guess of the passphrase.
+/// Shares of message 2 that a call with a passphrase tests at once. Each lets its author test one
+/// guess of the passphrase.
 const PROMPT_GUESSES: u32 = 16;
-/// The time between two further ones: as many in a second as a listener grants to a network.
+/// The interval between further tests: as many per second as a listener grants to a network.
 const GUESS_INTERVAL: Span = Span::from_micros(15_625);
-/// With more Answers that wait for their turn, the caller asks again every [`TRY_INTERVAL`]: one of
-/// those that it tests has to be genuine.
+/// With more Answers than this waiting, the caller sends Initial packets every [`TRY_INTERVAL`]:
+/// one of the Answers that it tests has to be genuine.
 const FLOOD: usize = 16;
-/// Confirm packets that are retransmitted in one round.
+/// Confirm packets to retransmit in one round.
 const MAX_ROUND: usize = 8;
 
-/// The departures of one message.
+/// The departure times of one message.
 #[derive(Clone, Copy, Debug)]
 enum Departures {
     None,
     One(Time),
-    /// The answer may be to any of them. The last one left then.
+    /// The answer may belong to any of them. The time is that of the last one.
     Several(Time),
 }
 
@@ -68,7 +69,8 @@ impl Departures {
         };
     }
 
-    /// The round trip that the answer ends, if it is certain which packet began it (Karn's rule).
+    /// The round-trip time that the answer ends, if only one packet can have caused it (Karn's
+    /// rule).
     fn round_trip(self, now: Time) -> Option<Span> {
         match self {
             Self::One(sent_at) => Some(now.saturating_since(sent_at)),
@@ -89,16 +91,16 @@ struct Exchange {
     cookie: Vec<u8>,
     /// How many Retries brought it.
     seen: u32,
-    /// When the cookie, and the tickets for it, are too old.
+    /// When the cookie and its tickets expire.
     stale_at: Time,
-    /// None before it is sent for the first time.
+    /// `None` until it is first sent.
     calling: Option<Calling>,
     sent: Departures,
-    /// Whether its Initial packet has to leave again.
+    /// Whether its Initial packet must be retransmitted.
     is_due: bool,
 }
 
-/// An Answer that may be genuine, as one of the key exchanges reads it.
+/// An Answer that may be genuine, as read by one of the key exchanges.
 struct Candidate {
     ticket: Vec<u8>,
     /// Message 2.
@@ -106,28 +108,29 @@ struct Candidate {
     agreed: Agreed,
     stale_at: Time,
     sent: Departures,
-    /// Whether its Confirm packet has to leave.
+    /// Whether its Confirm packet must be sent.
     is_due: bool,
 }
 
 pub(super) struct Attempt {
-    /// In the order in which they came first.
+    /// In order of arrival.
     exchanges: Vec<Exchange>,
     answers: Vec<Candidate>,
-    /// Whether message 2 proves nothing, so that message 3 is a guess for whoever made it.
+    /// Whether message 2 proves nothing, so that message 3 lets its author test a guess.
     is_guess: bool,
-    /// Whether one of the answers has proved to be genuine, and the caller has to ask again.
+    /// Whether an Answer has proved to be genuine, and the listener was busy, so that the caller
+    /// must repeat its request.
     is_proven: bool,
-    /// How many more cookies are tried at once.
+    /// How many more cookies the caller may try at once.
     prompt: u32,
     /// When the next cookie may be tried.
     next_try: Time,
-    /// The hashes of the exchanges whose keys were tested.
+    /// The hashes of the exchanges whose keys the caller has tested.
     tested: BTreeSet<[u8; 32]>,
-    /// How many more keys are tested at once, and when the next one may be.
+    /// How many more keys the caller may test at once, and when it may test the next one.
     guesses: u32,
     next_guess: Time,
-    /// Which exchange is repeated next, while Answers are made up.
+    /// Index of the exchange to repeat next while Answers are being forged.
     turn: usize,
     /// When the first Initial without a cookie left.
     begun_at: Time,
@@ -135,19 +138,19 @@ pub(super) struct Attempt {
     next_send: Time,
     /// Retransmissions since the first Answer.
     rounds: u32,
-    /// The first wait for the answer to a message.
+    /// The first wait for an answer.
     first_wait: Span,
     wait: Span,
     longest_wait: Span,
     /// The first wait if the Retry answered the first Initial; `None` once that is decided.
     longer_wait: Option<Span>,
     deadline: Time,
-    /// What an unauthenticated packet says is wrong, and since when.
+    /// The error that an unauthenticated packet reported, and when it first did.
     doubt: Option<(CallError, Time)>,
 }
 
-/// The wait for an answer on a path of this round trip: a message that is retransmitted before its
-/// answer can arrive costs the listener another key exchange.
+/// The wait for an answer on a path with this round-trip time. A retransmission before the answer
+/// can arrive costs the listener another key exchange.
 fn wait_for(round_trip: Span) -> Span {
     (round_trip * 5 / 4).min(LONGEST_FIRST_WAIT)
 }
@@ -192,13 +195,13 @@ impl Attempt {
             let known = self.hello.round_trip(now).map(wait_for);
             let longest = wait_for(now.saturating_since(self.begun_at));
             self.longer_wait = known.is_none().then_some(longest);
-            // The Retry to the second Initial would follow within the time between the two.
+            // A Retry to the second Initial would follow within the interval between the two.
             self.first_wait = self
                 .first_wait
                 .max(known.unwrap_or(wait_for(self.first_wait)));
         }
         if self.exchanges.len() >= MAX_COOKIES {
-            // The oldest of those that came least often; one that was tried awaits its Answer.
+            // The oldest of the least frequent ones; a cookie that was tried awaits its Answer.
             let last = { self.exchanges.iter().enumerate() }
                 .min_by_key(|(_, exchange)| (exchange.seen, exchange.calling.is_some()));
             if let Some((at, _)) = last {
@@ -249,11 +252,11 @@ impl Attempt {
         for (agreed, stale_at) in self.read_answer(message) {
             let is_first = self.answers.is_empty();
             if !is_first && agreed.shared.is_none() {
-                // Nothing could tell which one an Accept is for.
+                // An Accept could not be attributed to one of them.
                 return;
             }
             if is_first {
-                // A round trip is certain only if there was one exchange.
+                // The round-trip time is certain only if there was one exchange.
                 if let [exchange] = self.exchanges.as_slice()
                     && let Some(round_trip) = exchange.sent.round_trip(now)
                 {
@@ -273,7 +276,7 @@ impl Attempt {
                 self.answers.push(candidate);
                 continue;
             }
-            // Nobody on the path can foresee which one has to go.
+            // Nobody on the path can predict which one is evicted.
             let any = u64::from_be_bytes(randomness.bytes()) % MAX_ANSWERS as u64;
             if let Some(last) = self.answers.get_mut(any as usize) {
                 *last = candidate;
@@ -281,8 +284,8 @@ impl Attempt {
         }
     }
 
-    /// What the exchanges make of message 2. Nothing protects a ticket: the genuine one may come
-    /// behind a changed one with the same message.
+    /// Reads message 2 with each exchange. Tickets are unprotected: the genuine one may follow a
+    /// changed one with the same message.
     fn read_answer(&mut self, message: &[u8]) -> Vec<(Agreed, Time)> {
         let hash = |agreed: &Agreed| agreed.shared.as_ref().map(|shared| shared.hash);
         let mut known = Vec::<(Agreed, Time)>::new();
@@ -303,16 +306,15 @@ impl Attempt {
             .into_iter()
             .take(MAX_EXCHANGES)
             .filter_map(|exchange| {
-                // Anybody could have sent an answer that proves nothing: the genuine one may be
-                // under way.
+                // Anybody could have sent an invalid answer; the genuine one may be under way.
                 let agreed = exchange.calling.as_mut()?.on_answer(message).ok()?;
                 Some((agreed, exchange.stale_at))
             });
         read.collect()
     }
 
-    /// What a message 4 says, under which keys, and the round trip that it ends; `None` if it
-    /// proves none of them.
+    /// Reads a message 4. Returns its contents, its keys and the round-trip time that it ends;
+    /// `None` if it proves no keys.
     pub(super) fn read_accept(
         &self,
         now: Time,
@@ -325,14 +327,14 @@ impl Attempt {
         })
     }
 
-    /// The listener has proved itself, and has no room: the caller repeats its request until it
-    /// has.
+    /// The listener has proved itself and is busy: the caller repeats its request until there is
+    /// room.
     pub(super) fn on_busy(&mut self) {
         self.is_proven = true;
     }
 
-    /// Remembers why somebody refused the call, and whether that is to be believed: the same reason
-    /// came before the last [`DOUBT`]. Being busy passes, so that is waited for to the end.
+    /// Records why somebody refused the call. Returns whether to believe it: the same reason came
+    /// more than [`DOUBT`] ago. The caller waits for a busy listener until its time limit.
     pub(super) fn is_believed(&mut self, now: Time, error: &CallError) -> bool {
         let is_busy = |error: &CallError| matches!(error, CallError::Busy { .. });
         match &self.doubt {
@@ -382,8 +384,8 @@ impl Attempt {
             .count()
     }
 
-    /// Whether a Confirm packet for this Answer tests nothing that was not tested before. With
-    /// keys, an Answer that can be read is genuine.
+    /// Whether a Confirm packet for this Answer tests no new keys. With keys instead of a
+    /// passphrase, an Answer that can be read is genuine.
     fn is_tested(&self, answer: &Candidate) -> bool {
         let shared = answer.agreed.shared.as_ref();
         shared.is_none_or(|shared| !self.is_guess || self.tested.contains(&shared.hash))
@@ -404,7 +406,7 @@ impl Attempt {
             .min(self.deadline)
     }
 
-    /// Forgets what is too old; returns whether the time limit of the call is over.
+    /// Forgets expired exchanges. Returns whether the time limit of the call has passed.
     pub(super) fn on_timer(&mut self, now: Time) -> bool {
         if self.stale_at() <= now {
             self.exchanges.retain(|exchange| now < exchange.stale_at);
@@ -420,7 +422,7 @@ impl Attempt {
         self.deadline <= now
     }
 
-    /// Whether nothing has come that could go on.
+    /// Whether no received message allows the handshake to continue.
     fn is_blank(&self) -> bool {
         self.exchanges.is_empty() && self.answers.is_empty()
     }
@@ -466,7 +468,7 @@ impl Attempt {
         let is_first = { self.exchanges.iter() }.all(|exchange| exchange.calling.is_none());
         let is_flooded = self.waiting() > FLOOD;
         let untried = { self.exchanges.iter_mut() }.filter(|exchange| exchange.calling.is_none());
-        // Of those that came as often, the last one: a burst of forged ones lies before it.
+        // Of equally frequent ones, the last: a burst of forged ones precedes it.
         let next = match untried.max_by_key(|exchange| exchange.seen) {
             None if is_flooded => {
                 self.turn += 1;
@@ -505,7 +507,7 @@ impl Attempt {
                 waiting.push(at);
             }
         }
-        // Nobody on the path can foresee which one has its turn.
+        // Nobody on the path can predict whose turn it is.
         let any = u64::from_be_bytes(randomness.bytes()) % (waiting.len().max(1) as u64);
         let at = *waiting.get(any as usize)?;
         if let Some(shared) = self.answers.get(at).and_then(|a| a.agreed.shared.as_ref()) {
@@ -518,7 +520,7 @@ impl Attempt {
         Some(at)
     }
 
-    /// Nothing that was sent has brought an end: chooses what is retransmitted.
+    /// No message so far has ended the call: chooses the retransmissions.
     fn begin_round(&mut self) {
         let count = self.answers.len();
         let mut answers: Vec<_> = self.answers.iter_mut().collect();
@@ -527,8 +529,8 @@ impl Attempt {
             answer.is_due = true;
         }
         self.rounds += u32::from(count > 0);
-        // A forged Answer must not be the end of the exchange. A genuine one that is not accepted
-        // at once deserves some patience: asking again costs the listener another exchange.
+        // A forged Answer must not end the exchange. A genuine one that is not accepted at once
+        // deserves some patience: asking again costs the listener another exchange.
         let asks_again = count == 0 || count > 2 || self.rounds > 2;
         if !asks_again || self.is_proven {
             return;
@@ -536,7 +538,7 @@ impl Attempt {
         let mut tried: Vec<_> = { self.exchanges.iter_mut() }
             .filter(|exchange| exchange.calling.is_some())
             .collect();
-        // Those whose cookies came most often, and each of the others in turn.
+        // Those with the most frequent cookies, and the others in turn.
         if let Some(last) = tried.iter_mut().min_by_key(|exchange| exchange.sent.last()) {
             last.is_due = true;
         }

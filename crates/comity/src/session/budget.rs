@@ -1,8 +1,8 @@
-//! How many key exchanges a listener does for whom, and how many guesses it answers.
+//! The rates of key exchanges and of passphrase guesses that a listener grants.
 //!
-//! A key exchange is the one costly thing that a caller can cause before it has proved itself. The
-//! budget bounds how much of the processor strangers get, and sees to it that many from one network
-//! do not keep out those from others:
+//! A key exchange is the only costly operation that a caller can cause before it has proved itself.
+//! The budget bounds the processor time of strangers. Many callers from one network cannot exclude
+//! those from others:
 //!
 //! ```text
 //! a network with a token of its own      takes it, and one of the reserve
@@ -10,9 +10,9 @@
 //! anybody else                           has to ask again
 //! ```
 //!
-//! A network is a /24 of IPv4 or a /64 of IPv6. With a passphrase, each key exchange is worth a
-//! guess, and only message 3 makes it. What a wrong one costs, its address pays first, so that
-//! neighbours of somebody who guesses are not kept out:
+//! A network is a /24 of IPv4 or a /64 of IPv6. With a passphrase, each key exchange allows one
+//! guess, and message 3 makes it. A wrong guess first costs tokens of its own address, so that it
+//! does not exclude the neighbours of that address:
 //!
 //! ```text
 //! an address without failures     while its network has fresh tokens: a wrong guess costs one
@@ -20,7 +20,8 @@
 //! one that has failed often       not before its own tokens have come back
 //! ```
 //!
-//! Who has many addresses is always fresh: the fresh tokens bound the guesses of a network.
+//! An attacker with many addresses always has fresh ones: the fresh tokens of a network bound its
+//! guesses.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -29,12 +30,12 @@ use ring::hmac;
 
 use super::Randomness;
 
-/// Key exchanges per second that any caller may take, and how many at once.
+/// Key exchanges per second for all callers, and the maximum burst.
 const COMMON: Rate = Rate {
     per_second: 1_000,
     burst: 1_000,
 };
-/// Those that are left for prefixes with tokens of their own.
+/// Key exchanges reserved for networks with tokens of their own.
 const RESERVE: Rate = Rate {
     per_second: 1_000,
     burst: 1_000,
@@ -44,39 +45,40 @@ const NETWORK: Rate = Rate {
     per_second: 8,
     burst: 16,
 };
-/// Wrong guesses of one network from addresses that have not failed before. Somebody with many
-/// addresses makes 48 in a second of a megabit.
+/// Wrong guesses of one network from addresses that have not failed before. An attacker with many
+/// addresses makes 48 per second with one Mb/s.
 const FRESH: Rate = Rate {
     per_second: 64,
     burst: 64,
 };
-/// Those from addresses that have.
+/// Wrong guesses of one network from addresses that have failed before.
 const FAILED: Rate = Rate {
     per_second: 4,
     burst: 8,
 };
-/// The tokens of one address. With all of them, it counts as one that has not failed.
+/// The tokens of one address. An address with all of them counts as one that has not failed.
 const ADDRESS: Rate = Rate {
     per_second: 1,
     burst: 16,
 };
-/// What a wrong guess costs its address.
+/// The cost of a wrong guess for its address.
 const FAILURE: i64 = 4;
 
-/// The networks share this many records, twice: memory does not grow with their number. A network
-/// that shares both with busy ones has only the common tokens.
+/// Records that all networks share, in each of two tables: memory does not grow with the number of
+/// networks. A network that shares both of its records with busy ones has only the common tokens.
 const NETWORKS: usize = 4_096;
-/// The same for addresses. If all key exchanges are wrong guesses, one fails here in 16 s.
+/// The same for addresses. If every key exchange is a wrong guess, an address fails here every 16
+/// s.
 const ADDRESSES: usize = 32_768;
 
-/// So many per second, and at most so many at once.
+/// Tokens per second, and the maximum number of tokens.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     per_second: i64,
     burst: i64,
 }
 
-/// Tokens in thousand-millionths, so that no time is lost in rounding.
+/// A number of tokens in units of 10^-9, so that rounding loses no time.
 #[derive(Clone, Copy, Debug)]
 struct Tokens {
     level: i64,
@@ -95,7 +97,7 @@ impl Tokens {
 
     fn fill(&mut self, now: Time, rate: Rate) {
         let elapsed = now.saturating_since(self.filled_at).as_nanos();
-        // A token per second is a thousand-millionth per nanosecond.
+        // One token per second is 10^-9 tokens per nanosecond.
         let elapsed = i64::try_from(elapsed).unwrap_or(i64::MAX);
         let gained = elapsed.saturating_mul(rate.per_second);
         self.level = self.level.saturating_add(gained).min(rate.burst * TOKEN);
@@ -107,7 +109,7 @@ impl Tokens {
     }
 }
 
-/// What a network has.
+/// The tokens of a network.
 #[derive(Clone, Copy, Debug)]
 struct Network {
     own: Tokens,
@@ -124,7 +126,7 @@ pub(super) struct Budget {
     addresses: [Vec<Tokens>; 2],
 }
 
-/// The records of a caller, which nobody can foresee.
+/// The indices of a caller's records, which nobody can predict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Places {
     network: [usize; 2],
@@ -148,7 +150,7 @@ impl Budget {
         }
     }
 
-    /// Takes what a key exchange with this caller costs; `false` if there is nothing left for it.
+    /// Takes the tokens for a key exchange with this caller. Returns `false` if there are none.
     pub(super) fn take(&mut self, now: Time, from: SocketAddr) -> bool {
         let places = self.places(from);
         self.common.fill(now, COMMON);
@@ -166,8 +168,8 @@ impl Budget {
         granted
     }
 
-    /// Whether to look at a proof of this caller. Each key exchange that was granted is worth a
-    /// guess, and the common tokens grant a thousand at once.
+    /// Whether to check a proof of this caller. Each granted key exchange allows one guess, and the
+    /// common tokens grant a thousand at once.
     pub(super) fn allows_proof(&mut self, now: Time, from: SocketAddr) -> bool {
         let places = self.places(from);
         match self.address(now, places) {
@@ -179,7 +181,7 @@ impl Budget {
         }
     }
 
-    /// Somebody from there has not proved what it should.
+    /// A caller from this address has failed to prove itself.
     pub(super) fn on_failure(&mut self, now: Time, from: SocketAddr) {
         let places = self.places(from);
         match is_full(self.address(now, places)) {
@@ -191,7 +193,7 @@ impl Budget {
         }
     }
 
-    /// The caller has proved itself after all: somebody else made its proof fail.
+    /// The caller has proved itself after all: a third party made its proof fail.
     pub(super) fn on_redeemed(&mut self, now: Time, from: SocketAddr) {
         let places = self.places(from);
         for (tokens, at) in self.addresses.iter_mut().zip(places.address) {
@@ -200,7 +202,7 @@ impl Budget {
         }
     }
 
-    /// The tokens of an address: those of the fuller one of its two records.
+    /// The tokens of an address: the larger number of its two records.
     fn address(&mut self, now: Time, places: Places) -> i64 {
         let levels = self
             .addresses
@@ -213,7 +215,7 @@ impl Budget {
         levels.max().unwrap_or(0)
     }
 
-    /// Tokens of a network.
+    /// The tokens of a network: the larger number of its two records.
     fn network(
         &mut self,
         now: Time,
@@ -328,8 +330,8 @@ mod tests {
         assert!((160..=320).contains(&honest), "{honest} of some 2,300");
     }
 
-    /// Guesses that are looked at in ten seconds, if `from` says where each of 100 in a second
-    /// comes from.
+    /// The guesses that are checked in ten seconds, if `from` returns the source of each of 100 per
+    /// second.
     fn guesses(budget: &mut Budget, start: Time, from: impl Fn(u64) -> SocketAddr) -> u64 {
         let mut guesses = 0;
         for at in 0..1_000_u64 {
@@ -352,7 +354,7 @@ mod tests {
         assert!(!budget.allows_proof(now, at(3, 1)));
         assert!(budget.allows_proof(now, at(3, 2)), "a neighbour");
         assert!(budget.allows_proof(now + Span::from_secs(4), at(3, 1)));
-        // All 250 of a /24, and all of a /64, which never fail twice.
+        // All 250 addresses of a /24, and all of a /64, where none fails twice.
         let all = |number: u64| at(4, (number % 250) as u8);
         let fresh = |number: u64| {
             let [.., high, low] = (number as u16).to_be_bytes();
@@ -363,12 +365,12 @@ mod tests {
             guesses(&mut budget, start + Span::from_secs(20), all),
             guesses(&mut budget, start + Span::from_secs(20), fresh),
         );
-        // 64 at once and 64 in a second, of addresses that have not failed in the last 4 s.
+        // 64 at once and 64 per second, from addresses that have not failed in the last 4 s.
         assert!((400..=700).contains(&of_all), "{of_all}");
         assert!((650..=704).contains(&of_fresh), "{of_fresh}");
     }
 
-    /// Who fails is not granted the common tokens; its neighbours are.
+    /// An address that fails is not granted common tokens; its neighbours are.
     #[test]
     fn an_address_in_debt_has_no_common_tokens() {
         let (mut budget, start) = budget();
@@ -383,7 +385,7 @@ mod tests {
         assert!(budget.take(start + Span::from_secs(4), at(3, 1)));
     }
 
-    /// Somebody on the path made the proof of an honest caller fail.
+    /// An attacker on the path made the proof of an honest caller fail.
     #[test]
     fn who_proves_itself_after_all_has_not_failed() {
         let (mut budget, start) = budget();

@@ -1,4 +1,4 @@
-//! What a call is made with, and why none came about.
+//! The configuration of a call, and its errors.
 
 use std::net::SocketAddr;
 
@@ -16,20 +16,20 @@ pub struct CallerConfig {
     pub credentials: CallerCredentials,
     /// The transport's parameters, at most [`MAX_PARAMETERS`] bytes.
     pub parameters: Vec<u8>,
-    /// The cipher that this machine is fast with.
+    /// The cipher that is fast on this machine.
     pub cipher: Cipher,
     /// When keys change.
     pub key_limits: KeyLimits,
-    /// The time without an answer after which the caller gives up.
+    /// The caller gives up after this time without an answer.
     pub timeout: Span,
-    /// After how long a message is retransmitted; every further time after half as long again.
+    /// The first retransmission timeout of a message. Each further one is half as long again.
     pub first_resend: Span,
-    /// The longest interval between retransmissions.
+    /// The longest retransmission timeout.
     pub longest_resend: Span,
 }
 
-/// The minimum time without an answer after which a message is retransmitted. An answer within it
-/// ends a round trip for certain.
+/// The minimum retransmission timeout of a message. An answer within it certainly ends a round
+/// trip.
 pub(super) const MIN_RESEND: Span = Span::from_millis(250);
 
 /// The default time without an answer after which a caller gives up.
@@ -50,11 +50,11 @@ impl CallerConfig {
     }
 }
 
-/// Why no connection came about.
+/// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// No answer came, or none that the listener could have sent.
+    /// No answer came that the listener could have sent.
     #[error(
         "{address}: no answer within {within}; expected a listener there, and UDP to pass in both directions"
     )]
@@ -79,11 +79,10 @@ pub enum CallError {
          or somebody on the path forged the refusal"
     )]
     SharedKey {
-        /// Who was called.
+        /// The called address.
         address: SocketAddr,
     },
-    /// The listener does not accept this caller's key, or has another key than the one it is known
-    /// by.
+    /// The listener does not accept this caller's key, or has another key than the expected one.
     #[error(
         "{address}: refused the call; expected {own} on the listener's list, {listener} as its key, \
          a listener with static keys, and nobody on the path who forges refusals"
@@ -96,7 +95,7 @@ pub enum CallError {
         /// The expected key of the listener.
         listener: PublicKey,
     },
-    /// The listener does not take unprotected connections.
+    /// The listener does not accept unprotected connections.
     #[error(
         "{address}: refused the call; expected a passphrase or a key, because the listener has one, \
          or nobody on the path who forges refusals"
@@ -144,8 +143,8 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// Whether the listener has proved itself before it said so, or nobody had to say it. Anybody
-    /// on the path can cause the other errors.
+    /// Whether the listener proved itself before it reported the error, or the error is local.
+    /// Anybody on the path can cause the other errors.
     pub const fn is_proven(&self) -> bool {
         match self {
             Self::Busy { .. }

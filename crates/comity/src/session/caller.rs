@@ -122,7 +122,7 @@ impl<C: Protocol> Caller<C> {
                 Ok(Packet::Reset(reset)) => session.on_reset(&reset),
                 _ => {}
             },
-            // Until the keys are there, only who was called can have something to say.
+            // Before the keys are known, only the called address can send something useful.
             State::Calling(_) if from.peer == self.address => self.on_handshake(now, datagram),
             State::Calling(_) | State::Failed => {}
         }
@@ -157,7 +157,7 @@ impl<C: Protocol> Caller<C> {
                 self.doubt(now, not_accepted(&self.config.credentials, self.address));
             }
             Ok(Packet::Accept(accept)) if accept.destination == self.own => {
-                // Anybody could have sent one that proves nothing.
+                // Anybody could have sent an invalid message.
                 let Some((agreed, verdict, round_trip)) = attempt.read_accept(now, accept.message)
                 else {
                     return;
@@ -298,7 +298,7 @@ impl<C: Protocol> Caller<C> {
     }
 }
 
-/// What it means that the listener at `address` does not accept these credentials.
+/// The error of a call whose credentials the listener at `address` does not accept.
 fn not_accepted(credentials: &CallerCredentials, address: SocketAddr) -> CallError {
     match credentials {
         CallerCredentials::Insecure => CallError::Refused { address },

@@ -1,4 +1,4 @@
-//! The stateless proof that a caller receives at its address.
+//! The stateless proof that a caller receives packets at its address.
 //!
 //! A listener answers an Initial without a valid cookie by a Retry with one, and keeps no state.
 //! The cookie is
@@ -8,8 +8,9 @@
 //! ```
 //!
 //! It is valid in its own time slot of [`SLOT`] and in the next one. The secret is random. A timer
-//! replaces it [`ROTATION`] after its first use, and erases the previous one with the last of its
-//! cookies. Only the listener reads cookies, so other implementations may make them in another way.
+//! replaces it [`ROTATION`] after its first use, and erases the previous secret when its last
+//! cookie expires. Only the listener reads cookies, so other implementations may make them in
+//! another way.
 
 use core::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -22,7 +23,7 @@ use super::{ConnectionId, Randomness};
 /// The length of a time slot. A cookie is valid for one to two slots.
 pub const SLOT: Span = Span::from_secs(8);
 
-/// The time after which a secret that was used is replaced.
+/// The lifetime of a secret from its first use.
 pub const ROTATION: Span = Span::from_secs(3600);
 
 const SLOTS_PER_ROTATION: u64 = ROTATION.as_nanos() / SLOT.as_nanos();
@@ -55,7 +56,7 @@ pub(super) fn slot(now: Time) -> u64 {
     now.as_nanos() / SLOT.as_nanos()
 }
 
-/// The contents that a cookie authenticates: slot, connection id, port and address. The length
+/// The bytes that a cookie authenticates: slot, connection id, port and address. The length
 /// distinguishes IPv4 from IPv6.
 fn vouched(slot: u64, caller: SocketAddr, connection: ConnectionId) -> Vec<u8> {
     let mut bytes = slot.to_be_bytes().to_vec();
@@ -95,14 +96,14 @@ impl Cookies {
         }
     }
 
-    /// Replaces a secret that was used for so long, and erases the one before with the last of its
-    /// cookies.
+    /// Replaces a secret that has reached its lifetime, and erases the previous one when its last
+    /// cookie expires.
     pub fn on_timer(&mut self, now: Time, randomness: &mut Randomness) {
         let slot = slot(now);
         if slot.saturating_sub(self.since) >= SLOTS_PER_ROTATION {
             let next = secret(randomness);
             let last = core::mem::replace(&mut self.current, next);
-            // A secret that was not used has no cookies.
+            // An unused secret has no cookies.
             self.previous = self.is_used.then_some(last);
             self.is_used = false;
             self.since = slot;
@@ -189,7 +190,7 @@ pub(super) mod tests {
             );
         }
         assert!(!cookies.accepts(made, caller, ConnectionId::new(78), &cookie));
-        // Made in the slot from 8 to 16 s, good until 24 s.
+        // Made in the slot from 8 to 16 s, valid until 24 s.
         let last = Time::from_nanos(Time::from_secs(24).as_nanos() - 1);
         assert!(cookies.accepts(last, caller, ID, &cookie));
         assert!(!cookies.accepts(Time::from_secs(24), caller, ID, &cookie));
@@ -203,7 +204,7 @@ pub(super) mod tests {
         assert!(!cookies.accepts(made, caller, ID, &longer));
     }
 
-    /// Of the cookie and of all that it is bound to.
+    /// Bits of the cookie and of everything that it authenticates.
     #[test]
     fn every_changed_bit_is_refused() {
         let (mut cookies, mut randomness) = start();
@@ -226,8 +227,8 @@ pub(super) mod tests {
         }
     }
 
-    /// Cookies of every slot around the change of the secret, at the first and the last nanosecond
-    /// of every later slot, whoever calls in between.
+    /// Tests cookies of every slot around the change of the secret, at the first and the last
+    /// nanosecond of every later slot, whether others call in between or not.
     #[test]
     fn every_time_outside_of_its_life_is_refused() {
         let caller = address("192.0.2.1:4000");
@@ -283,7 +284,7 @@ pub(super) mod tests {
         let new = cookies.make(after, caller, ID, &mut randomness);
         assert!(cookies.accepts(after, caller, ID, &old));
         assert!(cookies.accepts(after, caller, ID, &new));
-        // The same slot under the first secret alone gives another cookie: the secret is a new one.
+        // The first secret would make another cookie in this slot: the secret was replaced.
         let never_rotated = hmac::sign(&start().0.current, &vouched(450, caller, ID));
         assert_ne!(never_rotated.as_ref(), &new[4..]);
         assert_eq!(new[..4], 450_u32.to_be_bytes());
@@ -291,7 +292,7 @@ pub(super) mod tests {
         assert!(!stranger.accepts(after, caller, ID, &new));
     }
 
-    /// Nobody calls again, and no secret outlasts its time.
+    /// No further call comes, and no secret outlasts its time.
     #[test]
     fn a_timer_replaces_and_erases_secrets() {
         let (mut cookies, mut randomness) = start();
@@ -313,7 +314,7 @@ pub(super) mod tests {
         assert_eq!(cookies.next_timer(), Time::MAX);
     }
 
-    /// What a secret makes of nothing, which tells two of them apart.
+    /// The HMAC of no bytes, which distinguishes secrets.
     fn vouch(key: &hmac::Key) -> Vec<u8> {
         hmac::sign(key, b"").as_ref().to_vec()
     }

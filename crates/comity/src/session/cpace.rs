@@ -1,4 +1,4 @@
-//! A key that both ends make from a passphrase, without giving anybody a way to test guesses.
+//! A key exchange by passphrase that lets nobody test guesses offline.
 //!
 //! ```text
 //! g   = element of Ristretto255 derived from SHA-512(generator string of PRS, CI, sid)
@@ -7,8 +7,8 @@
 //! ISK = SHA-512(lv("CPaceRistretto255_ISK") | lv(sid) | lv(K) | lv(Ya) | lv(ADa) | lv(Yb) | lv(ADb))
 //! ```
 //!
-//! `lv` puts the length before the bytes. Whoever sees the shares learns nothing about the
-//! passphrase. Whoever takes part in an exchange can test one guess with it.
+//! `lv` puts the length before the bytes. An observer of the shares learns nothing about the
+//! passphrase. A participant in an exchange can test one guess with it.
 //!
 //! Source: draft-irtf-cfrg-cpace, CPACE-RISTR255-SHA512, the initiator-responder setting.
 
@@ -26,14 +26,14 @@ const DOMAIN_KEY: &[u8] = b"CPaceRistretto255_ISK";
 /// The block that SHA-512 reads at once, in bytes: the passphrase fills the first one.
 const BLOCK: usize = 128;
 
-/// One end of an exchange, which has drawn its secret.
+/// One end of an exchange, with its secret.
 pub(super) struct Exchange {
     secret: Zeroizing<Scalar>,
     share: [u8; SHARE],
     session: Vec<u8>,
 }
 
-/// What both ends have sent, in the order of the messages.
+/// The messages of both ends, in order.
 pub(super) struct Transcript<'a> {
     pub(super) share_of_caller: &'a [u8],
     pub(super) data_of_caller: &'a [u8],
@@ -44,9 +44,9 @@ pub(super) struct Transcript<'a> {
 impl Exchange {
     /// Derives the generator and makes the public share.
     ///
-    /// * `passphrase`: PRS, what the passphrase was stretched to.
-    /// * `channel`: CI, who talks to whom.
-    /// * `session`: sid, which no other exchange has.
+    /// * `passphrase`: PRS, the stretched passphrase.
+    /// * `channel`: CI: protocol version, pattern and the caller's connection id.
+    /// * `session`: sid, unique to this exchange.
     /// * `random`: 32 random bytes that are used once.
     pub(super) fn new(
         passphrase: &[u8; 32],
@@ -72,7 +72,7 @@ impl Exchange {
         &self.share
     }
 
-    /// The key, from the share of the peer; `None` if that is no element of the group, or the
+    /// The key, from the peer's share; `None` if that is not an element of the group, or the
     /// neutral one.
     pub(super) fn key(
         &self,
@@ -118,7 +118,7 @@ fn generator(passphrase: &[u8], channel: &[u8], session: &[u8]) -> RistrettoPoin
 }
 
 fn generator_string(passphrase: &[u8], channel: &[u8], session: &[u8]) -> Zeroizing<Vec<u8>> {
-    // Room for all of it: growing would leave pieces of the passphrase behind.
+    // Reserves all memory at once: growth would leave copies of the passphrase behind.
     let mut out = Zeroizing::new(Vec::with_capacity(
         2 * BLOCK + channel.len() + session.len(),
     ));
@@ -236,7 +236,7 @@ mod tests {
             };
             end.key(share, &transcript)
         };
-        // The neutral element, and the negative of one of the field, are of the right length.
+        // The neutral element, and the negative of a field element, have the right length.
         assert!(key(&[0; 32]).is_none());
         let mut negative = [0xff; 32];
         negative[0] = 0xec;

@@ -25,12 +25,12 @@ pub enum CredentialError {
     /// An `@` without the name of a file or a variable.
     #[error("a name is missing; expected @FILE or @env:NAME")]
     PassphraseNowhere,
-    /// The memory for the work that makes guesses of a passphrase slow is not there.
+    /// The memory for stretching a passphrase is not available.
     #[error(
         "the 64 MiB that a passphrase takes are not there; allow the program more memory, or use keys"
     )]
     NoMemory,
-    /// A key in text that does not have 64 digits after its mark.
+    /// A key in text without 64 digits after its prefix.
     #[error(
         "a key of {0} characters after its prefix; expected comity-public- or comity-secret- and 64 hexadecimal digits"
     )]
@@ -43,13 +43,13 @@ pub enum CredentialError {
         /// The character.
         found: char,
     },
-    /// A key in text that does not say whether it is secret or public.
+    /// A key in text without a prefix that marks it as secret or public.
     #[error(
         "a key without the prefix that marks it as secret or public; expected {mark} and 64 hexadecimal digits; \
          `comity keygen FILE --force` makes a new one"
     )]
     KeyUnmarked {
-        /// The expected mark.
+        /// The expected prefix.
         mark: &'static str,
     },
     /// A secret key in place of a public one.
@@ -58,7 +58,7 @@ pub enum CredentialError {
          secret key can impersonate its owner"
     )]
     KeySecret,
-    /// A secret key where the file of one belongs.
+    /// A secret key in place of the file that should contain it.
     #[error(
         "a secret key itself; expected the file that has it. Anybody who has seen this secret key can impersonate \
          its owner: make a new one"
@@ -123,8 +123,8 @@ impl Passphrase {
         Ok(PassphraseKey(key))
     }
 
-    /// The form in which passphrases that look the same are the same: NFC, with ASCII's space for
-    /// every space (RFC 8265, section 4.2). Fails unless it has a valid length.
+    /// Normalises a passphrase, so that passphrases that look the same are equal: NFC, with ASCII's
+    /// space for every space (RFC 8265, section 4.2). Fails unless its length is valid.
     pub(super) fn prepare(text: &str) -> Result<Zeroizing<String>, CredentialError> {
         let is_space = |letter: char| {
             matches!(
@@ -148,8 +148,8 @@ impl Passphrase {
     }
 }
 
-/// What a passphrase was stretched to. Nobody can test guesses of the passphrase against a
-/// handshake that was recorded: each guess takes a handshake of its own.
+/// The stretched passphrase. Nobody can test guesses of the passphrase against a recorded
+/// handshake: each guess requires a new handshake.
 #[derive(Clone)]
 pub struct PassphraseKey(Zeroizing<[u8; 32]>);
 
@@ -189,7 +189,7 @@ impl PresharedKey {
 }
 
 /// The public half of a static X25519 key, which identifies an endpoint. Text: [its
-/// mark](Self::MARK) and 64 hexadecimal digits.
+/// prefix](Self::MARK) and 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey([u8; 32]);
 
@@ -201,7 +201,7 @@ impl PublicKey {
     ///
     /// # Errors
     ///
-    /// [`CredentialError::KeyLowOrder`]: the secret that such a key agrees on is public.
+    /// [`CredentialError::KeyLowOrder`]: anybody can compute the shared secret of such a key.
     pub fn new(bytes: [u8; 32]) -> Result<Self, CredentialError> {
         // X25519 clears the cofactor, so every secret shows it.
         if exchange(&[1; 32], &bytes) == [0; 32] {
@@ -210,7 +210,7 @@ impl PublicKey {
         Ok(Self(bytes))
     }
 
-    /// The key with bytes that were checked before.
+    /// The key with bytes that were already checked.
     pub(super) const fn checked(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
@@ -245,7 +245,7 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// A static X25519 key. Text: [its mark](Self::MARK) and the secret's 64 hexadecimal digits.
+/// A static X25519 key. Text: [its prefix](Self::MARK) and the secret's 64 hexadecimal digits.
 #[derive(Clone)]
 pub struct StaticKey {
     secret: Zeroizing<[u8; 32]>,
@@ -323,12 +323,12 @@ fn exchange(secret: &[u8; 32], public: &[u8; 32]) -> [u8; 32] {
     MontgomeryPoint(*public).mul_clamped(*secret).to_bytes()
 }
 
-/// The bytes of a key with this mark, without white space around it.
+/// The bytes of a key with this prefix, with surrounding white space removed.
 fn from_text(text: &str, mark: &'static str) -> Result<Zeroizing<[u8; 32]>, CredentialError> {
     let text = text.trim();
     match text.strip_prefix(mark) {
         Some(digits) => from_hex(digits, mark.len()),
-        // A text that is no key at all has its own error.
+        // A text that is not a key at all has its own error.
         None => from_hex(text, 0).and(Err(CredentialError::KeyUnmarked { mark })),
     }
 }
@@ -493,8 +493,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Text is a key of at most one kind, and then the text of that key, but for white space
-        /// and the case of digits.
+        /// A text is a key of at most one kind, and equals the text of that key except for white
+        /// space and the case of digits.
         #[test]
         fn what_is_read_is_what_is_written(
             before in "[ \t\r\n]{0,2}",
@@ -546,7 +546,7 @@ mod tests {
             assert!(Passphrase::stretch(&"x".repeat(length)).is_ok(), "{length}");
         }
         let key = Passphrase::stretch("correct horse battery").unwrap();
-        // By OpenSSL's Argon2id.
+        // From OpenSSL's Argon2id.
         let expected = "e9431560db222fb95a9f3aa3f1d4525d8ece835a79cc0897b64fe17e5927dbc2";
         assert_eq!(*from_hex(expected, 0).unwrap(), *key.bytes());
         assert_ne!(

@@ -15,11 +15,11 @@
 //! ```
 //!
 //! Channel and cookie are the prologue of Noise; CPace takes the channel as CI and the cookie as
-//! sid. A message 1 is therefore worth nothing with another cookie: a listener notices a replayed
-//! one, and with NNpsk0 before any public-key work.
+//! sid. Message 1 is therefore invalid with another cookie. A listener detects a replayed one, and
+//! with NNpsk0 before any public-key operation.
 //!
 //! Source: The Noise Protocol Framework, revision 34; draft-irtf-cfrg-cpace.
-//! Differs from the source in: the keys of Noise's transport phase are not used as they come, see
+//! Differs from the source in: the keys of Noise's transport phase are not used directly, see
 //! [`super::protection`].
 
 use comity_transport::wire::limits::VERSION;
@@ -35,7 +35,7 @@ use super::{
     PublicKey, StaticKey,
 };
 
-/// What both ends share after message 2.
+/// The secrets that both ends share after message 2.
 #[derive(Clone)]
 pub(super) struct Shared {
     /// A hash of both messages and of the prologue.
@@ -44,7 +44,7 @@ pub(super) struct Shared {
     pub(super) to_caller: Zeroizing<[u8; 32]>,
 }
 
-/// What both ends know before message 1.
+/// The data that both ends know before message 1.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Channel<'a> {
     pub(super) caller: ConnectionId,
@@ -135,7 +135,7 @@ impl Exchange {
         })
     }
 
-    /// Message 1. The caller keeps it: it has to give it to [`Self::read_answer`].
+    /// Message 1. The caller keeps it for [`Self::read_answer`].
     pub(super) fn write_call(&mut self, payload: &[u8]) -> Vec<u8> {
         match self {
             Self::Insecure => payload.to_vec(),
@@ -144,7 +144,7 @@ impl Exchange {
         }
     }
 
-    /// The payload of message 1; `None` if it proves nothing.
+    /// The payload of message 1; `None` if it is not authentic.
     pub(super) fn read_call(&mut self, message: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         match self {
             Self::Insecure => Some(Zeroizing::new(message.to_vec())),
@@ -165,8 +165,8 @@ impl Exchange {
         PublicKey::new(state.get_remote_static()?.try_into().ok()?).ok()
     }
 
-    /// Message 2, and what both ends share from then on: nothing without protection. `None` if the
-    /// caller's share is no element of the group.
+    /// Message 2 and the shared secrets, which do not exist without protection. `None` if the
+    /// caller's share is not an element of the group.
     pub(super) fn write_answer(mut self, payload: &[u8]) -> Option<(Vec<u8>, Option<Shared>)> {
         match &mut self {
             Self::Insecure => Some((payload.to_vec(), None)),
@@ -190,8 +190,8 @@ impl Exchange {
         }
     }
 
-    /// The payload of message 2 to this message 1, and what both ends share; `None` if it proves
-    /// nothing. A message of Noise can be read once.
+    /// The payload of message 2 in reply to this message 1, and the shared secrets; `None` if it is
+    /// not authentic. A message of Noise can be read only once.
     pub(super) fn read_answer(
         &mut self,
         call: &[u8],
@@ -250,7 +250,7 @@ pub(super) fn expand(key: &hkdf::Prk, label: &str) -> Zeroizing<[u8; 32]> {
 const NNPSK0: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
 const IK: &str = "Noise_IK_25519_ChaChaPoly_SHA256";
 
-/// What an end of a Noise pattern has.
+/// The secrets of one end in a Noise pattern.
 #[derive(Clone, Copy)]
 enum Keys<'a> {
     Shared(&'a PresharedKey),
@@ -297,7 +297,7 @@ fn split(state: &mut HandshakeState) -> Shared {
 }
 
 fn write(state: &mut HandshakeState, payload: &[u8]) -> Vec<u8> {
-    // Two public keys and two tags are the most that a message of these patterns adds.
+    // A message of these patterns adds at most two public keys and two tags.
     let mut message = vec![0; payload.len() + 2 * (32 + TAG)];
     let length = state
         .write_message(payload, &mut message)

@@ -1,20 +1,20 @@
-//! The tickets with which somebody has failed to prove itself.
+//! Tickets whose proofs have failed.
 //!
-//! A ticket is worth one guess of a passphrase: its key follows from a share that was made before.
-//! So it is charged and reported once, and later proofs with it are looked at whatever the budget
-//! says.
+//! A ticket allows one guess of a passphrase, since its share determines its key. The listener
+//! therefore charges and reports a failure of a ticket only once. It checks later proofs with that
+//! ticket regardless of the budget.
 
 use super::ConnectionId;
 
-/// How many tickets are remembered. The listener draws their identifiers, so nobody can choose ones
-/// that push others out; one that is forgotten is charged again.
+/// The number of remembered tickets. The listener draws their identifiers, so nobody can choose
+/// identifiers that evict others. A forgotten ticket is charged again.
 const PLACES: usize = 4_096;
 
 pub(super) struct FailedTickets(Vec<ConnectionId>);
 
 impl FailedTickets {
     pub(super) fn new() -> Self {
-        // Nobody draws this one but once in 2^64 times.
+        // This identifier is drawn with a probability of 2^-64.
         Self(vec![ConnectionId::new(0); PLACES])
     }
 
@@ -22,7 +22,7 @@ impl FailedTickets {
         ticket.get() as usize % PLACES
     }
 
-    /// Whether this ticket has failed, as far as that is remembered.
+    /// Whether this ticket is remembered as failed.
     pub(super) fn contains(&self, ticket: ConnectionId) -> bool {
         self.0[Self::place(ticket)] == ticket
     }
@@ -31,7 +31,7 @@ impl FailedTickets {
         self.0[Self::place(ticket)] = ticket;
     }
 
-    /// The ticket was good after all.
+    /// A later proof with this ticket succeeded.
     pub(super) fn remove(&mut self, ticket: ConnectionId) {
         if self.contains(ticket) {
             self.0[Self::place(ticket)] = ConnectionId::new(0);

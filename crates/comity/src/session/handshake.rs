@@ -1,4 +1,5 @@
-//! The four messages after which both ends have the same keys, and each has shown that it has them.
+//! The four messages of a handshake. After them both ends have, and have proved to have, the same
+//! keys.
 //!
 //! ```text
 //!  caller                                         listener
@@ -12,8 +13,8 @@
 //! ```
 //!
 //! Messages 1 and 2 are a key exchange ([`super::exchange`]). Messages 3 and 4 are sealed with its
-//! keys, and carry the transport parameters: nobody reads those who is not one of the two ends, not
-//! even with a secret that comes out later.
+//! keys, and carry the transport parameters: nobody else can read these, even with a secret that
+//! leaks later.
 //!
 //! Source: the ticket is the authenticator of JFKr (Aiello et al., Just Fast Keying, 2004, section
 //! 2.3), by which a responder keeps no state before message 3.
@@ -29,7 +30,7 @@ use super::refusal::Refused;
 use super::reset::ResetToken;
 use super::{CallerCredentials, ConnectionId, ListenerCredentials, Pattern, PublicKey};
 
-/// A pattern in the words of its users.
+/// The name of a pattern for users.
 pub(super) const fn described(pattern: Pattern) -> &'static str {
     match pattern {
         Pattern::Insecure => "no protection",
@@ -63,39 +64,39 @@ impl ListenerCredentials {
     }
 }
 
-/// Why a message is not one of this handshake. The peer learns none of it.
+/// Why a message is invalid. The peer does not learn the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The message does not prove the secret, or is none.
+    /// The message is malformed, or does not prove the secret.
     Unproven,
-    /// The caller's key is genuine and not on the list.
+    /// The caller's key is authentic but not on the list.
     UnknownKey(PublicKey),
-    /// What is inside is genuine and not of this protocol.
+    /// The authenticated contents are malformed.
     Malformed,
-    /// A higher version that both ends speak was left out: somebody interfered.
+    /// The caller did not name the highest version that both ends support: somebody has interfered.
     Downgrade,
 }
 
-/// What messages 1 and 2 have agreed on.
+/// The outcome of messages 1 and 2.
 #[derive(Clone)]
 pub(super) struct Agreed {
     pub(super) cipher: Cipher,
-    /// Nothing without protection.
+    /// `None` without protection.
     pub(super) shared: Option<Shared>,
 }
 
-/// What the caller needs of the listener.
+/// The contents of message 4 for an accepted caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Accepted {
-    /// Where the listener wants its packets.
+    /// The listener's connection id.
     pub(super) connection: ConnectionId,
-    /// What a Reset of this connection has.
+    /// The token of this connection's Reset packets.
     pub(super) reset_token: ResetToken,
     /// Its transport parameters.
     pub(super) parameters: Vec<u8>,
 }
 
-/// What message 4 says.
+/// The contents of message 4.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The connection exists.
@@ -144,7 +145,7 @@ impl Agreed {
     pub(super) fn confirm(&self, parameters: &[u8]) -> Vec<u8> {
         match &self.shared {
             None => parameters.to_vec(),
-            // One message is sealed with this key, so one nonce does.
+            // One message is sealed with this key, so the nonce can be fixed.
             Some(shared) => shared.seal(Direction::ToListener, [0; NONCE_LEN], parameters),
         }
     }
@@ -157,8 +158,8 @@ impl Agreed {
         }
     }
 
-    /// Message 4. A listener may refuse, and accept the same caller later: each has a nonce of its
-    /// own.
+    /// Message 4. A listener may refuse, and accept the same caller later: each message has a nonce
+    /// of its own.
     pub(super) fn accept(&self, verdict: &Verdict, nonce: [u8; NONCE_LEN]) -> Vec<u8> {
         let payload = verdict.write();
         match &self.shared {
@@ -170,7 +171,7 @@ impl Agreed {
         }
     }
 
-    /// What message 4 says; `None` if it does not prove the keys.
+    /// The contents of message 4; `None` if it does not prove the keys.
     pub(super) fn read_accept(&self, message: &[u8]) -> Option<Verdict> {
         match &self.shared {
             None => Verdict::read(message),
@@ -249,7 +250,7 @@ impl Shared {
     }
 }
 
-/// The caller's half, between message 1 and message 2.
+/// The caller's state between message 1 and message 2.
 pub(super) struct Calling {
     exchange: Exchange,
     first: Cipher,
@@ -257,8 +258,8 @@ pub(super) struct Calling {
 }
 
 impl Calling {
-    /// Makes message 1 for this cookie, with a secret that is used once. `first` is the cipher that
-    /// the caller is fast with.
+    /// Makes message 1 for this cookie, with a secret that is used once. `first` is the caller's
+    /// preferred cipher.
     pub(super) fn new(
         credentials: &CallerCredentials,
         channel: Channel<'_>,
@@ -281,7 +282,7 @@ impl Calling {
         &self.message
     }
 
-    /// Reads message 2: what was agreed on.
+    /// Reads message 2, and returns its outcome.
     pub(super) fn on_answer(&mut self, message: &[u8]) -> Result<Agreed, Refusal> {
         let (payload, shared) = self
             .exchange
@@ -298,19 +299,17 @@ impl Calling {
     }
 }
 
-/// What the listener has of a caller after message 1.
+/// The listener's answer to message 1.
 pub(super) struct Answered {
     pub(super) agreed: Agreed,
-    /// The key that the caller has proved, where static keys are used.
+    /// The key that the caller has proved to own, if static keys are used.
     pub(super) peer_key: Option<PublicKey>,
     /// Message 2.
     pub(super) message: Vec<u8>,
 }
 
 /// Reads message 1, whose pattern is that of `credentials`, and answers it with a secret that is
-/// used once.
-///
-/// `first` is the cipher that the listener is fast with.
+/// used once. `first` is the listener's preferred cipher.
 pub(super) fn answer(
     credentials: &ListenerCredentials,
     channel: Channel<'_>,
@@ -334,7 +333,7 @@ pub(super) fn answer(
     if !(1..=MAX_VERSIONS).contains(&count) || versions.len() != 4 * count {
         return Err(Refusal::Malformed);
     }
-    // VERSION is the only one spoken here, so it is the highest common one exactly if it is named.
+    // VERSION is the only version supported here, so it is the highest common one if it is named.
     if !versions.as_chunks::<4>().0.contains(&VERSION.to_be_bytes()) {
         return Err(Refusal::Downgrade);
     }

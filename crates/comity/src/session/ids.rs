@@ -6,9 +6,9 @@
 //! id(n)  = HKDF-Expand(secret, "comity 2 id " and n in decimal digits, 8), n = 1, 2, ..
 //! ```
 //!
-//! Both ends derive them, so no packet carries one before it is used. Whoever sees packets cannot
-//! tell that two identifiers are one connection. `secret` is not secret(0): an end keeps it for as
-//! long as it keeps the connection, and it must not open packets of the first phase.
+//! Both ends derive them, so no packet carries one before it is used. An observer of packets cannot
+//! tell that two identifiers belong to one connection. `secret` is not secret(0): an end keeps it
+//! as long as the connection, and it must not open packets of the first phase.
 //!
 //! ```text
 //! receiver, with the highest generation g so far    takes 0, g - 1, g and g + 1
@@ -29,12 +29,12 @@ use zeroize::Zeroizing;
 use super::ConnectionId;
 use super::protection::fill;
 
-/// What belongs to the connections of this end, by their first identifiers. Packets come in any
-/// order, so each look-up in an ordered map would wait for memory a dozen times. This end draws the
+/// Values by the first identifiers of the connections of this end. Packets come in any order, so
+/// each look-up in an ordered map would wait for memory a dozen times. This end draws the
 /// identifiers, so nobody can choose ones that collide.
 pub(crate) type IdMap<V> = IndexMap<ConnectionId, V, FixedState>;
 
-/// The identifiers that are remembered.
+/// The number of remembered identifiers.
 const REMEMBERED: usize = 4;
 
 /// The identifiers of one end.
@@ -42,7 +42,7 @@ pub(super) struct Ids {
     first: ConnectionId,
     /// `None` without protection: then generation 0 is the only one.
     secret: Option<Zeroizing<[u8; 32]>>,
-    /// Later generations, which were derived last.
+    /// The later generations that were derived last.
     known: VecDeque<(u64, ConnectionId)>,
 }
 
@@ -89,20 +89,20 @@ fn derive(secret: &[u8; 32], generation: u64) -> ConnectionId {
     ConnectionId::new(u64::from_be_bytes(id))
 }
 
-/// A change of the identifiers that an end takes, for the host that routes packets.
+/// A change of the identifiers that an end accepts, for the host that routes packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdChange {
-    /// Packets with this identifier are for the connection.
+    /// Packets with this identifier belong to the connection from now on.
     Add(ConnectionId),
-    /// They no longer are.
+    /// Packets with this identifier no longer belong to it.
     Remove(ConnectionId),
 }
 
 /// The connections of a host by their later identifiers. The values are first identifiers.
 pub(crate) type LaterIds = BTreeMap<ConnectionId, ConnectionId>;
 
-/// Changes the identifiers of the connection `first`. An identifier that another connection has
-/// stays with that one.
+/// Changes the identifiers of the connection `first`. An identifier of another connection remains
+/// with that one.
 pub(crate) fn change_id(ids: &mut LaterIds, first: ConnectionId, change: IdChange) {
     match change {
         IdChange::Add(id) => {
@@ -116,7 +116,7 @@ pub(crate) fn change_id(ids: &mut LaterIds, first: ConnectionId, change: IdChang
     }
 }
 
-/// The identifiers that an end takes.
+/// The identifiers that an end accepts.
 pub(super) struct Receiving {
     ids: Ids,
     /// The highest generation of a genuine packet.
@@ -145,7 +145,7 @@ impl Receiving {
         self.highest
     }
 
-    /// The generations that are taken, 0 among them.
+    /// The accepted generations, 0 among them.
     fn generations(&self) -> impl Iterator<Item = u64> + use<> {
         let last = match self.ids.rotate() {
             true => self.highest + 1,
@@ -154,7 +154,7 @@ impl Receiving {
         std::iter::once(0).chain(self.highest.saturating_sub(1).max(1)..=last)
     }
 
-    /// The generation of an identifier; `None` if packets with it are not for this connection.
+    /// The generation of an identifier; `None` if packets with it do not belong to this connection.
     pub(super) fn generation(&mut self, id: ConnectionId) -> Option<u64> {
         if id == self.ids.first() {
             return Some(0);
@@ -163,7 +163,7 @@ impl Receiving {
             .find(|&generation| self.ids.get(generation) == id)
     }
 
-    /// All identifiers that are taken, except the first one.
+    /// All accepted identifiers except the first one.
     pub(super) fn later(&mut self) -> Vec<ConnectionId> {
         self.generations()
             .skip(1)
@@ -171,7 +171,7 @@ impl Receiving {
             .collect()
     }
 
-    /// A genuine packet of this generation arrived.
+    /// An authentic packet of this generation arrived.
     pub(super) fn on_genuine(&mut self, generation: u64) {
         if generation <= self.highest {
             return;

@@ -1,6 +1,6 @@
 //! The end that answers: many connections behind one address.
 //!
-//! What a caller can cause, in the order of what it has shown:
+//! The effects of a caller's messages, by what the caller has proved:
 //!
 //! ```text
 //! nothing                      a Retry: one HMAC, no memory
@@ -8,7 +8,8 @@
 //! that it has the keys         a connection: memory, within the bounds of the listener
 //! ```
 //!
-//! A caller that has not proved itself takes no memory, so no number of them pushes anybody out.
+//! A caller that has not proved itself takes no memory. So unproved callers, however many, exclude
+//! nobody.
 
 mod door;
 
@@ -37,37 +38,38 @@ use super::{
     PublicKey, Randomness,
 };
 
-/// Replies to unknown addresses that wait to be sent; what comes beyond is dropped.
+/// Waiting replies to unknown addresses; further ones are dropped.
 const MAX_REPLIES: usize = 256;
-/// Events that wait for somebody to ask; beyond, those of refused callers and moving peers are
+/// Events that wait to be polled. Beyond this number, those of refused callers and moving peers are
 /// dropped.
 const MAX_EVENTS: usize = 4096;
-/// What a listener is made of.
+/// The configuration of a listener.
 #[derive(Clone, Debug)]
 pub struct ListenerConfig {
-    /// How it proves itself and whom it accepts.
+    /// The credentials, and the accepted callers.
     pub credentials: ListenerCredentials,
     /// The transport's parameters, at most [`MAX_PARAMETERS`] bytes.
     pub parameters: Vec<u8>,
-    /// The cipher that it is fast with.
+    /// The cipher that is fast on this machine.
     pub cipher: Cipher,
     /// When keys change.
     pub key_limits: KeyLimits,
-    /// How many connections there may be in all, at least 1.
+    /// The maximum number of connections, at least 1.
     pub max_connections: usize,
-    /// How many open connections there are until callers are refused as too many, at least 1;
-    /// beyond [`max_connections`](Self::max_connections) it has no effect.
+    /// The number of open connections from which callers are refused as busy, at least 1. Values
+    /// above [`max_connections`](Self::max_connections) have no effect.
     pub max_served: usize,
-    /// What tells this listener from all others with the same credentials, and stays the same when
-    /// it is restarted: the Resets of its successor are believed then. `None`: those of no other
-    /// listener are. Two listeners with the same credentials and instance give away each other's
-    /// Resets.
+    /// Identifies this listener among others with the same credentials, also after a restart.
+    /// Callers then believe the Resets of the restarted listener. With `None`, they believe those
+    /// of no other listener. Two listeners with the same credentials and instance reveal each
+    /// other's Resets.
     pub instance: Option<Vec<u8>>,
-    /// How long a connection may be half open: its caller has the keys, and has not sent on it yet.
+    /// How long a connection may be half open: the caller has proved the keys, and has sent no data
+    /// yet.
     pub half_open_for: Span,
 }
 
-/// The most connections of a listener that does not choose a number.
+/// The default maximum number of connections.
 pub(crate) const USUAL_CONNECTIONS: usize = 4_096;
 
 impl ListenerConfig {
@@ -86,48 +88,48 @@ impl ListenerConfig {
     }
 }
 
-/// Why a configuration is none.
+/// Why a configuration is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ListenerConfigError {
     /// The parameters are too long.
     #[error("parameters: {0} bytes; expected at most {MAX_PARAMETERS}")]
     ParametersLong(usize),
-    /// No connection could ever be opened.
+    /// A limit is zero, so that no connection could be opened.
     #[error("{0}: is 0; expected at least 1")]
     Zero(&'static str),
 }
 
-/// Why a caller with a proved address was turned away. The listener's log has it; a caller that has
-/// not proved itself does not learn it.
+/// Why a listener refused a caller with a proved address. The event reports it to the listener's
+/// host; a caller that has not proved itself does not learn it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RefusedCaller {
-    /// The passphrase is another one, the listener was called by another key, or it was noise.
+    /// The caller has another passphrase or another key of the listener, or sent noise.
     #[error("the caller did not prove that it has the passphrase or key of this listener")]
     Unproven,
     /// The key is not on the list.
     #[error("the key {0} is not on the list of accepted keys")]
     UnknownKey(PublicKey),
-    /// The caller proves itself otherwise.
+    /// The caller uses another kind of credentials.
     #[error("the caller uses {}", described(*.0))]
     Pattern(Pattern),
-    /// The first message is genuine, and not one of this protocol.
+    /// The first message is authentic, but malformed.
     #[error("the first message is authentic but malformed")]
     Malformed,
-    /// Somebody made the caller leave out a version.
+    /// The caller did not name the highest common version: somebody has interfered.
     #[error("downgrade: somebody removed a version from the caller's first message")]
     Downgrade,
-    /// There are as many connections as are taken.
+    /// The maximum number of connections is open.
     #[error("the listener has reached its limit of connections")]
     Busy,
     /// The caller's transport parameters were not accepted.
     #[error("the caller's transport parameters were not accepted")]
     Parameters,
-    /// The caller names another stream than that of this listener.
+    /// The caller requests another stream than that of this listener.
     #[error("{}", other_stream(.requested, .own))]
     Stream {
-        /// The stream that the caller asks for.
+        /// The stream that the caller requests.
         requested: String,
         /// The stream of the listener; empty if it has no name.
         own: String,
@@ -137,42 +139,43 @@ pub enum RefusedCaller {
 /// An event of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenerEvent {
-    /// Something happened to a connection.
+    /// An event of a connection.
     Session(ConnectionId, Event),
-    /// A caller was turned away. Anybody can cause these: report them at a bounded rate.
+    /// The listener refused a caller. Anybody can cause these events: report them at a bounded
+    /// rate.
     Refused {
-        /// From where it came.
+        /// The caller's address.
         from: SocketAddr,
-        /// Why.
+        /// The reason.
         why: RefusedCaller,
     },
 }
 
-/// What a listener has counted.
+/// The counters of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ListenerStatistics {
     /// Retries sent for Initials without a valid cookie.
     pub retries: u64,
-    /// Answers sent, repeated ones included.
+    /// Answers sent, including repeated ones.
     pub answers: u64,
-    /// Initials with a good cookie and Confirms with a good ticket for which the budget had no
-    /// room: their callers ask again.
+    /// Initials with a valid cookie and Confirms with a valid ticket that the budget did not cover.
+    /// Their callers ask again.
     pub deferred: u64,
-    /// Callers with a proved address that were turned away.
+    /// Refused callers with a proved address.
     pub refused: u64,
-    /// Initials answered by the versions that are spoken here.
+    /// Initials answered by a list of supported versions.
     pub other_versions: u64,
-    /// Half-open connections that took too long.
+    /// Half-open connections that timed out.
     pub given_up: u64,
-    /// Datagrams that are no packet, or of no connection known here.
+    /// Datagrams that are not packets, or belong to no known connection.
     pub unknown: u64,
-    /// Data packets of connections not known here that were answered by a Reset.
+    /// Data packets of unknown connections that were answered by a Reset.
     pub resets: u64,
     /// Replies dropped because too many were waiting.
     pub replies_dropped: u64,
 }
 
-/// What a caller that was restarted has in common with the one before.
+/// What identifies a caller across restarts.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Identity {
     Key(PublicKey),
@@ -183,13 +186,13 @@ struct Entry<C> {
     session: Session<C>,
     /// The Accept packet, while it may have to be retransmitted, and when that ends.
     half_open: Option<(Vec<u8>, Time)>,
-    /// How long its ticket could open it again.
+    /// Until when its ticket could open it again.
     ticket_until: Time,
     /// Who calls: its static key, or else its host and its transport parameters.
     identity: Arc<Identity>,
-    /// The time under which the connection stands among the timers.
+    /// The key of the connection in `timers`.
     timer: Time,
-    /// Whether the connection stands among those that may have something to send.
+    /// Whether the connection is in the queue of those that may have something to send.
     is_ready: bool,
 }
 
@@ -204,8 +207,7 @@ pub struct Listener<C> {
     resets: Resets,
     spent: Spent,
     failed: FailedTickets,
-    /// Each in a place of its own: they are large, and a map of them would hold much that is empty
-    /// and move them about.
+    /// Boxed: entries are large, and a map of them by value would waste memory and move them.
     sessions: IdMap<Box<Entry<C>>>,
     /// The connections by their callers.
     by_caller: BTreeSet<(Arc<Identity>, ConnectionId)>,
@@ -220,7 +222,7 @@ pub struct Listener<C> {
     statistics: ListenerStatistics,
     /// Whether callers get answers.
     answers: bool,
-    /// The latest time that a call gave.
+    /// The latest `now` that a caller passed.
     told_at: Time,
 }
 
@@ -273,27 +275,27 @@ impl<C: Protocol> Listener<C> {
         })
     }
 
-    /// Answers no more callers, as if nobody listened. Its connections stay.
+    /// Answers no more callers. Existing connections stay open.
     pub fn stop_answering(&mut self) {
         self.answers = false;
     }
 
-    /// How many connections there are, half-open ones included.
+    /// The number of connections, including half-open ones.
     pub fn connections(&self) -> usize {
         self.sessions.len()
     }
 
-    /// How many connections are half open.
+    /// The number of half-open connections.
     pub fn half_open(&self) -> usize {
         self.half_open.len()
     }
 
-    /// What has been counted.
+    /// The counters.
     pub fn statistics(&self) -> ListenerStatistics {
         self.statistics
     }
 
-    /// The ids of all connections, half-open ones included.
+    /// The ids of all connections, including half-open ones.
     pub fn ids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
         self.sessions.keys().copied()
     }
@@ -310,9 +312,9 @@ impl<C: Protocol> Listener<C> {
         Some(entry.session.protocol_mut())
     }
 
-    /// The next connection to which something has happened, for hosts that serve connections one by
-    /// one instead of calling [`Self::poll_transmit`]: poll its [`Self::session_mut`], then
-    /// [`Self::settle`] it.
+    /// The next connection with something to send or to report, for hosts that serve connections
+    /// one by one instead of calling [`Self::poll_transmit`]. Poll its [`Self::session_mut`], then
+    /// call [`Self::settle`].
     pub fn next_ready(&mut self) -> Option<ConnectionId> {
         while let Some(id) = self.ready.pop_front() {
             if let Some(entry) = self.sessions.get_mut(&id) {
@@ -323,20 +325,19 @@ impl<C: Protocol> Listener<C> {
         None
     }
 
-    /// A connection, to be polled; [`Self::settle`] it afterwards.
+    /// A connection to poll. Call [`Self::settle`] afterwards.
     pub fn session_mut(&mut self, id: ConnectionId) -> Option<&mut Session<C>> {
         self.sessions.get_mut(&id).map(|entry| &mut entry.session)
     }
 
-    /// Puts a connection behind those to which something has happened.
+    /// Appends a connection to the queue of [`Self::next_ready`].
     pub fn make_ready(&mut self, id: ConnectionId) {
         if let Some(entry) = self.sessions.get_mut(&id) {
             make_ready(&mut self.ready, id, entry);
         }
     }
 
-    /// Whether some connection stands among those to which something has happened, or a reply
-    /// waits.
+    /// Whether [`Self::next_ready`] has a connection, or a reply waits.
     pub fn is_busy(&self) -> bool {
         !self.ready.is_empty() || !self.replies.is_empty()
     }
@@ -354,7 +355,7 @@ impl<C: Protocol> Listener<C> {
         })
     }
 
-    /// Takes a datagram.
+    /// Handles a datagram.
     pub fn handle_datagram(
         &mut self,
         now: Time,
@@ -373,7 +374,7 @@ impl<C: Protocol> Listener<C> {
                 };
                 let Some(entry) = self.sessions.get_mut(&connection) else {
                     self.statistics.unknown += 1;
-                    // While replies wait, somebody floods: who needs a Reset goes on sending.
+                    // Waiting replies mean a flood. A caller that needs a Reset continues to send.
                     if datagram.len() > RESET && self.replies.is_empty() {
                         let reset = header::Reset {
                             source: connection,
@@ -436,7 +437,7 @@ impl<C: Protocol> Listener<C> {
         }
     }
 
-    /// Gives a reply to be sent; `false` when so many wait already that it is left out.
+    /// Queues a reply; `false` if the queue is full and the reply was dropped.
     fn reply(&mut self, to: Addresses, reply: Vec<u8>) -> bool {
         let has_room = self.replies.len() < MAX_REPLIES;
         match has_room {
@@ -447,8 +448,8 @@ impl<C: Protocol> Listener<C> {
     }
 
     fn tell(&mut self, event: ListenerEvent) {
-        // There are at most as many beginnings and ends of connections as there may be connections
-        // between two polls and replies to their callers; the rest anybody can cause.
+        // The number of connections bounds the lasting events between two polls. Anybody can cause
+        // the others.
         let lasting = matches!(
             event,
             ListenerEvent::Session(_, Event::Established { .. } | Event::Closed(_))
@@ -458,7 +459,7 @@ impl<C: Protocol> Listener<C> {
         }
     }
 
-    /// Takes the events of a connection, arms its timer, and forgets it when it is over.
+    /// Takes the events of a connection, arms its timer, and removes it when it is over.
     pub fn settle(&mut self, id: ConnectionId) {
         let Some(entry) = self.sessions.get_mut(&id) else {
             return;
@@ -514,7 +515,7 @@ impl<C: Protocol> Listener<C> {
             .min(self.spent.next_timer())
     }
 
-    /// Time has come.
+    /// Handles the expiry of the timer.
     pub fn on_timer(&mut self, now: Time) {
         self.told_at = now;
         self.tickets.on_timer(now);
@@ -532,7 +533,7 @@ impl<C: Protocol> Listener<C> {
             let Some(entry) = self.sessions.get_mut(&id) else {
                 continue;
             };
-            // It stands among the timers again once it has been polled.
+            // The connection gets a timer again after it was polled.
             entry.timer = Time::MAX;
             entry.session.on_timer(now);
             make_ready(&mut self.ready, id, entry);

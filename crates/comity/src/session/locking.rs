@@ -1,19 +1,19 @@
-//! Locks of what a panic may have broken.
+//! Locks of state that a panic may have broken.
 //!
-//! A panic ends only its connection. The lock of the transport is poisoned then, and the next
-//! holder fails the transport before it uses it. `loom/` checks every interleaving of these steps.
+//! A panic ends only its connection. It poisons the lock of the transport, and the next holder
+//! fails the transport before using it. `loom/` checks every interleaving of these steps.
 
 use std::sync::PoisonError;
 
 use crate::contain::contain;
 use crate::sync::{Mutex, MutexGuard};
 
-/// Locks a mutex, also if a holder panicked: for what a panic cannot break, or only reads of it.
+/// Locks a mutex even if a holder panicked: for state that a panic cannot break.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks a mutex. If a holder panicked, `fail` comes first, which may be called several times.
+/// Locks a mutex. If a holder panicked, calls `fail` first, possibly several times.
 pub(crate) fn lock_or_fail<T>(mutex: &Mutex<T>, fail: impl FnOnce(&mut T)) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| {
         let mut broken = poisoned.into_inner();
@@ -22,8 +22,8 @@ pub(crate) fn lock_or_fail<T>(mutex: &Mutex<T>, fail: impl FnOnce(&mut T)) -> Mu
     })
 }
 
-/// Uses what is locked. If `work` panics, `on_panic` is called, and `work` runs once more with what
-/// has failed.
+/// Calls `work` with the locked state. If `work` panics, calls `on_panic`, and then `work` once
+/// more with the failed state.
 pub(crate) fn use_locked<T, R>(
     mutex: &Mutex<T>,
     fail: impl Fn(&mut T),
@@ -37,7 +37,7 @@ pub(crate) fn use_locked<T, R>(
     })
 }
 
-/// If a holder panicked: calls `fail`, and forgets the panic.
+/// If a holder panicked: calls `fail`, and clears the poisoning.
 pub(crate) fn recover<T>(mutex: &Mutex<T>, fail: impl FnOnce()) {
     if mutex.is_poisoned() {
         fail();

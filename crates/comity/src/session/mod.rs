@@ -5,8 +5,9 @@
 //! [`Session`] for each open connection, which seals and opens the packets of a [`Protocol`]: the
 //! transport, which knows neither keys nor addresses. All three are driven alike:
 //!
-//! 1. `handle_datagram` for what arrived, `on_timer` when `next_timer` has come;
-//! 2. then `poll_transmit` until it gives nothing, and `poll_event` until it gives nothing.
+//! 1. Call `handle_datagram` for each datagram that arrived, and `on_timer` when `next_timer` is
+//!    due. 2. Then call `poll_transmit` until it returns `None`, and `poll_event` until it returns
+//!    `None`.
 //!
 //! No code reads beyond the fixed header before it is authenticated, no state is kept for an
 //! address that has not proved that it receives, and no input causes a panic. The wire format and

@@ -1,5 +1,5 @@
-//! The primitives that the Noise framework runs on: its own, with random bytes that were drawn
-//! beforehand, and without keys of low order.
+//! The primitives of the Noise framework: its own, but with random bytes drawn beforehand, and
+//! without keys of low order.
 
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver};

@@ -9,18 +9,18 @@
 //!  watching A ------- packet n or later comes from A ----------> validated at A, not B for 1 s
 //! ```
 //!
-//! A peer that has moved sends packet n and all later ones from B. If one of them comes from A,
-//! also as a copy of one that came before, the peer is still there, and somebody on the path sends
-//! its packets from B too, faster than the path. A challenge to A makes a silent peer send.
+//! A peer that has moved sends packet n and all later ones from B. If one of them, or a copy of an
+//! earlier one, comes from A, the peer is still there: somebody on the path also sends its packets
+//! from B, faster than the path. A challenge to A makes a silent peer send.
 //!
-//! All packets except challenges and responses go to the validated address. An address that has not
-//! answered receives at most three times the bytes that genuine packets brought from there.
+//! All packets except challenges and responses go to the validated address. An unvalidated address
+//! receives at most three times the bytes of the authentic packets that came from there.
 //!
 //! Source: RFC 9000, sections 8.1, 8.2, 9.3 and 9.3.3. Differs from the source in: 1. Data moves to
 //! the new address after it has answered, not at once. A media sender could send almost nothing
 //! within three times the acknowledgements that it receives, so the saved time is worth little. 2.
 //! The old address gets challenges before the move and not only after it, and copies that arrive
-//! there count. So who copies packets and cannot stop the originals diverts nothing.
+//! there count. So an attacker who copies packets but cannot stop the originals diverts nothing.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -30,12 +30,12 @@ use super::{Addresses, Randomness};
 
 /// The number of challenges to an address.
 const TRIES: usize = 3;
-/// The bytes that may go to an address for each byte that genuine packets brought from there.
+/// The bytes that may go to an address for each byte of authentic packets from there.
 const AMPLIFICATION: u64 = 3;
-/// The shortest wait for a response, since the new path may be longer than the old one.
+/// The minimum wait for a response, since the new path may be longer than the old one.
 const MIN_WAIT: Span = Span::from_millis(100);
 
-/// How long an address is not considered again whose packets came from the old address too.
+/// How long to ignore an address after a packet from the old address has refuted it.
 const HOLD: Span = Span::from_secs(1);
 
 /// The address of the peer, and the one that may replace it.
@@ -43,9 +43,9 @@ const HOLD: Span = Span::from_secs(1);
 pub(super) struct Path {
     present: Place,
     asked: Option<Candidate>,
-    /// The address before, as long as the peer may turn out to be there still.
+    /// The previous address, while the peer may still be there.
     left: Option<Left>,
-    /// An address that the peer did not move to, and until when it is not considered again.
+    /// A refuted address, and until when to ignore it.
     refuted: Option<(SocketAddr, Time)>,
 }
 
@@ -54,8 +54,8 @@ struct Place {
     address: SocketAddr,
     /// The source address of packets to it: the address that the peer sends to.
     source: Option<IpAddr>,
-    /// The generation of connection identifiers in packets to it: that of the highest packet from
-    /// there.
+    /// The generation of connection identifiers in packets to it: that of the packet with the
+    /// highest number from there.
     generation: u64,
 }
 
@@ -63,15 +63,15 @@ struct Place {
 struct Candidate {
     place: Place,
     challenges: Vec<[u8; 8]>,
-    /// The time of the next challenge, or of giving up.
+    /// When the next challenge is due, or the validation fails.
     due: Time,
     wait: Span,
     /// Whether a challenge to the present address is due.
     asks_present: bool,
-    /// The packet that came from there first.
+    /// The first packet from there.
     first: PacketNumber,
     has_answered: bool,
-    /// When the present address has been silent for long enough.
+    /// When the silence of the present address is long enough for a move.
     leave_at: Time,
     received: u64,
     sent: u64,
@@ -80,18 +80,18 @@ struct Candidate {
 #[derive(Debug)]
 struct Left {
     place: Place,
-    /// The packet that came from the present address first.
+    /// The first packet from the present address.
     first: PacketNumber,
-    /// The next challenge, or the end.
+    /// When the next challenge, or the end, is due.
     due: Time,
     wait: Span,
     challenges: usize,
 }
 
-/// What a packet or a timer showed.
+/// The result of a packet or a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum News {
-    /// The peer has moved, or turned out to be still at the address before.
+    /// The peer has moved, or is still at the previous address.
     Moved { from: SocketAddr },
     /// This address did not respond, or the peer is still at its present one.
     Stays(SocketAddr),
@@ -116,7 +116,8 @@ impl Path {
         self.present.address
     }
 
-    /// The address under validation or the one before, if it is `address`; else the present one.
+    /// The state of `address` if it is under validation or the previous one; else that of the
+    /// present one.
     fn place(&self, address: SocketAddr) -> &Place {
         let asked = self.asked.as_ref().map(|asked| &asked.place);
         let left = self.left.as_ref().map(|left| &left.place);
@@ -136,7 +137,7 @@ impl Path {
     }
 
     /// The packet with the highest number so far came from `address` with an identifier of this
-    /// generation: those to there have it too.
+    /// generation. Packets to that address use the same generation.
     pub(super) fn on_generation(&mut self, address: SocketAddr, generation: u64) {
         if address == self.present.address {
             self.present.generation = generation;
@@ -147,7 +148,7 @@ impl Path {
         }
     }
 
-    /// Whether a packet from `address` counts that arrived before from elsewhere.
+    /// Whether copies from `address` of packets that arrived elsewhere count.
     pub(super) fn counts_copies(&self, address: SocketAddr) -> bool {
         match (&self.asked, &self.left) {
             (Some(_), _) if address == self.present.address => true,
@@ -156,7 +157,7 @@ impl Path {
         }
     }
 
-    /// A genuine packet arrived, or a copy of one. `highest`: its number is the highest so far.
+    /// An authentic packet arrived, or a copy of one. `highest`: its number is the highest so far.
     pub(super) fn on_genuine(
         &mut self,
         now: Time,
@@ -167,7 +168,8 @@ impl Path {
     ) -> Option<News> {
         let Addresses { peer: from, local } = addresses;
         if from == self.present.address {
-            // Only a packet that left after the first one from there shows that the peer stays.
+            // Only a packet that left after the first packet from the new address proves that the
+            // peer stays.
             let refuted = self.asked.take_if(|asked| asked.first <= number)?;
             self.refuted = Some((refuted.place.address, now + HOLD));
             return Some(News::Stays(refuted.place.address));
@@ -208,8 +210,7 @@ impl Path {
         None
     }
 
-    /// The bytes that may go to `address` now; `None` for an address without a relation to the
-    /// peer.
+    /// The bytes that may go to `address` now; `None` for an unrelated address.
     pub(super) fn allowance(&self, address: SocketAddr) -> Option<u64> {
         let is_left = { self.left.as_ref() }.is_some_and(|left| left.place.address == address);
         if address == self.present.address || is_left {
@@ -233,7 +234,7 @@ impl Path {
         }
     }
 
-    /// The challenge that is due, and its destination. The wait doubles for the next one.
+    /// The due challenge and its destination. Doubles the wait for the next one.
     pub(super) fn poll_challenge(
         &mut self,
         now: Time,
@@ -241,7 +242,7 @@ impl Path {
     ) -> Option<(SocketAddr, [u8; 8])> {
         if let Some(asked) = &mut self.asked {
             if core::mem::take(&mut asked.asks_present) {
-                // Any packet of the peer answers it, so nobody has to remember it.
+                // Any packet of the peer answers it, so it need not be remembered.
                 return Some((self.present.address, randomness.bytes()));
             }
             if now < asked.due || asked.has_answered || asked.challenges.len() >= TRIES {
@@ -271,7 +272,7 @@ impl Path {
         self.leave(now)
     }
 
-    /// Moves to the address that has answered, if the present one has been silent for long enough.
+    /// Moves to the address that has responded, if the present one has been silent for long enough.
     fn leave(&mut self, now: Time) -> Option<News> {
         let asked = self
             .asked
@@ -297,7 +298,8 @@ impl Path {
         asked.or(left).unwrap_or(Time::MAX)
     }
 
-    /// Moves, or gives up the new address after the last challenge, or the old one.
+    /// Handles the timer: moves, or gives up the new address after the last challenge, or the old
+    /// one.
     pub(super) fn on_timer(&mut self, now: Time) -> Option<News> {
         let is_over = |challenges, due| challenges >= TRIES && due <= now;
         if let Some(news) = self.leave(now) {
@@ -384,7 +386,7 @@ mod tests {
         assert!(!path.counts_copies(address(1)));
     }
 
-    /// The peer is where it was: one of its packets from the first copy on comes from there.
+    /// The peer has not moved: a packet that left after the first copy comes from the old address.
     #[test]
     fn a_packet_from_the_old_address_refutes_the_new_one() {
         let mut randomness = Randomness::seeded(Seed::new(1));
@@ -399,13 +401,13 @@ mod tests {
             let news = path.on_genuine(at(20), address(1).into(), 500, number, PROBE);
             assert_eq!(news, Some(stays));
             assert!(!path.counts_copies(address(1)));
-            // For a second, nothing from there asks anybody.
+            // For a second, packets from there cause no challenge.
             assert_eq!(take(&mut path, at(1_019), address(2), 9), None);
             assert_eq!(
                 (asks(&mut path, 1_019), path.next_timer()),
                 (None, Time::MAX)
             );
-            // A third address is another matter.
+            // A third address does.
             take(&mut path, at(1_019), address(3), 10);
             assert_eq!(asks(&mut path, 1_019), Some(address(3)));
             take(&mut path, at(1_020), address(2), 11);
@@ -413,7 +415,8 @@ mod tests {
         }
     }
 
-    /// What should have shown it was lost, and the peer was left. The next packet brings it back.
+    /// The packet that proves that the peer stays was lost, and the path moved. The next packet
+    /// moves it back.
     #[test]
     fn a_peer_that_was_left_is_found_again() {
         let mut randomness = Randomness::seeded(Seed::new(1));
@@ -435,7 +438,7 @@ mod tests {
             Some(back)
         );
         assert_eq!((path.address(), path.next_timer()), (address(1), Time::MAX));
-        // Not the other way round.
+        // The reverse does not hold.
         assert_eq!(take(&mut path, at(254), address(2), 10), None);
         assert_eq!((path.address(), asks(&mut path, 254)), (address(1), None));
     }

@@ -23,8 +23,8 @@
 //!  settled        n                n         --- peer's first at n+1 taken ----> settled at n+1
 //! ```
 //!
-//! When a packet is sealed, the four low bits of its first byte and its packet number are masked:
-//! whoever sees packets learns neither, and cannot tell by them that two addresses are one peer.
+//! The four low bits of the first byte and the packet number of a sealed packet are masked. An
+//! observer learns neither, and cannot use them to link two addresses to one peer.
 //!
 //! Source: RFC 9001, sections 5.3, 5.4, 6 and 6.6. Differs from the source in: 1. Labels are bare
 //! strings. 2. The sample is the first 16 bytes behind the header, since the packet number has a
@@ -45,7 +45,8 @@ use zeroize::Zeroizing;
 use super::ConnectionId;
 use super::replay::{ReplayWindow, Stale};
 
-/// The words of the replay window: it covers the highest packet number and 4,032 numbers below.
+/// The number of words of the replay window: it covers the highest packet number and 4,032 numbers
+/// below.
 const WINDOW: usize = 64;
 
 /// The cipher of packets.
@@ -89,13 +90,13 @@ impl Cipher {
     pub const fn confidentiality_limit(self) -> u64 {
         match self {
             Self::Aes128Gcm => 1 << 23,
-            // More than there are packet numbers.
+            // More than the number of packet numbers.
             Self::ChaCha20Poly1305 => u64::MAX,
         }
     }
 
-    /// The most packets of a connection that may fail to open, under all keys (RFC 9001, section
-    /// 6.6).
+    /// The maximum number of packets of a connection that may fail to open, under all keys (RFC
+    /// 9001, section 6.6).
     pub const fn integrity_limit(self) -> u64 {
         match self {
             Self::Aes128Gcm => 1 << 52,
@@ -131,14 +132,13 @@ impl Cipher {
     }
 }
 
-/// Bytes behind the header from which its mask is made.
+/// The bytes behind the header that determine its mask.
 const SAMPLE: usize = 16;
 
 /// The low bits of a first byte that no packet uses.
 const UNUSED_FLAGS: u8 = 0x0e;
 
-/// Masks the header of a sealed packet, or takes the mask off again; `false` if the packet is too
-/// short for one.
+/// Masks the header of a sealed packet, or unmasks it; `false` if the packet is too short.
 fn mask(key: &HeaderProtectionKey, packet: &mut [u8]) -> bool {
     let Some((header, sealed)) = packet.split_first_chunk_mut::<DATA_HEADER>() else {
         return false;
@@ -162,7 +162,8 @@ pub struct KeyLimits {
     /// The bytes of payload after which this end requests the next key.
     pub update_after_bytes: u64,
     /// The time after which this end requests the next key, from the first packet under the present
-    /// one. Whoever takes the memory of an end can open what was sent under the present key.
+    /// one. An attacker who reads the memory of an end can open everything sent under the present
+    /// key.
     pub update_after: Span,
     /// The time for which the previous key still opens packets. Neither end requests another update
     /// meanwhile.
@@ -186,21 +187,20 @@ impl Default for KeyLimits {
     }
 }
 
-/// Why a packet was not opened.
+/// Why a packet could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenError {
     /// It is not from the peer, or was changed on the path. Drop it.
     Forged,
     /// It was accepted before, or is too old to tell. Drop it.
     Stale(Stale),
-    /// So many packets were forged that the next might succeed. The connection must end now.
+    /// After so many forged packets, the next might succeed. The connection must end now.
     TooManyForged,
-    /// The peer requested a key update before it had seen the last one in use. The connection must
-    /// end now.
+    /// The peer requested a key update before the last one was in use. The connection must end now.
     UpdateTooEarly,
 }
 
-/// No packet may be sealed any more: the key is used up, and the peer has not followed to the next.
+/// No further packet may be sealed: the key is used up, and the peer has not followed to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyUsedUp;
 
@@ -327,7 +327,7 @@ struct Opening {
     mask: HeaderProtectionKey,
     phase: u64,
     current: Phase,
-    /// Derived beforehand, so that a packet with the other phase bit takes no longer than others.
+    /// Derived beforehand, so that a packet of either phase takes the same time.
     next: Phase,
     previous: Option<(Phase, Time)>,
     /// The lowest packet number accepted in the current phase.
@@ -435,7 +435,7 @@ impl Protection {
         previous.map_or(Time::MAX, |&(_, until)| until)
     }
 
-    /// Erases the keys of the last phase when their time is over, whether packets come or not.
+    /// Erases the keys of the last phase when their time is over, even if no packets come.
     pub fn on_timer(&mut self, now: Time) {
         if let Some(keys) = &mut self.keys {
             keys.forget_previous(now);
@@ -548,9 +548,9 @@ impl Protection {
     }
 
     /// The number of a packet that [`Self::open`] has just refused as repeated, if it is a copy of
-    /// one of the peer's; the error says why it is none, or that nobody can tell any more.
+    /// a packet of the peer. Otherwise the error says why it is not, or that it is too old to tell.
     pub fn copied(&mut self, datagram: &mut [u8]) -> Result<PacketNumber, OpenError> {
-        // The header is not masked any more.
+        // The header is already unmasked.
         let Ok(Packet::Data {
             header: Data {
                 key_phase, number, ..
@@ -607,7 +607,7 @@ enum Choice {
 }
 
 impl Keys {
-    /// Counts a packet that is not from the peer, or was changed.
+    /// Counts a forged or changed packet.
     fn forged(&mut self) -> OpenError {
         self.opening.forged += 1;
         let most = self.cipher.integrity_limit().min(self.limits.max_forged);
@@ -679,7 +679,7 @@ impl Keys {
             Choice::Current => opening.lowest = opening.lowest.min(number),
             Choice::Previous => {}
             Choice::Next => {
-                // An honest peer sees a packet of this phase before it requests the next one.
+                // An honest peer receives a packet of this phase before it requests the next one.
                 if self.sealing.phase == opening.phase && self.sealing.packets == 0 {
                     return Err(OpenError::UpdateTooEarly);
                 }
@@ -716,7 +716,7 @@ mod tests {
         opened.map(|(number, _)| number.get())
     }
 
-    /// An end that breaks the rule runs through the phases without waiting for the other one.
+    /// A dishonest end advances through the phases without waiting for its peer.
     fn advance(end: &mut Protection) {
         let keys = end.keys.as_mut().unwrap();
         keys.advance_sealing();
@@ -746,7 +746,7 @@ mod tests {
         }
     }
 
-    /// No packet comes after the update, and the keys before it are gone all the same.
+    /// No packet comes after the update, and the keys before it are still erased.
     #[test]
     fn the_keys_of_the_last_phase_are_erased_by_the_timer() {
         let (mut hasty, mut honest) = ends();

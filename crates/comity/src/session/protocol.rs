@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::locking::{lock, lock_or_fail};
 use super::{Ecn, Role};
 
-/// A packet whose payload a transport has written.
+/// A packet with the payload of a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// Its number: higher than that of every earlier packet of any kind.
@@ -26,23 +26,24 @@ pub struct Transmit {
 /// A payload that violates the protocol makes the transport close itself. It sends a last packet if
 /// it has to, and then [`Protocol::is_closed`] returns true.
 pub trait Protocol {
-    /// The handshake is done; it measured this round trip, or none. The caller must send something
-    /// that elicits an answer, and retransmit it until the answer comes: only that opens the
-    /// connection at the listener.
+    /// The handshake has ended. It measured this round-trip time, or none. The caller must send
+    /// something that elicits an answer, and retransmit it until the answer comes: only that opens
+    /// the connection at the listener.
     fn on_established(&mut self, now: Time, round_trip: Option<Span>);
 
-    /// A genuine packet arrived, for the first time. Numbers may come in any order.
+    /// An authentic packet arrived for the first time. Numbers may come in any order.
     fn on_packet(&mut self, now: Time, number: PacketNumber, ecn: Ecn, payload: &[u8]);
 
-    /// A packet arrived with a number that was seen before. It is not opened, so anybody may have
-    /// sent it.
+    /// A packet with an already received number arrived. It is not opened, so anybody may have sent
+    /// it.
     fn on_duplicate(&mut self);
 
     /// Appends the payload of the next packet that may leave now.
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit>;
 
     /// Appends a payload of this frame and padding: `length` bytes in all, or as few as possible.
-    /// It leaves at once, outside congestion control, and for another address than other packets.
+    /// It leaves at once, outside congestion control, possibly for another address than other
+    /// packets.
     fn write_path_frame(
         &mut self,
         now: Time,
@@ -51,19 +52,19 @@ pub trait Protocol {
         out: &mut Vec<u8>,
     ) -> Option<Transmit>;
 
-    /// The next path frame of the packet that was passed in last.
+    /// The next path frame of the last packet passed in.
     fn poll_path_frame(&mut self) -> Option<PathFrame>;
 
-    /// The path has changed: what was learnt of the old one does not hold.
+    /// The path has changed: measurements of the old path are invalid.
     fn on_path_changed(&mut self, now: Time);
 
-    /// The time that an answer may take before the question is worth repeating.
+    /// The time to wait for an answer before repeating a request.
     fn probe_timeout(&self) -> Span;
 
-    /// Whether it sends and accepts nothing any more.
+    /// Whether it neither sends nor accepts anything any more.
     fn is_closed(&self) -> bool;
 
-    /// Whether it knows why it ends, though it may have something to hand over before it is closed.
+    /// Whether its end has begun. It may still have something to deliver before it is closed.
     fn has_ended(&self) -> bool {
         self.is_closed()
     }
@@ -74,8 +75,8 @@ pub trait Protocol {
     /// Handles the expiry of the timer.
     fn on_timer(&mut self, now: Time);
 
-    /// A call panicked, so the state is broken. Its session makes no further call; a transport that
-    /// others hold too replaces its state here by that of a closed one. Again it does nothing.
+    /// A call panicked, so the state is broken. The session makes no further call. A shared
+    /// transport replaces its state here by a closed one. Repeated calls have no effect.
     fn fail(&mut self, _now: Time) {}
 
     /// Whether it is closed because a call panicked.
@@ -84,16 +85,16 @@ pub trait Protocol {
     }
 }
 
-/// Why this end opens no connection with a peer of these transport parameters.
+/// Why this end cannot open a connection with a peer with these transport parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BadParameters {
-    /// They are invalid, or do not work with this end.
+    /// They are invalid, or incompatible with this end.
     #[error("the peer's transport parameters are invalid or not acceptable")]
     Unfit,
-    /// The caller asks for another stream than that of the listener.
+    /// The caller requests another stream than that of the listener.
     #[error("{}", other_stream(.requested, .own))]
     Stream {
-        /// The stream that the caller asks for.
+        /// The stream that the caller requests.
         requested: String,
         /// The stream of the listener; empty if it has no name.
         own: String,
@@ -118,7 +119,7 @@ pub(super) fn other_stream(requested: &str, own: &str) -> String {
 /// each payload, and the peer's parameters.
 pub type Opener<C> = Box<dyn FnMut(Time, Role, usize, &[u8]) -> Result<C, BadParameters> + Send>;
 
-/// Locks a transport. If a holder panicked, it is failed first: a broken state sends and takes
+/// Locks a transport. If a holder panicked, fails it first: a broken state sends and accepts
 /// nothing.
 pub(crate) fn whole<P: Protocol>(shared: &Mutex<P>, now: Time) -> MutexGuard<'_, P> {
     lock_or_fail(shared, |broken| broken.fail(now))
@@ -193,7 +194,7 @@ impl<P: Protocol> Protocol for Arc<Mutex<P>> {
 mod tests {
     use super::*;
 
-    /// Writes down what is called, and returns what nothing else does.
+    /// Records the calls, and returns values that nothing else returns.
     #[derive(Default)]
     struct Calls(Mutex<Vec<&'static str>>);
 

@@ -22,9 +22,8 @@ impl Randomness {
         Self(Source::System(SystemRandom::new()))
     }
 
-    /// A generator whose bytes follow from `seed`, for repeatable tests.
-    ///
-    /// Whoever knows the seed knows every key: this is for tests and simulations alone.
+    /// A generator whose bytes follow from `seed`, for repeatable tests and simulations. Whoever
+    /// knows the seed knows every key.
     pub fn seeded(seed: Seed) -> Self {
         let generator = Xoshiro256PlusPlus::seed_from_u64(seed.get());
         Self(Source::Seeded(seed, generator))

@@ -1,27 +1,28 @@
 //! A listener's reply to a caller that it refuses.
 //!
-//! A caller that has proved nothing learns nothing: its Answer has no ticket, and a message that is
-//! the same for all of them. Nothing protects it, so a caller believes it only when no
-//! genuine answer follows. A caller that has proved itself learns the reason in message 4.
+//! A caller that has proved nothing learns nothing: its Answer has no ticket, and the same message
+//! for all reasons. Nothing protects that message, so a caller believes it only if no authentic
+//! answer follows. A caller that has proved itself learns the reason in message 4.
 
 use comity_transport::wire::limits::MAX_STREAM_NAME;
 
-/// The message of an Answer that refuses.
+/// The message of an Answer that refuses a caller.
 pub(super) const NOT_ACCEPTED: [u8; 1] = [1];
 
-/// Why a listener does not take a caller that has proved itself.
+/// Why a listener refuses a caller that has proved itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// There are as many connections as the listener takes.
+    /// The maximum number of connections is open.
     Busy,
     /// The transport parameters were not accepted.
     Parameters,
-    /// The caller names another stream than that of the listener, which is empty if it has none.
+    /// The caller requests another stream than that of the listener. The name is empty if it has
+    /// none.
     Stream { own: String },
 }
 
 impl Refused {
-    /// The status of message 4, and what follows it.
+    /// The status of message 4, and the bytes that follow it.
     pub(super) fn to_wire(&self) -> (u8, &[u8]) {
         match self {
             Self::Busy => (1, &[]),

@@ -1,4 +1,4 @@
-//! The packet numbers that have been seen.
+//! The received packet numbers.
 
 use comity_units::PacketNumber;
 
@@ -7,7 +7,7 @@ use comity_units::PacketNumber;
 pub enum Stale {
     /// A packet with this number was accepted before.
     Repeated,
-    /// The number is so far below the highest one that the window does not cover it.
+    /// The number is below those that the window covers.
     TooOld,
 }
 
@@ -19,7 +19,7 @@ pub enum Stale {
 ///
 /// Source: the anti-replay algorithm without bit shifting, RFC 6479. Differs from the source in: 1.
 /// Numbers have 64 bits and start at 0. 2. Check and update are two steps, since a number may be
-/// accepted only after the packet has proved to be genuine.
+/// accepted only after its packet has proved to be authentic.
 #[derive(Clone, Debug)]
 pub struct ReplayWindow<const WORDS: usize> {
     words: [u64; WORDS],
@@ -28,7 +28,7 @@ pub struct ReplayWindow<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> ReplayWindow<WORDS> {
-    /// The count of numbers at and below the highest one that the window always covers.
+    /// The count of numbers, up to the highest one, that the window always covers.
     pub const REACH: u64 = 64 * (WORDS as u64 - 1) + 1;
 
     /// A window without accepted numbers.
@@ -115,8 +115,7 @@ mod tests {
 
     #[test]
     fn reach_is_kept_to_the_number() {
-        // Two words remember 65 numbers at least: with the highest at 128, word 1 (64 to 127) is
-        // held.
+        // Two words cover at least 65 numbers: with the highest at 128, word 1 (64 to 127) is kept.
         let mut window = ReplayWindow::<2>::new();
         assert_eq!(ReplayWindow::<2>::REACH, 65);
         window.take(number(128)).unwrap();
@@ -197,7 +196,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a set of all numbers ever taken.
+        /// Compares the window with a set of all accepted numbers.
         #[test]
         fn agrees_with_a_set(
             start in prop_oneof![Just(0_u64), Just(u64::MAX - 20_000), 0..u64::MAX / 2],

@@ -1,15 +1,15 @@
-//! How a listener that knows nothing of a connection any more tells the caller so.
+//! How a listener tells a caller that a connection is unknown.
 //!
 //! ```text
 //! secret = HMAC-SHA256(HMAC-SHA256(secret of the credentials, "comity 2 reset"), instance)
 //! token  = first 16 bytes of HMAC-SHA256(secret, connection id)
 //! ```
 //!
-//! The caller has the token of its connection from message 4. The listener makes it again from the
-//! connection id of a Data packet, also after a restart. It gives it away only for connections that
-//! it does not have, and nobody has seen the id of a connection before it exists. The instance
-//! tells the listener from all others with the same credentials: those do not have the connection
-//! either, and would give its token to anybody (RFC 9000, section 21.11).
+//! The caller receives the token of its connection in message 4. The listener derives it again from
+//! the connection id of a Data packet, also after a restart. It reveals tokens only of connections
+//! that it does not have, and nobody knows the id of a connection before it exists. The instance
+//! distinguishes the listener from others with the same credentials: those do not have the
+//! connection either, and would reveal its token to anybody (RFC 9000, section 21.11).
 //!
 //! Source: RFC 9000, section 10.3. Differs from the source in: a Reset does not look like a Data
 //! packet.
@@ -22,7 +22,7 @@ use zeroize::Zeroizing;
 
 use super::{ConnectionId, ListenerCredentials, Randomness};
 
-/// Proves a Reset. Whoever has it can end the connection.
+/// Proves a Reset. Its owner can end the connection.
 #[derive(Clone)]
 pub(super) struct ResetToken(Zeroizing<[u8; RESET_TOKEN]>);
 
@@ -56,11 +56,11 @@ impl fmt::Debug for ResetToken {
     }
 }
 
-/// Makes the tokens of one listener, and of the one that takes its place.
+/// Derives the tokens of one listener, and of its successor after a restart.
 pub(super) struct Resets(hmac::Key);
 
 impl Resets {
-    /// Without an `instance`, the tokens are of this listener alone, and none outlasts it.
+    /// Without an `instance`, the tokens belong to this listener alone, and become invalid with it.
     pub(super) fn new(
         credentials: &ListenerCredentials,
         instance: Option<&[u8]>,
@@ -73,7 +73,7 @@ impl Resets {
             ));
         };
         let secret = match credentials {
-            // Everybody can end such a connection by a forged packet anyway.
+            // Anybody can end such a connection by a forged packet anyway.
             ListenerCredentials::Insecure => &[0; 32],
             ListenerCredentials::Passphrase(key) => key.bytes(),
             ListenerCredentials::Shared(key) => key.bytes(),

@@ -50,7 +50,7 @@ mod tests {
             assert_eq!(secret.expose(), text);
             assert_eq!(format!("{secret} {secret:?}"), "*** Secret(..)");
         }
-        // Composed and decomposed, and the space of another keyboard.
+        // Composed and decomposed characters, and the space of another keyboard.
         let composed = Secret::new("Gr\u{fc}\u{df}e aus K\u{f6}ln").unwrap();
         for text in [
             "Gru\u{308}\u{df}e aus Ko\u{308}ln",

@@ -21,18 +21,18 @@ use super::{
 };
 use crate::contain::contain;
 
-/// The length of a datagram with a challenge or response, as far as the limit of bytes allows: it
-/// shows that the new path carries packets of the usual size.
+/// The length of a datagram with a challenge or response, within the anti-amplification limit. It
+/// proves that the new path carries packets of the usual size.
 const PATH_DATAGRAM: usize = 1200;
 /// The shortest payload with a path frame, in bytes: departure (4), type (1), frame (8).
 const MIN_PATH_PAYLOAD: usize = 13;
-/// The most events that wait to be polled. Beyond it, only the end is kept.
+/// The maximum number of events that wait to be polled. Beyond it, only the end is kept.
 const MAX_EVENTS: usize = 64;
 
 /// An event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Both ends have shown that they have the keys.
+    /// Both ends have proved that they have the keys.
     Established {
         /// The key that the peer has proved to own, if static keys are used.
         peer_key: Option<PublicKey>,
@@ -46,8 +46,8 @@ pub enum Event {
         /// The new one.
         to: SocketAddr,
     },
-    /// Packets came from another address, which did not respond, or the peer is still at its old
-    /// one: the old address stays.
+    /// Packets came from another address that did not respond, or the peer is still at its old one.
+    /// The old address stays.
     PathUnanswered {
         /// The other address.
         address: SocketAddr,
@@ -56,28 +56,28 @@ pub enum Event {
     Closed(Closed),
 }
 
-/// Why a connection is over.
+/// Why a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Closed {
-    /// The transport closed it, and knows the reason.
+    /// The transport closed it, and has the reason.
     #[error("closed by the transport")]
     ByProtocol,
     /// The current key is used up, and the peer has not followed to the next one.
     #[error("keys: the current key is used up, and the peer did not follow the key update")]
     KeyUsedUp,
-    /// So many forged packets arrived that the next might succeed.
+    /// After so many forged packets, the next might succeed.
     #[error("keys: too many forged packets")]
     TooManyForged,
-    /// The listener has no such connection any more.
+    /// The listener does not know this connection.
     #[error("the listener does not know the connection any more: it was restarted")]
     Reset,
-    /// The same caller has opened a new connection, and does not answer on this one.
+    /// The same caller has opened a new connection, and does not respond on this one.
     #[error("the caller does not answer, and has opened a new connection")]
     Replaced,
     /// The peer requested two key updates at once.
     #[error("keys: the peer requested a key update before it had seen the last one in use")]
     UpdateTooEarly,
-    /// This end panicked while it served the connection, which is a defect of the program.
+    /// This end panicked while serving the connection, which is a defect of the program.
     #[error("internal error; please report it together with the message above")]
     Internal,
 }
@@ -104,28 +104,28 @@ pub struct Session<C> {
     /// The generation of the identifiers in a caller's packets.
     generation: u64,
     peer_key: Option<PublicKey>,
-    /// What the handshake measured, for the transport.
+    /// The round-trip time of the handshake, for the transport.
     round_trip: Option<Span>,
-    /// What a Reset of this connection has; nothing at the listener.
+    /// The token of this connection's Reset packets; `None` at the listener.
     reset_token: Option<ResetToken>,
     /// When the connection began.
     opened_at: Time,
-    /// When the last genuine packet came, or the connection began.
+    /// When the last authentic packet arrived, or the connection began.
     heard_at: Time,
-    /// When the challenge left that a living peer answers.
+    /// When a challenge left to test whether the peer is alive.
     asked_at: Option<Time>,
-    /// Whether the question has still to leave.
+    /// Whether that challenge must still be sent.
     asks: bool,
     path: Path,
     protection: Protection,
     protocol: C,
     randomness: Randomness,
-    /// Whether the peer has shown that it has the keys.
+    /// Whether the peer has proved that it has the keys.
     confirmed: bool,
     response: Option<(SocketAddr, [u8; 8])>,
-    /// The number of the next packet if the transport cannot give one any more.
+    /// The number of the next packet, for the case that the transport fails.
     next_number: PacketNumber,
-    /// Whether the peer must still learn of an internal error.
+    /// Whether the peer must still be notified of an internal error.
     owes_close: bool,
     events: VecDeque<Event>,
     closed: Option<Closed>,
@@ -145,7 +145,7 @@ impl<C> core::fmt::Debug for Session<C> {
     }
 }
 
-/// Both names of a connection, and which end this is.
+/// Both ids of a connection, and the role of this end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names {
     pub(super) role: Role,
@@ -154,8 +154,8 @@ pub(super) struct Names {
 }
 
 impl<C: Protocol> Session<C> {
-    /// A session with fresh keys. A listener's session is silent until the caller has shown that it
-    /// has the keys.
+    /// A session with fresh keys. A listener's session is silent until the caller has proved that
+    /// it has the keys.
     pub(super) fn new(
         now: Time,
         names: Names,
@@ -221,8 +221,8 @@ impl<C: Protocol> Session<C> {
         }
     }
 
-    /// The connection id in packets to this end: that of the handshake. It stays while the peer
-    /// moves.
+    /// The connection id in packets to this end: that of the handshake. It does not change when the
+    /// peer moves.
     pub fn id(&self) -> ConnectionId {
         self.own.first()
     }
@@ -242,12 +242,11 @@ impl<C: Protocol> Session<C> {
         self.own.poll_change()
     }
 
-    /// Packets of this end leave from another address from now on. A caller then uses ids that no
-    /// packet had before, so that an observer of both addresses cannot link them. Returns whether
-    /// it does.
+    /// This end will send from another address. A caller then uses ids that no packet had before,
+    /// so that an observer of both addresses cannot link them. Returns whether the ids change.
     ///
-    /// It does not without protection, and not if the listener has not answered since the last
-    /// time: the listener knows only the next ids. A caller whose address changes without its
+    /// They do not change without protection, or if the listener has not answered since the last
+    /// change: the listener knows only the next ids. A caller whose address changes without its
     /// knowledge, at a translator on the path, keeps its ids.
     pub fn on_moved(&mut self) -> bool {
         let rotates = self.role == Role::Caller
@@ -277,12 +276,12 @@ impl<C: Protocol> Session<C> {
         &self.protection
     }
 
-    /// Whether the peer has shown that it has the keys.
+    /// Whether the peer has proved that it has the keys.
     pub fn is_confirmed(&self) -> bool {
         self.confirmed
     }
 
-    /// Why the connection is over; `None` while it is open.
+    /// Why the connection is closed; `None` while it is open.
     pub fn closed(&self) -> Option<Closed> {
         self.closed
     }
@@ -320,7 +319,7 @@ impl<C: Protocol> Session<C> {
         }
     }
 
-    /// Does a part of the connection's work. A panic ends the connection, and no other.
+    /// Does a part of the connection's work. A panic ends this connection only.
     pub(crate) fn contain<T>(&mut self, now: Time, work: impl FnOnce(&mut Self) -> T) -> Option<T> {
         let done = contain(|| work(self));
         if done.is_none() {
@@ -329,13 +328,13 @@ impl<C: Protocol> Session<C> {
         done
     }
 
-    /// Something panicked: the transport is not used any more.
+    /// A call panicked: the transport is not used any more.
     #[cold]
     pub(crate) fn fail(&mut self, now: Time) {
         if self.closed.is_none() {
             self.end_internally();
         }
-        // What is broken may panic again.
+        // The broken state may panic again.
         let _ = contain(|| self.protocol.fail(now));
     }
 
@@ -344,7 +343,7 @@ impl<C: Protocol> Session<C> {
         self.end(Closed::Internal);
     }
 
-    /// The packet that says why nothing follows. It is sent once: if it is lost, the peer waits for
+    /// The packet with the reason of the end. It is sent once: if it is lost, the peer waits for
     /// its idle timeout, or gets a Reset.
     #[cold]
     fn send_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Datagram> {
@@ -404,7 +403,7 @@ impl<C: Protocol> Session<C> {
                 match self.protection.copied(datagram) {
                     Ok(number) => self.note_address(now, from, 0, (number, false)),
                     Err(OpenError::Stale(_)) => {}
-                    // It bears the number of a packet of the peer's and is none.
+                    // It has the number of a packet of the peer, but is not a copy of it.
                     Err(error) => return self.on_forged(error),
                 }
             }
@@ -413,7 +412,7 @@ impl<C: Protocol> Session<C> {
         self.statistics.stale_packets += 1;
     }
 
-    /// A packet that was refused, and is counted, by the protection.
+    /// A packet that the protection has refused and counted.
     fn on_forged(&mut self, error: OpenError) {
         match error {
             OpenError::Forged | OpenError::Stale(_) => {}
@@ -422,20 +421,20 @@ impl<C: Protocol> Session<C> {
         }
     }
 
-    /// The handshake took this long from a packet of this end to its answer.
+    /// The round-trip time of the handshake.
     pub(super) fn set_round_trip(&mut self, round_trip: Option<Span>) {
         self.round_trip = round_trip;
     }
 
-    /// The listener gave this token with message 4.
+    /// The token from message 4.
     pub(super) fn set_reset_token(&mut self, token: ResetToken) {
         self.reset_token = Some(token);
     }
 
-    /// The peer says that it does not know the connection.
+    /// A Reset arrived: the peer may not know the connection.
     pub(super) fn on_reset(&mut self, reset: &header::Reset) {
-        // The peer has said why it ends, and forgot the connection then: Resets answer what this
-        // end had sent before it knew.
+        // The peer ended the connection, gave its reason, and forgot the connection. Resets answer
+        // packets that this end had sent before it knew.
         if self.protocol.has_ended() {
             return;
         }
@@ -445,9 +444,9 @@ impl<C: Protocol> Session<C> {
         }
     }
 
-    /// The caller wants a new connection in place of this one. Whether it gets it: if it has not
-    /// answered a challenge on this one for two probe timeouts. The first time, the challenge
-    /// leaves.
+    /// The caller requests a new connection in place of this one. Returns whether to replace this
+    /// one: the peer has not answered a challenge on it for two probe timeouts. The first call
+    /// sends the challenge.
     pub(super) fn replace(&mut self, now: Time) -> bool {
         self.contain(now, |session| session.is_replaced(now))
             .unwrap_or(true)
@@ -470,12 +469,12 @@ impl<C: Protocol> Session<C> {
         }
     }
 
-    /// The id that packets of this connection bring to the peer before this end moves.
+    /// The peer's id in packets of this connection, before this end moves.
     pub(crate) fn peer_id(&self) -> ConnectionId {
         self.peer.first()
     }
 
-    /// A genuine packet, or a copy of one, came from there.
+    /// An authentic packet, or a copy of one, came from this address.
     fn note_address(
         &mut self,
         now: Time,

@@ -1,7 +1,7 @@
-//! The tickets that opened a connection that is over.
+//! The tickets of closed connections.
 //!
-//! A ticket is good for one connection. While the connection exists, its id says that the ticket
-//! was used; afterwards this list does, for as long as the ticket could be opened.
+//! A ticket opens one connection. While the connection exists, its id proves that the ticket was
+//! used. Afterwards this list proves it, until the ticket expires.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use comity_units::Time;
 
 use super::{ConnectionId, SLOT};
 
-/// The connections that are over while their tickets are still good. Only callers that have proved
-/// themselves add to them, within the budget.
+/// The closed connections whose tickets have not expired. Only callers that have proved themselves
+/// add to them, within the budget.
 pub(super) struct Spent {
     until: BTreeMap<ConnectionId, Time>,
-    /// When those are looked through whose tickets are no longer good.
+    /// When the list is next searched for expired tickets.
     forget_at: Time,
 }
 
@@ -25,10 +25,10 @@ impl Spent {
         }
     }
 
-    /// The connection is over, and its ticket good until then.
+    /// The connection is closed, and its ticket expires at `until`.
     pub(super) fn insert(&mut self, connection: ConnectionId, until: Time) {
         self.until.insert(connection, until);
-        // All of them have a time that is at most a slot later.
+        // Each expires at most a slot later.
         self.forget_at = self.forget_at.min(until + SLOT);
     }
 
@@ -42,7 +42,7 @@ impl Spent {
         self.forget_at
     }
 
-    /// Forgets those that nobody can use any more.
+    /// Forgets expired tickets.
     pub(super) fn on_timer(&mut self, now: Time) {
         if self.forget_at <= now {
             self.until.retain(|_, until| now < *until);
@@ -72,14 +72,14 @@ mod tests {
             let id = ConnectionId::new(at);
             assert!(!spent.contains(id));
             spent.insert(id, now + SLOT + SLOT);
-            // Those of the last two slots, but for the moment at which the first of them ends.
+            // Those of the last two slots, except at the moment when the first of them expires.
             let oldest = at.saturating_sub(159);
             assert!(spent.contains(ConnectionId::new(oldest)), "{oldest}");
             most = most.max(spent.until.len());
         }
         // Ten a second, for two slots, and for a third until the timer.
         assert!((160..=241).contains(&most), "{most}");
-        // Nobody asks, and in the end none is left.
+        // No further call comes, and in the end none is left.
         let mut rounds = 0;
         while spent.next_timer() != Time::MAX {
             let due = spent.next_timer();

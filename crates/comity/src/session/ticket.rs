@@ -1,16 +1,16 @@
-//! What a listener would have to remember of a caller between message 2 and message 3, sealed and
-//! carried by the caller.
+//! The listener's state of a caller between message 2 and message 3, sealed and carried by the
+//! caller.
 //!
 //! ```text
 //! ticket = slot (u32) | count (u64) | ChaCha20-Poly1305(key of the slot, nonce = slot | count,
 //!          associated data = port | address of the caller, contents)
 //! ```
 //!
-//! A ticket is good in its own time slot of [`SLOT`](super::SLOT) and in the next one, from the
+//! A ticket is valid in its own time slot of [`SLOT`](super::SLOT) and in the next one, from the
 //! address that it was made for. Each slot has a random key, which a timer erases when its last
-//! ticket is no longer good: until then, whoever takes the keys of a listener can open connections
+//! ticket expires. Until then, an attacker who obtains the keys of a listener can open connections
 //! that were recorded in these seconds. Only the listener reads tickets, so other implementations
-//! may make them otherwise.
+//! may make them in another way.
 
 use core::fmt;
 use std::net::SocketAddr;
@@ -26,17 +26,17 @@ use super::handshake::Agreed;
 use super::protection::Cipher;
 use super::{ConnectionId, PublicKey, Randomness};
 
-/// A caller that has an Answer.
+/// The state of a caller that has an Answer.
 #[derive(Clone)]
 pub(super) struct Ticket {
-    /// Where the caller wants its packets.
+    /// The caller's connection id.
     pub(super) caller: ConnectionId,
-    /// Where the listener wants them.
+    /// The listener's connection id.
     pub(super) own: ConnectionId,
     pub(super) agreed: Agreed,
-    /// The key that the caller has proved, where static keys are used.
+    /// The key that the caller has proved to own, if static keys are used.
     pub(super) peer_key: Option<PublicKey>,
-    /// When the Answer left: the Confirm packet ends a round trip.
+    /// When the Answer left. The Confirm packet ends a round trip.
     pub(super) made_at: Time,
 }
 
@@ -46,17 +46,17 @@ const HAS_KEY: u8 = 2;
 const MAX_CONTENTS: usize = 1 + 1 + 8 + 8 + 8 + 3 * 32 + 32;
 const _: () = assert!(NONCE_LEN + MAX_CONTENTS + TAG <= MAX_TICKET);
 
-/// Seals and opens the tickets of one listener. Its memory does not grow.
+/// Seals and opens the tickets of one listener, in constant memory.
 pub(super) struct Tickets {
-    /// A slot stays in the place of its number's lowest bit: one that moved would leave a copy of
-    /// its key behind.
+    /// Indexed by the lowest bit of the slot number. Moving a slot would leave a copy of its key
+    /// behind.
     slots: [Option<Slot>; 2],
 }
 
 struct Slot {
     number: u64,
-    /// The key as it was drawn. The cipher's own form of it, which nobody erases, lives on the
-    /// stack while a ticket is sealed or opened.
+    /// The key as it was drawn. The cipher's own form of it is on the stack while a ticket is
+    /// sealed or opened, and is not erased.
     key: Zeroizing<[u8; 32]>,
     sealed: u64,
 }
@@ -84,7 +84,7 @@ impl Slot {
         LessSafeKey::new(key.expect("the key has its length"))
     }
 
-    /// When no ticket of this slot is good any more.
+    /// When the last ticket of this slot expires.
     fn ends_at(&self) -> Time {
         Time::ZERO + SLOT * (self.number + 2)
     }
@@ -103,14 +103,14 @@ impl Tickets {
         ends.min().unwrap_or(Time::MAX)
     }
 
-    /// Erases the keys whose tickets are no longer good.
+    /// Erases the keys of expired tickets.
     pub(super) fn on_timer(&mut self, now: Time) {
         for slot in &mut self.slots {
             drop(slot.take_if(|slot| slot.ends_at() <= now));
         }
     }
 
-    /// A ticket for the caller at this address, good for [`SLOT`](super::SLOT) at least.
+    /// A ticket for the caller at this address, valid for at least [`SLOT`](super::SLOT).
     pub(super) fn seal(
         &mut self,
         now: Time,
@@ -137,8 +137,7 @@ impl Tickets {
         [&nonce[..], &contents].concat()
     }
 
-    /// What a ticket says; `None` if it was not made here, for this address and in this slot or the
-    /// one before.
+    /// The contents of a ticket; `None` if it was not made here for this address, or has expired.
     pub(super) fn open(&self, now: Time, from: SocketAddr, ticket: &[u8]) -> Option<Ticket> {
         let (nonce, sealed) = ticket.split_first_chunk::<NONCE_LEN>()?;
         let (&low, _) = nonce.split_first_chunk()?;
@@ -160,7 +159,7 @@ impl Tickets {
 
 impl Ticket {
     fn write(&self) -> Zeroizing<Vec<u8>> {
-        // Room for all of it: growing would leave keys behind.
+        // Reserves all memory at once: growth would leave copies of keys behind.
         let mut out = Zeroizing::new(Vec::with_capacity(MAX_CONTENTS + TAG));
         let protected = self.agreed.shared.as_ref().map_or(0, |_| IS_PROTECTED);
         let key = self.peer_key.map_or(0, |_| HAS_KEY);
@@ -275,7 +274,7 @@ mod tests {
         let mut tickets = Tickets::new();
         let sealed = tickets.seal(now, address(1), &ticket(true, false), &mut randomness);
         assert!(tickets.open(now, address(2), &sealed).is_none());
-        // Made in the slot from 8 to 16 s, good until 24 s, also with the key of the next slot.
+        // Made in the slot from 8 to 16 s, valid until 24 s, also after the next key was drawn.
         let last = Time::from_nanos(Time::from_secs(24).as_nanos() - 1);
         for _ in 0..2 {
             assert!(tickets.open(last, address(1), &sealed).is_some());
@@ -284,7 +283,8 @@ mod tests {
         }
     }
 
-    /// Of the ticket and of the address that it is bound to; nor is it opened when it is cut.
+    /// Bits of the ticket, and of the address that it is bound to. A truncated ticket is refused
+    /// too.
     #[test]
     fn every_changed_bit_is_refused() {
         let mut randomness = Randomness::seeded(Seed::new(1));
@@ -309,8 +309,8 @@ mod tests {
         }
     }
 
-    /// Tickets of the first and the last nanosecond of some slots, at the same times of every later
-    /// slot, whoever calls in between.
+    /// Tests tickets of the first and the last nanosecond of some slots at the same times of every
+    /// later slot, whether others call in between or not.
     #[test]
     fn every_time_outside_of_its_life_is_refused() {
         for (made, calls) in (0..5).flat_map(|made| [(made, false), (made, true)]) {
@@ -331,8 +331,8 @@ mod tests {
         }
     }
 
-    /// Nobody calls again, and the key is gone all the same when its last ticket is: 16 s after the
-    /// beginning of its slot. Two keys exist at most.
+    /// No further call comes, and the key is still erased with its last ticket: 16 s after the
+    /// beginning of its slot. At most two keys exist.
     #[test]
     fn a_key_is_erased_by_the_timer() {
         let mut randomness = Randomness::seeded(Seed::new(1));
@@ -354,7 +354,7 @@ mod tests {
         );
         assert_eq!(keys(&tickets), 2);
         tickets.on_timer(end);
-        // The time is not what keeps it from opening: there is no key.
+        // It is refused because no key exists, not because of the time.
         assert!(tickets.open(now, address(1), &sealed).is_none());
         assert_eq!(
             (keys(&tickets), tickets.next_timer()),
@@ -364,8 +364,8 @@ mod tests {
         assert_eq!((keys(&tickets), tickets.next_timer()), (0, Time::MAX));
     }
 
-    /// Two contents under one key and nonce would show the difference of both, and the keys of
-    /// connections are in them.
+    /// Two contents under one key and nonce would reveal their difference, and contents include the
+    /// keys of connections.
     #[test]
     fn no_two_tickets_have_a_nonce() {
         let mut randomness = Randomness::seeded(Seed::new(1));

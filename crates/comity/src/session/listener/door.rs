@@ -1,4 +1,4 @@
-//! How callers come in: Initial, Confirm, and whether there is room.
+//! How a listener admits callers: Initial and Confirm packets, and the limit of connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::session::session::{Names, Session};
 use crate::session::ticket::Ticket;
 use crate::session::{Addresses, ConnectionId, ListenerCredentials, Protocol};
 
-/// Connections of one caller that get a challenge when it calls and there is no room. This costs
-/// less than the key exchange of the call.
+/// The connections of one caller that get a challenge when it calls and there is no room. This
+/// costs less than the key exchange of the call.
 const MAX_CHALLENGED: usize = 64;
 
 impl<C: Protocol> Listener<C> {
@@ -51,7 +51,8 @@ impl<C: Protocol> Listener<C> {
         }
         match self.answer(now, from, initial) {
             Ok(answer) => self.statistics.answers += u64::from(self.reply(addresses, answer)),
-            // It has shown nothing, and guessed nothing: it cost what the budget granted.
+            // The caller has proved nothing and made no guess: it cost only what the budget
+            // granted.
             Err(why) => {
                 self.tell_refused(from, why);
                 self.refuse(addresses, caller);
@@ -59,7 +60,7 @@ impl<C: Protocol> Listener<C> {
         }
     }
 
-    /// The Answer to a message 1. The listener remembers nothing of it.
+    /// Answers message 1. The listener keeps no state.
     fn answer(
         &mut self,
         now: Time,
@@ -97,7 +98,7 @@ impl<C: Protocol> Listener<C> {
         Ok(answer(initial.source, &ticket, &answered.message))
     }
 
-    /// Turns away a caller that has not proved itself.
+    /// Refuses a caller that has not proved itself.
     fn refuse(&mut self, addresses: Addresses, caller: ConnectionId) {
         self.reply(addresses, answer(caller, &[], &NOT_ACCEPTED));
     }
@@ -114,7 +115,7 @@ impl<C: Protocol> Listener<C> {
             return;
         };
         if let Some(entry) = self.sessions.get(&ticket.own) {
-            // The caller has not got the Accept packet, or this packet is an old one.
+            // The caller has not received the Accept packet, or this packet is an old one.
             if let Some((accept, _)) = &entry.half_open {
                 let accept = accept.clone();
                 self.reply(addresses, accept);
@@ -125,8 +126,8 @@ impl<C: Protocol> Listener<C> {
             self.statistics.unknown += 1;
             return;
         }
-        // A ticket is worth one guess, however many messages 3 come with it. So nobody on the path
-        // keeps the genuine one out by a wrong one that is faster.
+        // A ticket allows one guess, however many messages 3 come with it. So a faster, wrong
+        // message from the path does not exclude the genuine one.
         let has_failed = self.failed.contains(ticket.own);
         let is_guess = matches!(self.config.credentials, ListenerCredentials::Passphrase(_));
         if is_guess && !has_failed && !self.budget.allows_proof(now, from) {
@@ -175,7 +176,7 @@ impl<C: Protocol> Listener<C> {
         self.reply(addresses, accept);
     }
 
-    /// Makes the connection of a caller that has proved itself.
+    /// Opens the connection of a caller that has proved itself.
     fn open(
         &mut self,
         now: Time,
@@ -236,11 +237,11 @@ impl<C: Protocol> Listener<C> {
         Ok(())
     }
 
-    /// Whether there is room for a caller. Where there is none, connections of the same caller get
-    /// a challenge, and make room if they do not answer: the caller was restarted.
+    /// Whether there is room for a caller. If there is none, connections of the same caller get a
+    /// challenge, and are removed if they do not answer: the caller was restarted.
     fn has_room(&mut self, now: Time, identity: &Arc<Identity>) -> bool {
         let most = self.config.max_connections.min(self.config.max_served);
-        // A connection that is over stands among the ready ones until it is settled.
+        // A closed connection stays in the ready queue until it is settled.
         let is_over = |id: &&ConnectionId| {
             let entry = self.sessions.get(*id);
             entry.is_some_and(|entry| entry.session.closed().is_some())
