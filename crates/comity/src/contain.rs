@@ -1,9 +1,8 @@
 //! Keeps a panic within one connection.
 //!
-//! The state machines hold invariants whose breach panics. An endpoint drives many connections in
-//! one thread, so a panic ends only the connection in whose work it happened. A program that is
-//! built with `panic = "abort"` ends instead. The command keeps a panic within one run of a sweep
-//! likewise.
+//! The state machines panic when an invariant is violated. One thread drives many connections of an
+//! endpoint, so a panic ends only the connection that it was serving. A program built with `panic =
+//! "abort"` ends instead. The command contains panics within one run of a sweep in the same way.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,9 +11,9 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Runs `work`; returns `None` if it panics. The panic hook has reported the place by then.
+/// Runs `work`; returns `None` if it panics. The panic hook has already reported the location.
 ///
-/// The caller must not use the state again that `work` was changing.
+/// The caller must not use the state that `work` was changing.
 pub fn contain<T>(work: impl FnOnce() -> T) -> Option<T> {
     // One look-up of the thread's variable: this runs several times for each packet.
     let done = DEPTH.with(|depth| {
@@ -26,16 +25,17 @@ pub fn contain<T>(work: impl FnOnce() -> T) -> Option<T> {
     match done {
         Ok(done) => Some(done),
         Err(payload) => {
-            // The payload is any value, and dropping it may panic.
+            // The payload is an arbitrary value, and dropping it may panic.
             std::mem::forget(payload);
             None
         }
     }
 }
 
-/// Whether a panic of this thread now would end the work of [`contain`] alone.
+/// Whether a panic of this thread would now end only the work of [`contain`].
 ///
-/// For the panic hook of a program that ends at any other panic: a thread that is gone might
+/// For the panic hook of a program that ends at any other panic: the end of one thread might
+/// otherwise go unnoticed.
 /// otherwise go unnoticed.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! Errors. Each message has the place, the value and what was expected.
+//! Errors. Each message contains the setting or object, its value and what was expected.
 
 use std::io;
 use std::net::SocketAddr;
@@ -99,12 +99,12 @@ pub enum ConfigError {
         what: &'static str,
         /// Their length in bytes.
         length: usize,
-        /// The most that they may have.
+        /// The maximum length in bytes.
         max: usize,
     },
 }
 
-/// Why there is no endpoint.
+/// Why an endpoint could not be opened.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BindError {
@@ -126,7 +126,7 @@ pub enum BindError {
         /// The requested address.
         address: SocketAddr,
     },
-    /// The configuration is not one for an endpoint that listens.
+    /// The configuration does not suit a listening endpoint.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The system refused for another reason.
@@ -141,7 +141,7 @@ pub enum BindError {
     },
 }
 
-/// Why there is no connection.
+/// Why a connection could not be opened.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -159,7 +159,7 @@ pub enum ConnectError {
     /// The endpoint for the call could not be made.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The configuration is not one for a call.
+    /// The configuration does not suit a call.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The connection was closed before it could be used.
@@ -180,7 +180,7 @@ pub enum SendError {
         /// Its stream.
         stream: StreamId,
     },
-    /// It is longer than a section may be, or than the send buffer or the peer can ever hold.
+    /// It exceeds the maximum length of a section, of the send buffer or of the peer.
     #[error("{stream}: a section of {length} bytes was submitted; expected at most {max}")]
     TooLong {
         /// Its stream.
@@ -249,7 +249,7 @@ pub enum TrySendError {
     Refused(#[from] SendError),
 }
 
-/// Why a stream accepts neither an end nor a skipped number.
+/// Why a stream could not be finished or a number not skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StreamError {
@@ -325,7 +325,7 @@ pub enum CloseReason {
     /// The keys could not be used any longer, or one of the ends was restarted.
     #[error("{0}")]
     Session(crate::session::Closed),
-    /// The endpoint's thread is gone, with what it had.
+    /// The endpoint's thread has ended.
     #[error("the endpoint was shut down")]
     EndpointClosed,
 }

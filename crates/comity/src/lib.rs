@@ -49,14 +49,14 @@
 //! | choose passphrase or keys, latency, controller, buffers | [`Config`] |
 //! | answer callers, or share one socket among many calls | [`Endpoint`] |
 //! | send what has a stream, importance, deadline or dependency | [`Section`] |
-//! | set an encoder to what the network gives | [`Connection::target_bitrate`] |
-//! | learn what became of each section | [`Connection::events`] |
+//! | set an encoder to the measured capacity | [`Connection::target_bitrate`] |
+//! | learn the outcome of each section | [`Connection::events`] |
 //! | count, on both ends | [`Connection::stats`] |
-//! | look at every packet and decision later | [`ConfigBuilder::qlog`] |
-//! | end in good order, or at once | [`Connection::finish`], [`Connection::close`] |
+//! | inspect every packet and decision later | [`ConfigBuilder::qlog`] |
+//! | end gracefully, or at once | [`Connection::finish`], [`Connection::close`] |
 //!
 //! Tasks may run under any async runtime: they wait on channels only. Sockets and timers belong to
-//! one thread per endpoint. Hosts with sockets of their own use [`session`], the secure half
+//! one thread per endpoint. Hosts with their own sockets use [`session`], the secure half
 //! without a socket, with a [`Transport`], the deadline transport that a session carries.
 //!
 //! # Ending, and cancelling
@@ -66,15 +66,15 @@
 //! [`Endpoint::accept`] did not return stay for the next call. A dropped [`Connection::send`] has
 //! sent nothing unless it was ready.
 //!
-//! | what | becomes of sections that are under way |
+//! | call | outcome of sections in transit |
 //! |---|---|
 //! | [`Connection::finish`] | each gets its outcome first: it arrives, or its deadline comes |
 //! | [`Connection::close`], or dropping it | gaps at the peer, with the reason |
 //! | [`Endpoint::close`], or dropping it and all of its connections | the same, for all of them |
 //! | losing the peer | gaps, after [`ConfigBuilder::idle_timeout`] |
 //!
-//! Received items can still be read while the handle exists. After that every call returns at once,
-//! with the reason if it has one ([`Connection::close_reason`]).
+//! Received items can still be read while the handle exists. After that, every call returns at
+//! once, with the reason if it has one ([`Connection::close_reason`]).
 //!
 //! # How exactly packets leave
 //!
@@ -95,7 +95,7 @@
 //! connections, the thread works in batches every 250 us, and paced packets leave later by about as
 //! much.
 //!
-//! The tails are those of the machine: no program sleeps more exactly there.
+//! The tails are those of the machine: no program sleeps more exactly on it.
 //! `docs/results/endpoint-cost.md` has the costs of an endpoint.
 #![forbid(unsafe_code)]
 

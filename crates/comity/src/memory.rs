@@ -1,6 +1,6 @@
 //! One budget of memory for all connections of an endpoint.
 //!
-//! It counts what peers can make an end hold: sections that have begun to arrive, sections that
+//! It counts the memory that peers can make an end hold: partly received sections, sections that
 //! wait for the application, and the records of both. With `n` connections, each has a fair share:
 //!
 //! ```text
@@ -9,8 +9,9 @@
 //!                          and more while an eighth of the limit stays free
 //! ```
 //!
-//! If a connection within its share finds less than that, the connection that holds the most is
-//! closed, and what it held is abandoned. A connection within its share is never closed for it.
+//! If a connection within its share finds less memory than its share, the connection that holds the
+//! most is closed, and its memory is freed. A connection within its share is never closed for this
+//! reason.
 
 mod budget;
 
@@ -38,7 +39,7 @@ mod tests {
 
     const LIMIT: u64 = 8 << 20;
 
-    /// An end's half of a connection, whose peer says what it wants.
+    /// One half of a connection, whose peer the test controls.
     struct Peer {
         transport: Transport,
         next: u64,
@@ -58,7 +59,7 @@ mod tests {
             }
         }
 
-        /// Whether the packet was taken in, so that it is acknowledged.
+        /// Passes a packet in. Returns whether it was accepted, so that it is acknowledged.
         fn give(&mut self, payload: &[u8]) -> bool {
             let before = self.received();
             let number = PacketNumber::new(self.next);
@@ -77,7 +78,7 @@ mod tests {
                 .packets
         }
 
-        /// One whole section, in pieces, which is taken at once.
+        /// Sends one whole section in pieces, and delivers it at once.
         fn honest(&mut self, length: u32) -> bool {
             let section = self.sections;
             self.sections += 1;
@@ -140,7 +141,7 @@ mod tests {
         (budget, peers)
     }
 
-    /// What the driver does. Returns which connections had to go.
+    /// The work of the driver. Returns the evicted connections.
     fn evict(budget: &MemoryBudget, peers: &mut [Peer]) -> Vec<usize> {
         let mut gone = Vec::new();
         if budget.take_evictions() {
@@ -156,7 +157,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
-        /// Hostile peers hold what they can; an honest one stays within its share.
+        /// Hostile peers hold as much as they can; an honest one stays within its share.
         #[test]
         fn the_sum_stays_below_the_limit_and_who_keeps_to_its_share_keeps_it(
             hostile in 1..12_usize,
@@ -170,9 +171,9 @@ mod tests {
                 peer.sections += 1;
                 let section = peer.sections;
                 let payload = match what {
-                    // Its whole length is set aside.
+                    // Reserves its whole length.
                     0 | 1 => packet(section, 0, length, 1, Time::from_secs(3_000)),
-                    // Pieces that do not touch.
+                    // Disjoint pieces.
                     2 => packet(1, length / 2 * 2, 400_000, 1, Time::from_secs(3_000)),
                     _ => control(&[
                         Frame::Floor(Floor { stream: 0, floor: 1 }),
@@ -197,7 +198,7 @@ mod tests {
     #[test]
     fn who_holds_the_most_goes_when_a_share_is_needed() {
         let (budget, mut peers) = budget(4);
-        // Two fill all but the reserve; the smaller one is beyond its share too.
+        // Two connections fill all but the reserve; the smaller one exceeds its share too.
         let far = Time::from_secs(3_000);
         let mut held = [0, 0, 0, 0];
         for (who, sections) in [(1, 30), (2, 70)] {
@@ -209,7 +210,7 @@ mod tests {
         assert_eq!(held[1], 30);
         assert!((38..=42).contains(&held[2]), "{held:?}");
         assert!(budget.held() <= LIMIT - LIMIT / 8);
-        // The third takes its share: the second has to go, and what it held is free.
+        // The third takes its share: the second is evicted, and its memory is free.
         let mut gone = Vec::new();
         for section in 0..15 {
             assert!(
@@ -222,7 +223,7 @@ mod tests {
         assert!(peers[2].transport.has_ended());
         let most = 45 * 101_000 + 1_000_000;
         assert!(budget.held() < most, "{}", budget.held());
-        // Each section is a gap for the application, once.
+        // Each section becomes one gap for the application.
         let mut gaps = 0;
         while let Some(delivery) = peers[2].transport.poll_delivery(now()) {
             let Delivery::Gap(gap) = delivery else {

@@ -1,9 +1,9 @@
-//! Text of a peer that goes to a terminal or a log.
+//! Text from a peer for a terminal or a log.
 
 use core::fmt;
 
-/// Shows a text of a peer without the characters by which it could control a terminal, begin a line
-/// of its own, or turn the direction of writing: their escapes stand in their place.
+/// Shows a peer's text with escapes for all characters that could control a terminal, begin a new
+/// line, or change the direction of writing.
 pub(crate) struct Printable<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Printable<'_> {

@@ -25,11 +25,11 @@ use crate::transport::{Delivery, Meta, Transport};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Section {
-    /// The stream that it continues; 0 for applications with one.
+    /// Its stream; 0 for applications with one stream.
     pub stream: StreamId,
     /// Its priority: when not everything can arrive in time, higher importance goes first.
     pub importance: Importance,
-    /// When it was captured; `None` for the moment of sending.
+    /// Its capture time; `None` for the time of the call that sends it.
     pub source_time: Option<Instant>,
     /// The time from its source time to its deadline. `None` for the connection's latency;
     /// [`Duration::MAX`] for no deadline.
@@ -95,12 +95,12 @@ impl Section {
 }
 
 /// A received item. Each section of a stream is in exactly one item, in the order of the stream. At
-/// its deadline a section overtakes earlier ones that are due later and not complete.
+/// its deadline, a section overtakes earlier incomplete ones with later deadlines.
 #[derive(Clone, Debug)]
 pub enum Item {
     /// A whole section.
     Section(Received),
-    /// A section that is not whole, or a run of sections without any arrived bytes.
+    /// An incomplete section, or a run of sections without any arrived bytes.
     Gap(Gap),
 }
 
@@ -109,7 +109,7 @@ pub enum Item {
 pub struct About {
     /// Its priority.
     pub importance: Importance,
-    /// When it was captured, as exactly as the two clocks and the delay of the path are known.
+    /// Its capture time, within the accuracy of both clocks and the measured delay of the path.
     pub source_time: Instant,
     /// Its deadline; `None` for never.
     pub deadline: Option<Instant>,
@@ -128,7 +128,7 @@ pub struct Received {
     pub id: SectionId,
     /// The sender's description.
     pub about: About,
-    /// When it was complete.
+    /// When its last byte arrived.
     pub completed: Instant,
     /// Whether that was after its deadline.
     pub is_late: bool,
@@ -136,22 +136,22 @@ pub struct Received {
     pub payload: Bytes,
 }
 
-/// A section that did not arrive whole, or a run of sections without any arrived bytes.
+/// An incomplete section, or a run of sections without any arrived bytes.
 #[derive(Clone, Debug)]
 pub struct Gap {
     /// Its stream.
     pub stream: StreamId,
     /// Its number in the stream; the first number of a run.
     pub id: SectionId,
-    /// How many sections it is, at least 1. A peer can skip any number of sections at once.
+    /// The number of sections, at least 1. A peer can skip any number of sections at once.
     pub count: u64,
-    /// Why it is not whole.
+    /// Why it is incomplete.
     pub reason: GapReason,
     /// The part that arrived; `None` if only the section's number is known.
     pub partial: Option<Partial>,
 }
 
-/// The part that arrived of a section that never was complete: some media can use it.
+/// The arrived part of a section that never became complete: some media can use it.
 #[derive(Clone, Debug)]
 pub struct Partial {
     /// The sender's description.
@@ -170,12 +170,12 @@ impl Gap {
 }
 
 impl Item {
-    /// A delivery of a transport, with its times as instants.
+    /// Converts a delivery of a transport, with its times as instants.
     ///
     /// [`Connection::recv`](crate::Connection::recv) returns items. A host that drives a
-    /// [`Transport`] itself makes them from its deliveries. `instant` returns the instant at which
-    /// the local clock shows a time, or `None` for never and for times that no instant stands for;
-    /// source times of that kind become `origin`.
+    /// [`Transport`] itself converts its deliveries to items. `instant` returns the instant at
+    /// which the local clock shows a time; `None` for never and for times without an instant.
+    /// `origin` replaces source times of that kind.
     pub fn from_delivery(
         delivery: Delivery<Bytes>,
         transport: &Transport,

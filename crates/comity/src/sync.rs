@@ -1,4 +1,4 @@
-//! What threads share is made of these. `loom/` replaces them by models.
+//! The primitives for state that threads share. `loom/` replaces them by models.
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub(crate) use std::sync::{Mutex, MutexGuard};

@@ -34,9 +34,9 @@ use crate::statistics::Statistics;
 
 /// The length of the queue of records: a quarter of a second of a connection at 400 Mb/s.
 const MAX_WAITING: usize = 16_384;
-/// How many full files all files together may take.
+/// The size limit of all files together, in full files.
 const FULL_FILES: u64 = 8;
-/// The most connections that get a file.
+/// The maximum number of connections with a file.
 const MAX_FILES: u32 = 1_000;
 
 /// The qlog files of the connections of one or more endpoints, one file for each connection. The
@@ -58,7 +58,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// Records dropped since the last note of it in a file.
+    /// Records dropped since the last report in a file.
     omitted: AtomicU64,
     /// All dropped records.
     omitted_in_all: AtomicU64,
@@ -101,17 +101,17 @@ impl fmt::Display for QlogError {
 
 impl Qlog {
     /// Creates the first file. Each file holds at most `max_bytes`, and all together eight times as
-    /// much; further records are dropped, and the file's last record says so. No file is replaced,
-    /// and no symbolic link is followed.
+    /// much. Further records are dropped, and the last record of the file reports it. Existing
+    /// files are not replaced, and symbolic links are not followed.
     ///
     /// # Errors
     ///
-    /// If the file is there already, cannot be created, or the thread cannot start.
+    /// If the file exists, cannot be created, or the thread cannot start.
     pub fn create(path: impl Into<PathBuf>, max_bytes: u64) -> io::Result<Self> {
         Self::open(path.into(), max_bytes, Existing::Kept)
     }
 
-    /// As [`create`](Self::create), but files that are there are replaced.
+    /// As [`create`](Self::create), but replaces existing files.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl Qlog {
     ///
     /// # Errors
     ///
-    /// [`QlogError`] if the files are incomplete. A later call does not repeat it.
+    /// [`QlogError`] if the files are incomplete. A later call does not report it again.
     pub fn finish(&self) -> Result<(), QlogError> {
         let mut writer = lock(&self.0.writer);
         if let Some(writer) = writer.take() {
@@ -208,7 +208,7 @@ impl Trace {
             at: self.since_epoch(now),
             record,
         };
-        // Records that come after the end of the files are not part of them.
+        // Records after the end of the files are not part of them.
         if let Err(TrySendError::Full(_)) = shared.records.try_send(message) {
             shared.counts.omitted.fetch_add(1, Ordering::Relaxed);
             shared.counts.omitted_in_all.fetch_add(1, Ordering::Relaxed);
@@ -392,7 +392,7 @@ const fn reason_name(reason: Reason) -> &'static str {
 pub(crate) struct Skipped {
     stream_id: u16,
     section: u64,
-    /// How many sections from this one on.
+    /// The number of sections from this one on.
     count: u64,
     reason: &'static str,
 }
@@ -473,7 +473,7 @@ pub(crate) struct Delivered {
 pub(crate) struct Missing {
     stream_id: u16,
     section: u64,
-    /// How many sections from this one on.
+    /// The number of sections from this one on.
     count: u64,
     reason: &'static str,
     /// `None` if nothing of the section arrived.
@@ -539,7 +539,7 @@ pub(crate) struct Ended {
     pub(crate) statistics: Statistics,
 }
 
-/// What becomes of a file that is there already.
+/// How to treat an existing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Existing {
     Kept,
@@ -562,13 +562,13 @@ impl Existing {
     }
 }
 
-/// The files, owned by the thread that writes them.
+/// The files, owned by the writing thread.
 struct Files {
     path: PathBuf,
     first: Option<File>,
     existing: Existing,
     max_bytes: u64,
-    /// How much is left for all files.
+    /// The bytes left for all files.
     left: Arc<AtomicU64>,
     counts: Arc<Counts>,
     /// `None` once a file is complete or failed.
@@ -657,7 +657,8 @@ impl Files {
         self.open.get_mut(&number)?.as_mut()
     }
 
-    /// Ends a file that is full or cannot be written, if possible with a last record that says so.
+    /// Ends a file that is full or cannot be written, if possible with a last record that reports
+    /// it.
     fn give_up(&mut self, number: u32, at: Time, error: io::Error) {
         self.complain(number, error);
         if let Some(Some(writer)) = self.open.insert(number, None)
@@ -755,7 +756,7 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
 struct Bounded {
     out: BufWriter<File>,
     left: u64,
-    /// What is left for all files; `None` for no limit.
+    /// The bytes left for all files; `None` for no limit.
     left_in_all: Option<Arc<AtomicU64>>,
 }
 

@@ -120,7 +120,7 @@ pub enum TransportEvent {
     Outcome(Outcome),
     /// The bitrate at which the application should submit has changed.
     Target(Target),
-    /// The path carries datagrams of another size than known before.
+    /// The path carries datagrams of another size than before.
     PathSize(PathSize),
     /// The transport is closed. The last event.
     Closed(CloseReason),
@@ -129,7 +129,7 @@ pub enum TransportEvent {
 /// The size of datagrams on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathSize {
-    /// The length of a full datagram, without the headers of UDP and IP.
+    /// The length of a full datagram, without UDP and IP headers.
     pub datagram: u32,
     /// The largest datagram that both ends accept.
     pub max: u32,
@@ -138,8 +138,8 @@ pub struct PathSize {
 /// The deadline transport of one connection, driven as a session's
 /// [`Protocol`](crate::session::Protocol).
 ///
-/// It follows from both ends' transport parameters: the smaller datagram and the larger latency
-/// hold. The peer's parameters set how it acknowledges, its first credit and its meter.
+/// It is configured by both ends' transport parameters: the smaller datagram and the larger latency
+/// apply. The peer's parameters determine its acknowledgements, its first credit and its meter.
 #[derive(Debug)]
 pub struct Transport {
     connection: Connection<Bytes>,
@@ -150,7 +150,7 @@ pub struct Transport {
     setup: Setup,
     /// Whether the application accepts no more sections at present.
     is_stalled: bool,
-    /// Whether only the pacer has held back the waiting packets since they began to wait.
+    /// Whether the waiting packets have waited only for the pacer so far.
     is_paced: bool,
     /// The last time at which it had nothing to send.
     idle_at: Time,
@@ -158,14 +158,14 @@ pub struct Transport {
     opened_at: Time,
     /// The latest time of any call. Threads that share a transport read the clock separately.
     latest: Time,
-    /// Closes as soon as everything is settled.
+    /// Whether to close as soon as all sections have an outcome.
     is_finishing: bool,
     /// The number of open sections that the peer was last known to accept.
     max_open: u64,
     /// The bytes that sealing adds to a payload.
     sealing: u32,
-    /// By how many bytes the headers of a packet are shorter on this path than the transport
-    /// assumes, which knows no addresses and takes every path for IPv6.
+    /// The difference between IPv6 headers, which the transport assumes on every path, and the
+    /// headers on this path.
     shorter: u32,
     trace: Option<Box<Trace>>,
     /// Its part of the endpoint's memory.
@@ -177,7 +177,7 @@ pub struct Transport {
 impl Transport {
     /// Opens a connection between an end with this configuration and a peer with these parameters.
     ///
-    /// Sealing adds `overhead` bytes to a payload. `seed` is that of all random streams.
+    /// Sealing adds `overhead` bytes to a payload. `seed` seeds all random streams.
     ///
     /// # Errors
     ///
@@ -213,8 +213,7 @@ impl Transport {
             payload: datagram.checked_sub(sealing).ok_or(BadParameters::Unfit)?,
             overhead: own.overhead - limits::SEALING + sealing,
             expect_deadlines: peer.reliability != Reliability::Full,
-            // Without a peer that sees marks, which the handshake shows, requesting them is
-            // pointless.
+            // Requesting ECN is useless if the peer cannot read the marks, as the handshake shows.
             ecn: own.ecn && peer.ecn,
             proofs: peer.proofs,
             keep_alive: keep_alive(own.keep_alive, peer.idle_timeout),
@@ -271,7 +270,7 @@ impl Transport {
         })
     }
 
-    /// The opener for an endpoint with this configuration; `seed` names the random streams. Its
+    /// The opener for an endpoint with this configuration. `seed` seeds the random streams. Its
     /// connections share one budget of memory.
     pub fn opener(config: Config, seed: Seed) -> Opener<Self> {
         let budget = MemoryBudget::new(config.settings().memory_budget());
@@ -303,7 +302,7 @@ impl Transport {
         })
     }
 
-    /// Tells the budget of the endpoint what the peer makes this end hold.
+    /// Reports to the endpoint's budget how much memory the peer makes this end hold.
     fn count_memory(&mut self) {
         let was_short = self.connection.take_shortage();
         self.memory.set_held(self.connection.memory(), was_short);
@@ -314,7 +313,8 @@ impl Transport {
         &self.memory
     }
 
-    /// Closes, and gives up what was not delivered: it holds too much of the endpoint's memory.
+    /// Closes, and discards undelivered sections: the connection holds too much of the endpoint's
+    /// memory.
     pub(crate) fn evict(&mut self, now: Time) {
         let now = self.advance(now);
         self.connection
@@ -322,7 +322,7 @@ impl Transport {
         self.count_memory();
     }
 
-    /// Makes times monotonic over the calls of the connection.
+    /// Makes the times of calls monotonic.
     fn advance(&mut self, now: Time) -> Time {
         self.latest = self.latest.max(now);
         self.latest
@@ -349,8 +349,8 @@ impl Transport {
         Ok(id)
     }
 
-    /// Whether every stream so far has room for a section of `length` bytes, or the connection can
-    /// never carry one.
+    /// Whether every stream so far has room for a section of `length` bytes. Also true if the
+    /// connection can never carry such a section.
     pub fn has_room(&self, length: usize) -> bool {
         self.connection.has_room(length as u64)
     }
@@ -381,8 +381,8 @@ impl Transport {
         self.skip_run(now, stream, 1, reason)
     }
 
-    /// Uses up the next `count` numbers of a stream without sections. Returns the first. Of a long
-    /// run the peer does not get the reason.
+    /// Uses up the next `count` numbers of a stream without sections. Returns the first. For a long
+    /// run, the peer does not receive the reason.
     ///
     /// # Errors
     ///
@@ -411,13 +411,13 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// [`IntakeError`] if the stream is finished already, or is one too many.
+    /// [`IntakeError`] if the stream is finished already, or exceeds the number of streams.
     pub fn finish_stream(&mut self, stream: StreamId) -> Result<(), IntakeError> {
         self.connection.end(stream)
     }
 
-    /// Finishes all streams, and closes with [`CloseCode::DONE`] when every section has its outcome
-    /// and the peer knows it.
+    /// Finishes all streams. Closes with [`CloseCode::DONE`] when every section has its outcome and
+    /// the peer knows it.
     pub fn finish(&mut self) {
         if !self.is_finishing && self.connection.is_open() {
             self.is_finishing = true;
@@ -457,7 +457,7 @@ impl Transport {
         Some(delivery)
     }
 
-    /// The next event. Outcomes that nobody polls count as sections in the send buffer.
+    /// The next event. Outcomes count as sections in the send buffer until they are polled.
     pub fn poll_event(&mut self, now: Time) -> Option<TransportEvent> {
         let now = self.advance(now);
         let event = self.connection.poll_event()?;
@@ -479,9 +479,9 @@ impl Transport {
         })
     }
 
-    /// The packets go to this address: statistics and traces count the headers that they have.
+    /// Sets the peer's address. Statistics and traces count the headers of its IP version.
     ///
-    /// The controller and `maxbw` reckon with those of IPv6 on every path.
+    /// The controller and `maxbw` assume IPv6 headers on every path.
     pub fn set_peer_address(&mut self, address: IpAddr) {
         self.shorter = match address.to_canonical() {
             IpAddr::V4(_) => limits::UDP_IPV6 - limits::UDP_IPV4,
@@ -532,7 +532,7 @@ impl Transport {
         self.connection.await_taker();
     }
 
-    /// Whether it waits for somebody to accept sections.
+    /// Whether it waits for [`take_sections`](Self::take_sections).
     pub fn awaits_taker(&self) -> bool {
         self.connection.awaits_taker()
     }
@@ -543,7 +543,7 @@ impl Transport {
         self.connection.take_sections(now);
     }
 
-    /// Accepts no more sections: it acknowledges none, and the peer learns that there is no room.
+    /// Accepts no more sections: acknowledges none, and reports to the peer that there is no room.
     /// Sections that have arrived can still be polled.
     pub fn refuse_sections(&mut self) {
         self.connection.refuse_sections();
@@ -564,7 +564,7 @@ impl Transport {
         self.opened_at
     }
 
-    /// The most bytes of sections that this end may have to hold.
+    /// The maximum number of section bytes that this end may have to hold.
     pub(crate) const fn receive_buffer(&self) -> u64 {
         self.connection.config().receive_buffer
     }
@@ -584,7 +584,7 @@ impl Transport {
         });
     }
 
-    /// The packet that may leave now, or the one that closes a finished connection.
+    /// The next packet that may leave now, or the one that closes a finished connection.
     fn poll_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<datagram::Transmit> {
         if let Some(sent) = self.connection.poll_transmit(now, out) {
             return Some(sent);
@@ -620,8 +620,8 @@ impl Transport {
         self.connection.min_rtt()
     }
 
-    /// Whether the application accepts no more sections at present. Then no timer runs for their
-    /// sake, and the core stays until they are accepted, unless nobody ever will.
+    /// Sets whether the application accepts no more sections at present. Then no delivery timer
+    /// runs, and the transport stays until they are accepted, or `is_abandoned`.
     pub(crate) fn set_stalled(&mut self, is_stalled: bool, is_abandoned: bool) {
         self.is_stalled = is_stalled && !is_abandoned;
     }
@@ -675,8 +675,8 @@ impl Transport {
     }
 }
 
-/// The interval of keep-alive packets: `own`, but short enough that a peer with this idle timeout
-/// (zero: none) survives the loss of two of three.
+/// The interval of keep-alive packets: `own`, but short enough that the loss of two of three does
+/// not exceed the peer's idle timeout (zero: none).
 fn keep_alive(own: Span, idle_timeout: Span) -> Span {
     match idle_timeout {
         Span::ZERO => own,
@@ -685,7 +685,7 @@ fn keep_alive(own: Span, idle_timeout: Span) -> Span {
     .max(Span::from_millis(10))
 }
 
-/// The meter that the peer requests. Its parameters are checked against the table as any others.
+/// The meter that the peer requests. Its parameters are checked against the table like any others.
 fn meter(
     name: &str,
     parameters: Option<&str>,

@@ -53,7 +53,7 @@ impl Connection {
                 };
                 let filled = self.inbound.fill(max_items, 1_000, next);
                 if filled.is_news {
-                    self.inbound.tell();
+                    self.inbound.notify();
                 }
                 if !filled.is_stalled {
                     return;

@@ -53,17 +53,17 @@ impl Connection {
     fn make_room(&self) {
         let mut transport = lock(&self.transport);
         transport.room += 1;
-        let is_told = self.room.take_wanted();
+        let is_wanted = self.room.take_wanted();
         drop(transport);
-        if is_told {
-            self.room.tell();
+        if is_wanted {
+            self.room.notify();
         }
     }
 
     /// The connection ends.
     fn close(&self) {
         lock(&self.transport).is_closed = true;
-        self.room.tell();
+        self.room.notify();
     }
 }
 

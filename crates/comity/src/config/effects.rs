@@ -1,4 +1,4 @@
-//! Every setting of a URI changes what an end does, or is refused where it would not.
+//! Every setting of a URI has an effect, or is refused where it would have none.
 
 use super::{Config, SETTINGS};
 use crate::uri::{Mode, Uri, keys};
@@ -27,7 +27,7 @@ const VALUES: &[(&str, [&str; 2])] = &[
     ("rcvbuf", ["1MiB", "2MiB"]),
 ];
 
-/// Keys that the transport and the peer do not see, and who goes by them.
+/// Keys without effect on the transport and the peer, and what they affect.
 const ELSEWHERE: &[(&str, &str)] = &[
     (
         "requireproofs",

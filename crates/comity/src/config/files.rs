@@ -46,7 +46,7 @@ fn wrong(file: &Path, problem: String) -> ConfigError {
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Reads a file of keys, but no more of it than such a file can have.
+/// Reads a file of keys up to its maximum length.
 fn read(file: &Path) -> Result<Zeroizing<String>, ConfigError> {
     /// Enough for ten thousand keys with comments.
     const MAX: u64 = 1 << 20;
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(secret.expose(), "correct horse battery");
         marked(&format!("{key}\r\n"));
         assert_eq!(allowed(&path).unwrap(), BTreeSet::from([key]));
-        // Within the text, it is a part of it.
+        // A byte order mark within the text is part of it.
         fs::write(&path, "correct \u{feff}horse battery").unwrap();
         assert_ne!(passphrase(&path).unwrap(), secret);
     }

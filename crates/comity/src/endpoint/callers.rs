@@ -12,36 +12,35 @@ use super::connection_shared::SharedTransport;
 use super::routes::{self, Routes};
 use crate::session::{Caller, ConnectionId, IdChange, IdMap, LaterIds, change_id};
 
-/// How long a complaint of the network about a call waits for a packet that proves it wrong:
-/// anybody on the path can forge one.
+/// How long the endpoint waits after a network error about a call for a packet that disproves it:
+/// anybody on the path can forge such an error.
 const COMPLAINT: Span = Span::from_secs(1);
 
 pub(super) struct Call {
     pub(super) caller: Caller<SharedTransport>,
     pub(super) address: SocketAddr,
     pub(super) waiting: Option<Waiting>,
-    /// The local address that its packets leave from, as far as the system has reported.
+    /// The source address of its packets, as last reported by the system.
     pub(super) source: Option<IpAddr>,
-    /// What the network complained of since the last packet from the called address, and when that
-    /// is believed.
+    /// The network error since the last packet from the called address, and when it is final.
     complaint: Option<(Time, io::Error)>,
     timer: Time,
     is_ready: bool,
 }
 
 impl Call {
-    /// A packet from the called address arrived: the network was wrong about it.
-    pub(super) fn on_heard(&mut self) {
+    /// A packet from the called address arrived: the network error was wrong.
+    pub(super) fn on_received(&mut self) {
         self.complaint = None;
     }
 
-    /// What the network complained of, if that is believed by now.
+    /// The network error, if it is final.
     pub(super) fn believed(&mut self, now: Time) -> Option<io::Error> {
         let complaint = self.complaint.take_if(|(at, _)| *at <= now);
         complaint.map(|(_, reason)| reason)
     }
 
-    /// What the network complained of, at the end of the call.
+    /// The network error, at the end of the call.
     pub(super) fn take_complaint(&mut self) -> Option<io::Error> {
         self.complaint.take().map(|(_, reason)| reason)
     }
@@ -96,7 +95,7 @@ impl Callers {
         self.calls.get_mut(&id).map(Box::as_mut)
     }
 
-    /// The call that packets with this id are for.
+    /// The call whose packets have this id.
     pub(super) fn receiver(&self, id: ConnectionId) -> Option<ConnectionId> {
         match self.calls.contains_key(&id) {
             true => Some(id),
@@ -104,7 +103,7 @@ impl Callers {
         }
     }
 
-    /// Updates the ids of a call that has got a datagram.
+    /// Updates the ids of a call after a datagram arrived for it.
     pub(super) fn learn_ids(&mut self, id: ConnectionId) {
         let call = self.calls.get_mut(&id);
         let Some(session) = call.and_then(|call| call.caller.session_mut()) else {
@@ -115,13 +114,13 @@ impl Callers {
         }
     }
 
-    /// Gives fresh ids to the calls whose packets leave from another address from now on, so that
-    /// nobody can link the two addresses by them.
+    /// Gives fresh ids to the calls whose source address has changed, so that an observer cannot
+    /// use them to link the two addresses.
     pub(super) fn follow(&mut self, routes: &Routes) {
         if self.calls.is_empty() || !routes.have_changed() {
             return;
         }
-        // Each question takes four system calls, and many connections go to one address.
+        // Each look-up takes four system calls, and many connections go to one address.
         let mut sources = BTreeMap::new();
         for call in self.calls.values_mut() {
             let address = call.address;
@@ -150,7 +149,7 @@ impl Callers {
         }
     }
 
-    /// The connection to this address whose packets go to this id. Anybody can cause this call.
+    /// The connection to this address whose packets have this id. Anybody can cause this look-up.
     pub(super) fn to_peer(&self, address: SocketAddr, peer: ConnectionId) -> Option<ConnectionId> {
         self.by_peer.get(&(address, peer)).copied()
     }
@@ -230,9 +229,9 @@ impl Callers {
         self.complain(now, about, reason);
     }
 
-    /// A host complains about packets. They are of the calls to that host, or of the only call
-    /// there is, since the complainer may be a router on the path. Visits all calls, which is fine
-    /// for rare events.
+    /// A host reports an error about packets. They belong to the calls to that host, or to the only
+    /// call, since the host may be a router on the path. Visits all calls, which is acceptable for
+    /// rare events.
     pub(super) fn on_complaint(&mut self, now: Time, complainer: IpAddr, reason: &io::Error) {
         let all = || self.calls.iter().filter(|(_, call)| call.waiting.is_some());
         let of_host = |call: &Call| call.address.ip().to_canonical() == complainer.to_canonical();
@@ -280,7 +279,7 @@ impl Callers {
     }
 }
 
-/// The same error once more.
+/// A copy of the error.
 fn again(reason: &io::Error) -> io::Error {
     match reason.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),

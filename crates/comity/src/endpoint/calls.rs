@@ -1,4 +1,4 @@
-//! Calls that handles request and the endpoint's thread makes.
+//! Calls that handles request and that the endpoint's thread makes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) struct Waiting {
     pub(super) handle: Arc<Handle>,
 }
 
-/// A call to be made.
+/// A requested call.
 #[derive(Debug)]
 pub(super) struct CallRequest {
     pub(super) address: SocketAddr,
@@ -26,5 +26,5 @@ pub(super) struct CallRequest {
     pub(super) waiting: Waiting,
 }
 
-/// The calls to be made.
+/// The requested calls.
 pub(super) type CallRequests = Requests<CallRequest>;

@@ -237,7 +237,8 @@ impl Connection {
     /// Uses up the next `count` numbers of a stream, as [`skip`](Self::skip) does with one. Returns
     /// the first.
     ///
-    /// It takes no longer for a long run. Of a run of more than 64 the peer gets no reason.
+    /// The cost does not depend on the length of the run. For a run of more than 64, the peer does
+    /// not receive the reason.
     ///
     /// # Errors
     ///
@@ -254,7 +255,7 @@ impl Connection {
         })
     }
 
-    /// Finishes a stream: no more sections come. The peer learns their number.
+    /// Finishes a stream: no more sections follow. The peer learns the number of its sections.
     ///
     /// # Errors
     ///
@@ -383,8 +384,8 @@ impl Connection {
 
     /// Accepts no more sections: from now on this end acknowledges none, and reports to the peer
     /// that it has no room. [`recv`](Self::recv) still returns the sections that had arrived. After
-    /// [`close`](Self::close) it returns the rest of them: whoever receives until `None` has every
-    /// section that the peer counts as arrived.
+    /// [`close`](Self::close), an application that receives until `None` has every section that the
+    /// peer counts as arrived.
     pub fn stop_receiving(&self) {
         self.act(|transport, _| transport.refuse_sections());
     }
@@ -401,8 +402,8 @@ impl Connection {
         Events::new(self.0.shared.subscribe())
     }
 
-    /// The bitrate at which the application should submit, as it changes: smoothed, steady enough
-    /// for an encoder, and no more than the path was seen to carry.
+    /// The bitrate at which the application should submit, as it changes. It is smoothed, steady
+    /// enough for an encoder, and at most the measured capacity of the path.
     ///
     /// ```
     /// # use comity::{Config, Connection, Deliver, Endpoint, connect};
@@ -491,7 +492,7 @@ impl Connection {
         self.0.shared.facts.latency.into()
     }
 
-    /// The least round-trip time, once there is one.
+    /// The minimum round-trip time, once there is one.
     pub fn min_rtt(&self) -> Option<Duration> {
         lock(&self.0.shared.transport).min_rtt().map(Into::into)
     }
@@ -505,7 +506,7 @@ impl Connection {
     // ---------------------------------------------------------------- ending
 
     /// Ends all streams, waits until every section has its outcome and the peer knows it, and
-    /// closes.
+    /// closes the connection.
     ///
     /// This takes until the last deadline. Without deadlines it takes until the peer has everything
     /// or its [idle timeout](crate::ConfigBuilder::idle_timeout) expires. A call that is dropped
@@ -513,7 +514,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`CloseReason`] if the connection ends otherwise meanwhile. If the peer closed it and
+    /// [`CloseReason`] if the connection ends otherwise in the meantime. If the peer closed it and
     /// [`CloseReason::is_clean`] holds, the peer was done too.
     pub async fn finish(&self) -> Result<(), CloseReason> {
         self.act(|transport, _| transport.finish());
@@ -533,8 +534,8 @@ impl Connection {
         }
     }
 
-    /// After the end of the connection: [`recv`](Self::recv) returns what had arrived at once, and
-    /// not at its deadlines. Ends an open connection as [`close`](Self::close) does.
+    /// Makes [`recv`](Self::recv) return the arrived sections at once, and not at their deadlines,
+    /// after the end of the connection. Ends an open connection as [`close`](Self::close) does.
     pub fn deliver_at_once(&self) {
         self.act(|transport, now| transport.close(now, CloseCode::DONE, ""));
     }
@@ -556,7 +557,7 @@ impl Connection {
 
 impl Inner {
     /// Uses the transport. If that panics, the connection ends, and `work` runs once more with a
-    /// transport that is closed.
+    /// closed transport.
     fn with<T>(&self, mut work: impl FnMut(&mut Transport, Time) -> T) -> T {
         let now = self.handle.shared.clock.now();
         use_locked(

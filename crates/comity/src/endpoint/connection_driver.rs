@@ -19,18 +19,18 @@ use crate::session::{
 };
 use crate::transport::TransportEvent;
 
-/// Items that wait for the application outside the transport.
+/// The maximum number of items that wait for the application outside the transport.
 const MAX_ITEMS: usize = 256;
-/// The bytes of these items; at most a quarter of the receive buffer.
+/// The maximum number of bytes in these items; at most a quarter of the receive buffer.
 const MAX_BYTES: usize = 1 << 20;
-/// The packets that a connection may send before the next connection's turn.
+/// The number of packets that a connection may send before the next connection's turn.
 const MAX_PACKETS: usize = 64;
 
 /// Buffers that all connections share while they are served.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    /// Connections whose applications must learn that something arrived. They learn it together,
-    /// since each may wake a thread.
+    /// Connections with new items for their applications. They are notified together, since each
+    /// notification may wake a thread.
     pub(super) arrived: Vec<Arc<ConnectionShared>>,
     /// Outgoing datagrams.
     pub(super) out: OutgoingDatagrams,
@@ -50,10 +50,10 @@ pub(super) enum Served {
 #[derive(Debug)]
 pub(super) struct ConnectionDriver {
     pub(super) shared: Arc<ConnectionShared>,
-    /// Why it is over, once that is known.
+    /// The reason of the end, once it is known.
     end: Option<CloseReason>,
-    /// Whether the application knows of the end.
-    is_told: bool,
+    /// Whether the end was reported to the application.
+    is_end_reported: bool,
     /// Whether its controller sets when each packet leaves.
     pub(super) times_departures: bool,
 }
@@ -63,7 +63,7 @@ impl ConnectionDriver {
         Self {
             shared,
             end: None,
-            is_told: false,
+            is_end_reported: false,
             times_departures: false,
         }
     }
@@ -89,7 +89,7 @@ impl ConnectionDriver {
             return served;
         }
         self.shared.transport.clear_poison();
-        // The transport is a new one, which is closed: this tells the application.
+        // The transport is now a new, closed one: this call reports the end to the application.
         work(self, session, scratch).unwrap_or(Served::Idle)
     }
 
@@ -110,7 +110,7 @@ impl ConnectionDriver {
         let mut has_more = self.deliver(now, clock, arrived);
         let served = self.transmit(now, session, out, max_segments);
         *lock(&self.shared.session) = session.statistics();
-        self.hear(now, session);
+        self.on_session_events(now, session);
         self.collect(now);
         if self.end.is_some() {
             has_more = self.deliver(now, clock, arrived);
@@ -126,8 +126,8 @@ impl ConnectionDriver {
         }
     }
 
-    /// Delivers sections while there is room for them. Returns whether it discarded some that
-    /// nobody will take. Then more may follow, and the caller must check again whether the
+    /// Delivers sections while the queue has room. Returns whether it discarded some because the
+    /// application is gone. Then more may follow, and the caller must check again whether the
     /// connection is over: after its end, no timer and no packet triggers that.
     fn deliver(
         &mut self,
@@ -136,7 +136,7 @@ impl ConnectionDriver {
         arrived: &mut Vec<Arc<ConnectionShared>>,
     ) -> bool {
         let inbound = &self.shared.inbound;
-        if self.is_told && inbound.is_over() {
+        if self.is_end_reported && inbound.is_over() {
             return false;
         }
         let is_abandoned = self.shared.is_abandoned.load(Ordering::SeqCst);
@@ -165,7 +165,7 @@ impl ConnectionDriver {
                 let size = item.size();
                 Next::Item(item, size)
             }
-            // After the end, the remaining sections are delivered in their time.
+            // After the end, the remaining sections are still delivered at their times.
             None if self.end.is_some() && !transport.has_deliveries() => Next::End,
             None => Next::Nothing,
         };
@@ -199,14 +199,14 @@ impl ConnectionDriver {
         whole(&self.shared.transport, now).on_sent(now);
     }
 
-    /// Takes over what the session tells.
-    fn hear(&mut self, now: Time, session: &mut Session<SharedTransport>) {
+    /// Takes the events of the session.
+    fn on_session_events(&mut self, now: Time, session: &mut Session<SharedTransport>) {
         while let Some(event) = session.poll_event() {
             match event {
                 SessionEvent::PathChanged { from, to } => {
                     whole(&self.shared.transport, now).set_peer_address(to.ip());
                     self.shared.address.send_replace(to);
-                    self.shared.tell(Event::PathChanged { from, to });
+                    self.shared.emit(Event::PathChanged { from, to });
                 }
                 SessionEvent::Closed(closed) if closed != Closed::ByProtocol => {
                     self.end.get_or_insert(CloseReason::Session(closed));
@@ -226,18 +226,18 @@ impl ConnectionDriver {
         let mut transport = whole(&self.shared.transport, now);
         while let Some(event) = transport.poll_event(now) {
             match event {
-                // The session says what the end of a broken transport means.
+                // The session reports the end of a broken transport.
                 TransportEvent::Closed(_) if transport.has_failed() => {}
                 TransportEvent::Closed(reason) => {
                     self.end.get_or_insert(reason);
                 }
                 TransportEvent::Outcome(outcome) => {
                     has_room = true;
-                    self.shared.tell(Event::Outcome(outcome));
+                    self.shared.emit(Event::Outcome(outcome));
                 }
                 TransportEvent::PathSize(size) => {
                     self.shared.size.send_replace(Some(size));
-                    self.shared.tell(Event::PathSize(size));
+                    self.shared.emit(Event::PathSize(size));
                 }
                 TransportEvent::Target(target) => {
                     self.shared.target.send_replace(Advice {
@@ -248,18 +248,18 @@ impl ConnectionDriver {
             }
         }
         has_room |= transport.take_more_open();
-        let is_told_of_room = has_room && self.shared.room.take_wanted();
+        let notifies_room = has_room && self.shared.room.take_wanted();
         drop(transport);
-        if is_told_of_room {
-            self.shared.room.tell();
+        if notifies_room {
+            self.shared.room.notify();
         }
-        if self.end.is_some() && !self.is_told {
-            self.tell_end(now);
+        if self.end.is_some() && !self.is_end_reported {
+            self.report_end(now);
         }
     }
 
-    fn tell_end(&mut self, now: Time) {
-        self.is_told = true;
+    fn report_end(&mut self, now: Time) {
+        self.is_end_reported = true;
         let end = self.end.clone().unwrap_or(CloseReason::EndpointClosed);
         let session = *lock(&self.shared.session);
         {
@@ -270,24 +270,24 @@ impl ConnectionDriver {
             let _ = self.shared.last.set(last);
         }
         self.shared.end.send_replace(Some(end.clone()));
-        self.shared.room.tell();
+        self.shared.room.notify();
         self.shared
             .target
             .send_modify(|target| target.is_over = true);
-        self.shared.tell(Event::Closed(end));
+        self.shared.emit(Event::Closed(end));
     }
 
-    /// The endpoint forgets the connection: all waiting tasks must learn of it.
+    /// The endpoint forgets the connection: wakes all waiting tasks.
     pub(super) fn forget(&mut self, now: Time) {
-        if !self.is_told {
+        if !self.is_end_reported {
             let end = self.end.get_or_insert(CloseReason::EndpointClosed).clone();
-            let told = contain(|| {
+            let reported = contain(|| {
                 whole(&self.shared.transport, now).close(now, CloseCode::SHUTDOWN, "");
                 self.collect(now);
             });
-            if told.is_none() {
+            if reported.is_none() {
                 self.shared.end.send_replace(Some(end));
-                self.shared.room.tell();
+                self.shared.room.notify();
             }
         }
         self.shared.inbound.end();

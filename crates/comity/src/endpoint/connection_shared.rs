@@ -26,7 +26,7 @@ use crate::transport::{PathSize, Transport};
 /// A transport shared by the driver's session and the application's handles.
 pub(super) type SharedTransport = Arc<Mutex<Transport>>;
 
-/// The facts about a connection that are known at its beginning.
+/// The properties of a connection that do not change.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) id: ConnectionId,
@@ -50,7 +50,7 @@ pub(crate) struct ConnectionShared {
     /// The final counters.
     pub(crate) last: OnceLock<Statistics>,
     pub(crate) room: Room,
-    /// Whether nobody will receive anything any more.
+    /// Whether the application accepts no more items.
     pub(crate) is_abandoned: AtomicBool,
     pub(crate) inbound: Inbound<Item>,
     pub(crate) end: watch::Sender<Option<CloseReason>>,
@@ -64,7 +64,7 @@ pub(crate) struct ConnectionShared {
     is_scheduled: IsScheduled,
 }
 
-/// The events of a connection that may wait for a slow receiver.
+/// The maximum number of events of a connection that wait for a slow receiver.
 const MAX_EVENTS: usize = 1_024;
 
 impl ConnectionShared {
@@ -107,7 +107,7 @@ impl ConnectionShared {
             .subscribe()
     }
 
-    pub(crate) fn tell(&self, event: Event) {
+    pub(crate) fn emit(&self, event: Event) {
         if let Some(events) = self.events.get() {
             // It fails if nobody listens.
             let _ = events.send(event);

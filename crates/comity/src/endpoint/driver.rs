@@ -47,9 +47,9 @@ const LINGER: Span = Span::from_secs(1);
 /// The work after a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// A command or a timer is due, and the socket has nothing.
+    /// A request or a timer is due, and the socket has nothing.
     Serve,
-    /// The socket may have datagrams; then commands and timers.
+    /// The socket may have datagrams; then requests and timers.
     Receive,
     /// The same, but the next timer must be exact and is too near to sleep until then.
     ReceiveUntil(Time),
@@ -61,7 +61,7 @@ pub(super) struct Driver {
     socket: Socket,
     listener: Option<Listener<SharedTransport>>,
     callers: Callers,
-    /// Opened with the first call whose local address may change.
+    /// Opened for the first call without a fixed local address.
     routes: Option<Routes>,
     connections: IdMap<ConnectionDriver>,
     accepting: Accepting,
@@ -74,7 +74,7 @@ pub(super) struct Driver {
     /// The times of the last wake-ups, and the index of the oldest.
     woken: [Time; BUSY_WAKEUPS],
     oldest: usize,
-    /// The deadline for the end of the thread after a request to end.
+    /// The time limit of an ending thread.
     until: Option<Time>,
     counts: EndpointStatistics,
 }
@@ -133,7 +133,7 @@ impl Driver {
                 self.serve_ready();
             }
             for connection in self.scratch.arrived.drain(..) {
-                connection.inbound.tell();
+                connection.inbound.notify();
             }
             if let Some(until) = self.until
                 && (now >= until || !self.has_peers())
@@ -248,7 +248,7 @@ impl Driver {
         if self.until.is_some() {
             return;
         }
-        // A caller would be connected, and lost at once.
+        // A new caller would be connected, and lost at once.
         self.stop_answering();
         let now = self.now();
         self.until = Some(now + LINGER);
@@ -335,7 +335,7 @@ impl Driver {
                 return;
             }
         }
-        self.tell_refusals();
+        self.report_refusals();
         for _ in 0..MAX_SERVED {
             let Some(id) = self.callers.next_ready() else {
                 break;
@@ -390,7 +390,7 @@ impl Driver {
 
     /// Offers a new connection to the accepting task; closes it if too many wait.
     ///
-    /// The statistics count it first, so that they include it when the application gets it.
+    /// The statistics count it first, so that they include it when the application receives it.
     fn offer(&mut self, id: ConnectionId, connection: Arc<ConnectionShared>) {
         self.publish();
         let Some(session) = self.listener.as_ref().and_then(|some| some.session(id)) else {
@@ -490,7 +490,7 @@ impl Driver {
         }
     }
 
-    fn tell_refusals(&mut self) {
+    fn report_refusals(&mut self) {
         let Some(listener) = &mut self.listener else {
             return;
         };
@@ -591,8 +591,8 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// The socket is broken. Reports of the network about earlier datagrams are not such errors:
-    /// anybody can forge them, and the system returns them from any later call.
+    /// The socket is broken. Network errors about earlier datagrams are not such errors: anybody
+    /// can forge them, and the system may return them from any later call.
     fn receive(&mut self) -> io::Result<()> {
         for _ in 0..MAX_BATCHES {
             let now = self.shared.clock.now();
@@ -601,7 +601,8 @@ impl Driver {
             let received = self.socket.receive(|from, ecn, datagram| {
                 counts.datagrams_received += 1;
                 let listener = listener.as_mut();
-                // Sessions contain their panics; this is for packets of strangers.
+                // Sessions contain their panics; this call contains those of packets from
+                // strangers.
                 let routed = contain(|| route(now, callers, listener, from, ecn, datagram, counts));
                 if routed.is_none() {
                     counts.internal_errors += 1;
@@ -612,14 +613,14 @@ impl Driver {
                 Ok(false) => break,
                 Err(reason) if reason.kind() == io::ErrorKind::WouldBlock => break,
                 Err(reason) if is_end(&reason) => return Err(reason),
-                Err(_) => self.hear_complaints(),
+                Err(_) => self.handle_complaints(),
             }
         }
         Ok(())
     }
 
-    /// Handles the complaints of the network.
-    fn hear_complaints(&mut self) {
+    /// Handles network errors.
+    fn handle_complaints(&mut self) {
         while let Some((address, reason)) = self.socket.complaint() {
             if is_unreachable(&reason) {
                 let now = self.now();
@@ -629,7 +630,7 @@ impl Driver {
     }
 }
 
-/// However the thread ends, nobody may wait for it afterwards.
+/// No task may wait for the thread after its end, whatever the cause.
 impl Drop for Driver {
     fn drop(&mut self) {
         let now = self.now();
@@ -683,9 +684,9 @@ fn route(
             && let Some(call) = callers.get_mut(id)
         {
             if from.peer == call.address {
-                call.on_heard();
+                call.on_received();
             }
-            // A call leaves the local address to the system, also after the routes have changed.
+            // The system chooses the local address of a call, also after the routes have changed.
             call.caller.handle_datagram(now, from.peer, ecn, datagram);
             callers.learn_ids(id);
             callers.make_ready(id);
@@ -717,8 +718,8 @@ fn connection_driver(session: &Session<SharedTransport>) -> ConnectionDriver {
     ConnectionDriver::new(Arc::new(shared))
 }
 
-/// An opener of transports that handles share. With `awaits_taker`, a transport acknowledges no
-/// sections before its connection is accepted.
+/// Wraps an opener so that handles can share its transports. With `awaits_taker`, a transport
+/// acknowledges no sections before its connection is accepted.
 pub(super) fn shared(mut opener: Opener<Transport>, awaits_taker: bool) -> Opener<SharedTransport> {
     Box::new(move |now, role, overhead, parameters| {
         let mut transport = opener(now, role, overhead, parameters)?;

@@ -59,8 +59,8 @@ pub enum Event {
         /// The new one.
         to: SocketAddr,
     },
-    /// The path carries datagrams of another size than known before. Before any such event, the
-    /// size is the largest that both ends accept.
+    /// The path carries datagrams of another size than before. Until the first such event, the size
+    /// is the largest that both ends accept.
     PathSize(PathSize),
     /// The receiver of events was too slow: this many events are lost.
     Missed(u64),
@@ -73,8 +73,8 @@ pub enum Event {
 pub struct PathSizes(pub(super) watch::Receiver<Option<PathSize>>);
 
 impl PathSizes {
-    /// Waits for the next size; `None` when the connection is forgotten. The largest size that both
-    /// ends accept is reported only after a smaller one.
+    /// Waits for the next size; `None` when the endpoint has forgotten the connection. The largest
+    /// size that both ends accept is reported only after a smaller one.
     pub async fn next(&mut self) -> Option<PathSize> {
         loop {
             self.0.changed().await.ok()?;
@@ -137,13 +137,13 @@ impl TargetBitrate {
         self.0.borrow().target.map(|target| target.rate)
     }
 
-    /// The rate up to which a sender that sheds frames should submit sections. `None` before the
+    /// The rate up to which a sender that sheds frames should submit sections; `None` before the
     /// path is known.
     ///
-    /// It is at least [`current`](Self::current), and at most what the path was seen to carry. The
-    /// share of a connection beside other flows changes by more than half within seconds. When the
-    /// share is smaller, the connection drops the least important sections itself. When it is
-    /// larger, only submitted sections can use it.
+    /// It is at least [`current`](Self::current), and at most the measured capacity of the path.
+    /// The fair share of a connection changes by more than half within seconds. When the share is
+    /// smaller, the connection drops the least important sections itself. When it is larger, only
+    /// submitted sections can use it.
     pub fn offer(&self) -> Option<Rate> {
         self.0.borrow().target.map(|target| target.offer)
     }

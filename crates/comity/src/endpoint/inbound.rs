@@ -1,8 +1,8 @@
 //! The queue of received items, from the driver to the application.
 //!
-//! The driver fills the queue up to a limit. If items are left, the task that empties the queue has
-//! the connection served again. Each item reaches one task, and the end reaches all. `loom/`
-//! checks every interleaving of these steps.
+//! The driver fills the queue up to a limit. If it holds items back, the task that empties the
+//! queue schedules the connection again. Each item reaches one task, and the end reaches all.
+//! `loom/` checks every interleaving of these steps.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) struct Inbound<T> {
 
 #[derive(Debug)]
 struct Queue<T> {
-    /// With their sizes in bytes.
+    /// Each with its size in bytes.
     items: VecDeque<(T, usize)>,
     bytes: usize,
     /// No items follow those in the queue.
@@ -30,23 +30,23 @@ struct Queue<T> {
     is_stalled: bool,
 }
 
-/// What the driver has for the queue.
+/// What the driver offers to the queue.
 #[derive(Debug)]
 pub(crate) enum Next<T> {
     /// An item and its size in bytes.
     Item(T, usize),
     /// Nothing now.
     Nothing,
-    /// Nothing any more.
+    /// No more items.
     End,
 }
 
-/// What became of the queue.
+/// The state of the queue after it was filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Filled {
     /// It is full, and items may be left.
     pub(crate) is_stalled: bool,
-    /// A task may be waiting for what it has: [`Inbound::tell`].
+    /// A task may be waiting for these items: [`Inbound::notify`].
     pub(crate) is_news: bool,
 }
 
@@ -64,7 +64,7 @@ impl<T> Inbound<T> {
         }
     }
 
-    /// Adds items until there is no next one, or so many items or bytes are in the queue.
+    /// Adds items until none is left, or the queue has reached a limit of items or bytes.
     pub(crate) fn fill(
         &self,
         max_items: usize,
@@ -97,7 +97,7 @@ impl<T> Inbound<T> {
         }
     }
 
-    /// Nobody takes items any more.
+    /// The application accepts no more items.
     pub(crate) fn discard(&self, is_over: bool) {
         let mut queue = lock(&self.queue);
         queue.items.clear();
@@ -108,37 +108,37 @@ impl<T> Inbound<T> {
     }
 
     /// Wakes a task that waits.
-    pub(crate) fn tell(&self) {
+    pub(crate) fn notify(&self) {
         self.arrived.notify_one();
     }
 
     /// No items follow those in the queue.
     pub(crate) fn end(&self) {
         lock(&self.queue).is_over = true;
-        self.tell();
+        self.notify();
     }
 
     pub(crate) fn is_over(&self) -> bool {
         lock(&self.queue).is_over
     }
 
-    /// Waits for the next item; `None` after the last one. `resume` has the connection served.
+    /// Waits for the next item; `None` after the last one. `resume` schedules the connection.
     pub(crate) async fn recv(&self, resume: impl Fn()) -> Option<T> {
         loop {
             if let Some(item) = self.take(&resume)? {
                 return Some(item);
             }
-            // A notification since the look leaves a permit.
+            // A notification since the check leaves a permit.
             self.arrived.notified().await;
         }
     }
 
-    /// The next item, if one waits.
+    /// The next item, if the queue has one.
     pub(crate) fn try_recv(&self, resume: impl Fn()) -> Option<T> {
         self.take(&resume).flatten()
     }
 
-    /// Returns `None` if nothing will come any more.
+    /// Returns `None` if no more items will come.
     fn take(&self, resume: &impl Fn()) -> Option<Option<T>> {
         let mut queue = lock(&self.queue);
         let Some((item, size)) = queue.items.pop_front() else {
@@ -146,8 +146,8 @@ impl<T> Inbound<T> {
                 return Some(None);
             }
             drop(queue);
-            // Other waiting tasks must learn of it too, one after the other.
-            self.tell();
+            // Other waiting tasks must be woken too, one after the other.
+            self.notify();
             return None;
         };
         queue.bytes -= size;
@@ -163,7 +163,7 @@ impl<T> Inbound<T> {
         }
         if has_more {
             // Another task may be waiting for the next one.
-            self.tell();
+            self.notify();
         }
         Some(Some(item))
     }

@@ -1,13 +1,14 @@
-//! What tells one listener from all others with the same credentials.
+//! The identity of a listener among others with the same credentials.
 
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
 
-/// The boot of the host, the network namespace, and the address and port of a listener: the one
-/// that takes its place has the same, and no other one does. `None` where the system does not say.
+/// The boot of the host, the network namespace, and the address and port of a listener. A restarted
+/// listener has the same identity, and no other listener has it. `None` if the system does not
+/// provide it.
 ///
-/// A new namespace may get the number of one that is gone, as a listener may get the place of
+/// A new namespace may get the number of a deleted one, as a listener may get the address of
 /// another.
 pub(super) fn of(local: SocketAddr) -> Option<Vec<u8>> {
     let boot = fs::read("/proc/sys/kernel/random/boot_id").ok()?;

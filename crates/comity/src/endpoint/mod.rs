@@ -9,18 +9,18 @@
 //! ```
 //!
 //! The thread waits in `ppoll` with a timer slack of 1 ns: for the socket, a timer, or a command of
-//! a task (an eventfd, written only while the thread sleeps). Connections with work stand in a
-//! queue and are served in turn; no step visits all connections. To serve a connection, the thread
-//! takes its commands, delivers its sections, gathers the packets that may leave now and arms its
-//! timer. It then hands the datagrams of the whole round to the system, in batches of equal
+//! a task (an eventfd, written only while the thread sleeps). Connections with work wait in a queue
+//! and are served in turn; no step visits all connections. To serve a connection, the thread takes
+//! its commands, delivers its sections, gathers the packets that may leave now and arms its timer.
+//! It then hands the datagrams of the whole round to the system, in batches of equal
 //! datagrams to one address (GSO). An endpoint that is woken often rests for 250 us in between.
 //! Some controllers set when each packet leaves (`fixed` with a gap, `iftp`, `psp`, `libra`). With
 //! these and few connections, the thread does not sleep for the last 100 us before a timer: it
 //! keeps gaps of 50 us, at the cost of a processor.
 //!
-//! Sections that the application does not take stay in the connection and use up the peer's credit.
-//! Sections that the network does not take stay in the send buffer and make [`Connection::send`]
-//! wait.
+//! Sections that the application does not accept stay in the connection and use up the peer's
+//! credit. Sections that the network does not accept stay in the send buffer and make
+//! [`Connection::send`] wait.
 
 mod callers;
 mod calls;
@@ -65,7 +65,7 @@ use crate::session::{Listener, ListenerConfig, Randomness, lock};
 use crate::statistics::EndpointStatistics;
 use crate::transport::Transport;
 
-/// One UDP socket and its connections, accepted and opened ones.
+/// One UDP socket and its connections, both accepted and opened.
 ///
 /// Clones are handles to the same endpoint. It lives until all clones and all its connections are
 /// dropped.
@@ -78,20 +78,20 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Opens a socket at `address` that answers the callers that `config` accepts. It may call
-    /// others too.
+    /// Opens a socket at `address` that answers the callers that `config` accepts. It can also call
+    /// others.
     ///
-    /// Port 0 takes a free port, which [`local_address`](Self::local_address) returns.
+    /// Port 0 selects a free port, which [`local_address`](Self::local_address) returns.
     ///
     /// # Errors
     ///
     /// [`BindError`]: the address is in use or does not belong to this host, or the configuration
-    /// is not one for listening.
+    /// does not suit a listener.
     pub fn bind(address: SocketAddr, config: Config) -> Result<Self, BindError> {
         Self::open(address, config, true)
     }
 
-    /// Opens a socket at `address` for calls alone: it answers nobody.
+    /// Opens a socket at `address` for calls only: it answers nobody.
     ///
     /// # Errors
     ///
@@ -177,11 +177,11 @@ impl Endpoint {
         })
     }
 
-    /// Waits for a caller that has proved itself; `None` when the endpoint is closed, or does not
-    /// listen.
+    /// Waits for a caller that has proved itself. Returns `None` if the endpoint is closed or does
+    /// not listen.
     ///
-    /// The endpoint keeps what a caller sends before it is accepted, and acknowledges it only then.
-    /// If nobody accepts the caller in time, its sections count as expired.
+    /// The endpoint keeps the sections that a caller sends before it is accepted, and acknowledges
+    /// them only afterwards. If nobody accepts the caller in time, its sections count as expired.
     ///
     /// A call that is dropped before it is ready loses nothing.
     pub async fn accept(&self) -> Option<Connection> {
@@ -240,16 +240,16 @@ impl Endpoint {
         *lock(&self.handle.shared.statistics)
     }
 
-    /// Answers no more callers; open connections go on. A listener that is about to end calls this
-    /// before it closes its connections: a peer that calls again at once finds the listener's
-    /// successor, or nobody, and is not connected to an endpoint that will be gone.
+    /// Answers no more callers; open connections remain. A listener that is about to end calls this
+    /// before it closes its connections. A peer that calls again at once then finds the listener's
+    /// successor, or nobody, and not an ending endpoint.
     pub fn stop_accepting(&self) {
         self.handle.shared.stop_accepting();
     }
 
     /// Closes all connections with [`CloseCode::SHUTDOWN`](crate::CloseCode::SHUTDOWN), accepts no
-    /// more, and gives their peers up to a second to learn of it. Sections that have not arrived
-    /// are lost: call [`Connection::finish`] first to deliver them.
+    /// more, and waits up to a second until the peers know it. Sections that have not arrived are
+    /// lost: call [`Connection::finish`] first to deliver them.
     pub async fn close(&self) {
         let mut is_over = self.handle.shared.is_over.subscribe();
         self.handle.shared.shut_down();

@@ -7,10 +7,10 @@ use comity_units::Time;
 
 use crate::session::{ConnectionId, Datagram};
 
-/// The most bytes that one system call accepts.
+/// The maximum number of bytes in one system call.
 const MAX_BYTES: usize = 65_000;
-/// Retries of a datagram that the system refused: a call may return the network's report about an
-/// earlier datagram, and the next call may too.
+/// Retries of a datagram that the system refused: a call may return the network's error about an
+/// earlier datagram, and the next call may do so too.
 const TRIES_AGAIN: usize = 2;
 /// Beyond this many waiting bytes, gathering more gains nothing.
 const LARGE: usize = 4 * MAX_BYTES;
@@ -20,12 +20,12 @@ const LARGE: usize = 4 * MAX_BYTES;
 pub(super) struct Outgoing {
     pub(super) bytes: Vec<u8>,
     runs: VecDeque<Run>,
-    /// The time after which each datagram in them must not leave.
+    /// The `leave_by` of each datagram in the runs.
     leave_by: VecDeque<Time>,
     pub(super) counts: Counts,
 }
 
-/// Datagrams handed over, and those that were not.
+/// Datagrams that were sent, and those that were not.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) datagrams: u64,
@@ -34,7 +34,7 @@ pub(super) struct Counts {
     pub(super) expired: u64,
 }
 
-/// Datagrams with the same addresses and of one length; the last may be shorter.
+/// Datagrams of one length with the same addresses; the last may be shorter.
 #[derive(Debug)]
 struct Run {
     /// The first datagram, with the earliest `leave_by` of all.
@@ -44,7 +44,7 @@ struct Run {
     start: usize,
     length: usize,
     segments: usize,
-    /// Whether the last one is shorter, so that none can follow.
+    /// Whether the last one is shorter, so that no other may follow.
     is_complete: bool,
 }
 
@@ -53,7 +53,7 @@ impl Outgoing {
         self.runs.is_empty()
     }
 
-    /// Whether enough bytes wait to hand them over.
+    /// Whether enough bytes wait for a system call.
     pub(super) fn is_large(&self) -> bool {
         self.bytes.len() >= LARGE
     }
@@ -92,10 +92,10 @@ impl Outgoing {
         });
     }
 
-    /// Hands datagrams over with `send`; `false` if the system has no room now. Drops datagrams
-    /// that waited beyond their time. Datagrams that the system refuses for other reasons are lost,
-    /// as the network may lose them too. `complain` gets each reason with the connection of the
-    /// run's first datagram; all of a run have one destination.
+    /// Sends datagrams with `send`; returns `false` if the system has no room now. Drops datagrams
+    /// that have waited beyond their time. Datagrams that the system refuses for other reasons are
+    /// lost, as the network may lose them too. `complain` receives each reason, with the connection
+    /// of the first datagram of the run. All datagrams of a run have one destination.
     pub(super) fn flush(
         &mut self,
         now: impl Fn() -> Time,
@@ -130,7 +130,7 @@ impl Outgoing {
                     self.counts.batches += 1;
                 }
                 Err(reason) if reason.kind() == io::ErrorKind::WouldBlock => return false,
-                // The system refused the batch, and perhaps supports none: send one by one.
+                // The system refused the batch, and may not support batches: send one by one.
                 Err(_) if run.segments > 1 => {
                     self.split();
                     continue;
@@ -185,7 +185,7 @@ mod tests {
         push_until(outgoing, port, length, ecn, Time::MAX);
     }
 
-    /// The first byte of each datagram identifies it.
+    /// The first byte identifies the datagram.
     fn push_until(outgoing: &mut Outgoing, port: u16, length: usize, ecn: Ecn, leave_by: Time) {
         let name = outgoing.leave_by.len() as u8;
         outgoing.bytes.resize(outgoing.bytes.len() + length, name);
@@ -231,7 +231,7 @@ mod tests {
         assert!(!outgoing.flush(|| at(9), full, never()));
         assert_eq!(outgoing.counts.expired, 0);
 
-        // Room for one call, and then for none until 20 ms.
+        // The first call has room, and later ones have none until 20 ms.
         let mut calls = Vec::new();
         let mut room = 1;
         let is_flushed = outgoing.flush(
@@ -307,17 +307,17 @@ mod tests {
         for (port, length, ecn) in [
             (1, 1_000, Ecn::Capable0),
             (1, 1_000, Ecn::Capable0),
-            // Shorter ones end a run,
+            // Shorter datagrams end a run,
             (1, 200, Ecn::Capable0),
             (1, 200, Ecn::Capable0),
-            // longer ones, another mark and another address begin one,
+            // longer ones, another mark or another address begin one,
             (1, 1_000, Ecn::Capable0),
             (1, 1_000, Ecn::NotCapable),
             (2, 1_000, Ecn::NotCapable),
             (2, 1_000, Ecn::NotCapable),
             (2, 1_000, Ecn::NotCapable),
             (2, 1_000, Ecn::NotCapable),
-            // and so does what would be a segment too many.
+            // and so does one that exceeds the number of segments.
             (2, 1_000, Ecn::NotCapable),
         ] {
             push(&mut outgoing, port, length, ecn);

@@ -17,7 +17,7 @@ use crate::session::Closed;
 
 const PANIC: &str = "this panic is part of the test";
 
-/// A controller with a defect, which shows once `is_armed`.
+/// A controller that panics once `is_armed`.
 #[derive(Debug)]
 struct Defective {
     is_armed: Arc<AtomicBool>,
@@ -50,8 +50,8 @@ async fn soon<T>(what: impl Future<Output = T>) -> T {
         .expect("somebody waits for ever")
 }
 
-/// A busy machine takes seconds to print a backtrace, and the endpoint waits for it: no section may
-/// be late by then, and no end silent for too long.
+/// A busy machine takes seconds to print a backtrace, and the endpoint waits for it. No section may
+/// be late, and no idle timeout may expire, within that time.
 fn config() -> Config {
     let config = Config::builder().insecure().deliver(Deliver::Early);
     let config = config.latency(Duration::from_secs(30));
@@ -79,7 +79,7 @@ async fn exchange(from: &Connection, to: &Connection) {
     assert_eq!(section.unwrap().payload, "section");
 }
 
-/// A call that panics in the thread of the application, which does not notice it.
+/// Panics in the thread of the application, which does not notice it.
 fn panic_once(connection: &Connection) {
     let mut calls = 0;
     connection.with_transport(|transport, _| {
@@ -104,9 +104,10 @@ async fn only_it_ended(
     let refused = soon(accepted.send(Section::new("more"))).await;
     assert_eq!(refused, Err(SendError::Closed(internal)));
     assert!(soon(accepted.recv()).await.is_none());
-    let told = soon(caller.closed()).await;
-    let said = matches!(told, CloseReason::Peer { code, .. } if code == CloseCode::INTERNAL);
-    assert!(said, "{told:?}");
+    let reason = soon(caller.closed()).await;
+    let is_internal =
+        matches!(reason, CloseReason::Peer { code, .. } if code == CloseCode::INTERNAL);
+    assert!(is_internal, "{reason:?}");
     assert_eq!(endpoint.stats().internal_errors, 1);
     exchange(other, other_caller).await;
     exchange(other_caller, other).await;
@@ -150,14 +151,15 @@ async fn a_panic_in_a_call_of_the_application_ends_the_connection() {
 
 /// Here the end that calls panics: its thread serves one call, and its peer learns of the end.
 #[tokio::test]
-async fn a_caller_that_panics_tells_its_peer() {
+async fn a_caller_that_panics_notifies_its_peer() {
     let endpoint = endpoint();
     let (caller, accepted) = pair(&endpoint).await;
     panic_once(&caller);
     let internal = CloseReason::Session(Closed::Internal);
     assert_eq!(soon(caller.closed()).await, internal);
-    let told = soon(accepted.closed()).await;
-    let said = matches!(told, CloseReason::Peer { code, .. } if code == CloseCode::INTERNAL);
-    assert!(said, "{told:?}");
+    let reason = soon(accepted.closed()).await;
+    let is_internal =
+        matches!(reason, CloseReason::Peer { code, .. } if code == CloseCode::INTERNAL);
+    assert!(is_internal, "{reason:?}");
     assert_eq!(endpoint.stats().internal_errors, 0);
 }

@@ -1,12 +1,12 @@
 //! Requests that handles make until the endpoint's thread has ended.
 //!
-//! A request carries the channel of its reply: to drop it tells the task that no reply comes.
+//! A request carries the channel of its reply: dropping the request ends the wait of its task.
 //! `loom/` checks that each request is taken or dropped.
 
 use crate::session::lock;
 use crate::sync::Mutex;
 
-/// The requests; `None` once the thread has ended, since nobody takes them any more.
+/// The requests; `None` once the thread has ended.
 #[derive(Debug)]
 pub(crate) struct Requests<T>(Mutex<Option<Vec<T>>>);
 

@@ -1,7 +1,7 @@
 //! Tasks that wait for room in the send buffer of a connection.
 //!
-//! A task looks for room under the lock of the transport, and says there that it will wait. The
-//! driver makes room under the same lock, and tells of it behind that if a task waits. `loom/`
+//! A task looks for room under the lock of the transport, and announces under the same lock that it
+//! will wait. The driver makes room under that lock, and then notifies waiting tasks. `loom/`
 //! checks every interleaving of these steps.
 
 use crate::sync::{AtomicBool, Notify, Ordering};
@@ -10,14 +10,14 @@ use crate::sync::{AtomicBool, Notify, Ordering};
 pub(crate) struct Room {
     /// Changes only under the lock of the transport.
     is_wanted: AtomicBool,
-    told: Notify,
+    notify: Notify,
 }
 
 impl Room {
     pub(crate) fn new() -> Self {
         Self {
             is_wanted: AtomicBool::new(false),
-            told: Notify::new(),
+            notify: Notify::new(),
         }
     }
 
@@ -25,12 +25,12 @@ impl Room {
     /// If it finds no room, it calls [`want`](Self::want) before it unlocks the transport.
     pub(crate) async fn wait<T>(&self, mut attempt: impl FnMut() -> Option<T>) -> T {
         loop {
-            // It hears of every notification from here on, also before it waits.
-            let told = self.told.notified();
+            // It receives every notification from here on, also before it waits.
+            let notified = self.notify.notified();
             if let Some(done) = attempt() {
                 return done;
             }
-            told.await;
+            notified.await;
         }
     }
 
@@ -39,13 +39,13 @@ impl Room {
         self.is_wanted.store(true, Ordering::SeqCst);
     }
 
-    /// There is room, in a transport that is locked. Returns whether to [`tell`](Self::tell) of it.
+    /// There is room, in a locked transport. Returns whether to call [`notify`](Self::notify).
     pub(crate) fn take_wanted(&self) -> bool {
         self.is_wanted.swap(false, Ordering::SeqCst)
     }
 
     /// Wakes all tasks that wait.
-    pub(crate) fn tell(&self) {
-        self.told.notify_waiters();
+    pub(crate) fn notify(&self) {
+        self.notify.notify_waiters();
     }
 }

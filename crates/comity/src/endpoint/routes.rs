@@ -1,7 +1,7 @@
-//! Where the packets of a call leave from, and when that may have changed.
+//! The source address of a call's packets, and its changes.
 //!
 //! A call leaves the choice of its local address to the system, which changes it with the routes. A
-//! netlink socket tells of each change.
+//! netlink socket reports each change.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -14,7 +14,7 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv,
 /// The groups of links, addresses, routes and rules of IPv4 and IPv6 (`rtnetlink(7)`).
 const GROUPS: u32 = 0x1 | 0x10 | 0x40 | 0x80 | 0x100 | 0x400 | 1 << 18;
 
-/// Hears of changed routes.
+/// Receives notifications of changed routes.
 #[derive(Debug)]
 pub(super) struct Routes(OwnedFd);
 

@@ -25,7 +25,7 @@ pub(crate) struct EndpointShared {
     is_shut_down: AtomicBool,
     accepts_nobody: AtomicBool,
     pub(crate) events: broadcast::Sender<EndpointEvent>,
-    /// The counters at the thread's last look for requests.
+    /// The counters when the thread last checked for requests.
     pub(crate) statistics: Mutex<EndpointStatistics>,
     /// Whether the thread has ended.
     pub(crate) is_over: watch::Sender<bool>,
@@ -43,7 +43,7 @@ impl Drop for Handle {
     }
 }
 
-/// The events of an endpoint that may wait for a slow receiver.
+/// The maximum number of endpoint events that wait for a slow receiver.
 const MAX_ENDPOINT_EVENTS: usize = 256;
 
 /// An eventfd.

@@ -1,24 +1,24 @@
-//! When the endpoint's thread sleeps, and who wakes it.
+//! When the endpoint's thread sleeps, and how it is woken.
 //!
-//! The thread takes all requests, sets `is_asleep`, looks for requests once more, and waits.
-//! Whoever has a request adds it, and then signals if `is_asleep` was set. So either the thread
-//! sees the request, or the signal ends its wait. The lock orders the two looks, so nothing depends
-//! on a total order of accesses. `loom/` checks every interleaving of these steps.
+//! The thread takes all requests, sets `is_asleep`, checks for requests once more, and waits. A
+//! task adds its request, and then sends the signal if `is_asleep` was set. So either the thread
+//! sees the request, or the signal ends its wait. The lock orders the two checks, so nothing
+//! depends on a total order of accesses. `loom/` checks every interleaving of these steps.
 
 use std::sync::PoisonError;
 
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
-/// What ends the thread's wait in the system. A signal stays until it is cleared.
+/// Ends the thread's wait in the system. A signal stays until it is cleared.
 pub(crate) trait Signal {
     /// Ends the present wait, or the next one.
     fn send(&self);
 
-    /// Takes all signals back.
+    /// Clears all signals.
     fn clear(&self);
 }
 
-/// The requests for a thread that sleeps while there are none. `T` names a connection.
+/// The requests for a thread that sleeps when it has none. `T` names a connection.
 #[derive(Debug)]
 pub(crate) struct Sleep<T, S> {
     requests: Mutex<Requests<T>>,
@@ -102,7 +102,7 @@ impl<T, S: Signal> Sleep<T, S> {
     }
 }
 
-/// Whether a connection is among the scheduled ones, so that it is there once.
+/// Whether a connection is scheduled, so that it is in the list only once.
 #[derive(Debug)]
 pub(crate) struct IsScheduled(AtomicBool);
 
@@ -111,12 +111,12 @@ impl IsScheduled {
         Self(AtomicBool::new(false))
     }
 
-    /// The connection has something to be served. Returns whether it is to be scheduled.
+    /// The connection needs service. Returns whether to schedule it.
     pub(crate) fn set(&self) -> bool {
         !self.0.swap(true, Ordering::SeqCst)
     }
 
-    /// The thread is about to serve the connection, and only then looks at what it has.
+    /// The thread is about to serve the connection, and checks its state only after this call.
     pub(crate) fn clear(&self) {
         self.0.swap(false, Ordering::SeqCst);
     }

@@ -34,10 +34,10 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Opens the socket. With `tells_errors`, it reports the network's complaints.
+    /// Opens the socket. With `reports_errors`, it returns network errors from [`Self::complaint`].
     pub(super) fn bind(
         address: SocketAddr,
-        tells_errors: bool,
+        reports_errors: bool,
         marking: &Settings,
     ) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
@@ -52,7 +52,7 @@ impl Socket {
         // The system may grant less.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
         let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
-        let has_errors = tells_errors
+        let has_errors = reports_errors
             && state
                 .enable_transport_errors(UdpSockRef::from(&socket))
                 .is_ok();
@@ -71,12 +71,12 @@ impl Socket {
         self.socket.local_addr()
     }
 
-    /// Whether the system chooses the source of packets that name none.
+    /// Whether the system chooses the source of packets without one.
     pub(super) fn has_every_address(&self) -> bool {
         self.has_every_address
     }
 
-    /// An address in the form in which the socket reports it: an IPv6 socket maps IPv4 addresses.
+    /// An address in the form that the socket reports: an IPv6 socket maps IPv4 addresses.
     pub(super) fn reach(&self, address: SocketAddr) -> SocketAddr {
         match (address, self.is_ipv6) {
             (SocketAddr::V4(address), true) => {
@@ -86,12 +86,12 @@ impl Socket {
         }
     }
 
-    /// The most datagrams that one system call accepts; 1 without support for batches.
+    /// The maximum number of datagrams in one system call; 1 without support for batches.
     pub(super) fn max_segments(&self) -> usize {
         self.state.max_gso_segments().max(1)
     }
 
-    /// Receives one batch and passes on its datagrams in order. Returns whether there may be more.
+    /// Receives one batch and passes on its datagrams in order. Returns whether more may follow.
     ///
     /// # Errors
     ///
@@ -110,8 +110,8 @@ impl Socket {
         };
         let chunks = self.buffers.chunks_exact_mut(LARGEST);
         for (meta, bytes) in meta.iter().zip(chunks).take(received) {
-            // Nobody sends from port 0, and nothing can be sent there. The system would refuse the
-            // reply with the error for unsupported batches, and quinn-udp would then stop batching.
+            // No valid packet comes from port 0. The system would refuse the reply with the error
+            // for unsupported batches, and quinn-udp would then stop batching.
             if meta.addr.port() == 0 {
                 continue;
             }
@@ -213,7 +213,7 @@ impl Socket {
         .map_err(io::Error::from)
     }
 
-    /// The next complaint of the network that an address cannot be reached.
+    /// The next network error that reports an address as unreachable.
     pub(super) fn complaint(&self) -> Option<(SocketAddr, io::Error)> {
         if !self.has_errors {
             return None;

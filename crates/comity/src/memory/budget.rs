@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use crate::session::lock;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 
-/// The part of the limit that stays free of what goes beyond fair shares.
+/// The reciprocal of the part of the limit that only fair shares may use.
 const RESERVE: u64 = 8;
 
 /// The budget of an endpoint.
@@ -14,17 +14,17 @@ pub(crate) struct MemoryBudget {
     limit: u64,
     held: AtomicU64,
     shares: Mutex<Vec<Weak<MemoryShare>>>,
-    /// Whether some connection has to go. Only swapped, so that all changes have one order.
+    /// Whether a connection must be evicted. Only swapped, so that all changes have one order.
     has_evicted: AtomicBool,
 }
 
-/// What one connection has of a budget.
+/// The share of one connection.
 #[derive(Debug)]
 pub(crate) struct MemoryShare {
     budget: Arc<MemoryBudget>,
-    /// What has not been handed out to the application's queue.
+    /// Bytes not yet in the application's queue.
     held: AtomicU64,
-    /// What waits there.
+    /// Bytes in the application's queue.
     queued: AtomicU64,
     is_evicted: AtomicBool,
 }
@@ -53,12 +53,12 @@ impl MemoryBudget {
         share
     }
 
-    /// What all connections hold, in bytes.
+    /// The bytes that all connections hold.
     pub(crate) fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Whether some connection has to go, once. Who learns it sees which one.
+    /// Whether a connection must be evicted. Clears the flag; the caller finds the connection.
     pub(crate) fn take_evictions(&self) -> bool {
         self.has_evicted.swap(false, Ordering::Acquire)
     }
@@ -71,7 +71,7 @@ impl MemoryBudget {
     /// Marks the connection that holds the most, if that is more than its fair share.
     fn evict_largest(&self) {
         let fair = self.fair();
-        // The last handle to a share takes the lock when it is dropped.
+        // Dropping the last handle to a share takes the lock.
         let shares = lock(&self.shares);
         let open: Vec<_> = shares.iter().filter_map(Weak::upgrade).collect();
         drop(shares);
@@ -85,17 +85,17 @@ impl MemoryBudget {
 }
 
 impl MemoryShare {
-    /// What the connection holds.
+    /// The bytes that the connection holds.
     pub(crate) fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed) + self.queued.load(Ordering::Relaxed)
     }
 
-    /// Whether the connection has to go.
+    /// Whether the connection must be evicted.
     pub(crate) fn is_evicted(&self) -> bool {
         self.is_evicted.load(Ordering::Relaxed)
     }
 
-    /// The most that the connection may hold now beside what waits for the application.
+    /// The maximum that the connection may hold now besides the application's queue.
     pub(crate) fn limit(&self) -> u64 {
         let budget = &self.budget;
         let others = budget.held().saturating_sub(self.held());
@@ -105,7 +105,7 @@ impl MemoryShare {
         most.saturating_sub(self.queued.load(Ordering::Relaxed))
     }
 
-    /// The connection holds `bytes` now. `was_short` says whether it found too little.
+    /// Sets the bytes that the connection holds. `was_short` says whether it found too little.
     pub(crate) fn set_held(&self, bytes: u64, was_short: bool) {
         let before = self.held.swap(bytes, Ordering::Relaxed);
         self.count(before, bytes);
@@ -116,7 +116,7 @@ impl MemoryShare {
         }
     }
 
-    /// So many bytes wait for the application.
+    /// Sets the bytes in the application's queue.
     pub(crate) fn set_queued(&self, bytes: u64) {
         let before = self.queued.swap(bytes, Ordering::Relaxed);
         self.count(before, bytes);

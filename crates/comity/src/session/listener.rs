@@ -223,7 +223,7 @@ pub struct Listener<C> {
     /// Whether callers get answers.
     answers: bool,
     /// The latest `now` that a caller passed.
-    told_at: Time,
+    latest: Time,
 }
 
 impl<C: Protocol> Listener<C> {
@@ -271,7 +271,7 @@ impl<C: Protocol> Listener<C> {
             events: VecDeque::new(),
             statistics: ListenerStatistics::default(),
             answers: true,
-            told_at: now,
+            latest: now,
         })
     }
 
@@ -364,7 +364,7 @@ impl<C: Protocol> Listener<C> {
         datagram: &mut [u8],
     ) {
         let from = from.into();
-        self.told_at = now;
+        self.latest = now;
         match header::decode(datagram) {
             Ok(Packet::Data { header, .. }) => {
                 let destination = header.destination;
@@ -427,7 +427,7 @@ impl<C: Protocol> Listener<C> {
         for later in entry.session.later_ids() {
             change_id(&mut self.later_ids, id, IdChange::Remove(later));
         }
-        if self.told_at < entry.ticket_until {
+        if self.latest < entry.ticket_until {
             self.spent.insert(id, entry.ticket_until);
         }
         self.by_caller.remove(&(entry.identity.clone(), id));
@@ -447,7 +447,7 @@ impl<C: Protocol> Listener<C> {
         has_room
     }
 
-    fn tell(&mut self, event: ListenerEvent) {
+    fn push_event(&mut self, event: ListenerEvent) {
         // The number of connections bounds the lasting events between two polls. Anybody can cause
         // the others.
         let lasting = matches!(
@@ -478,7 +478,7 @@ impl<C: Protocol> Listener<C> {
             .get_mut(&id)
             .and_then(|e| e.session.poll_event())
         {
-            self.tell(ListenerEvent::Session(id, event));
+            self.push_event(ListenerEvent::Session(id, event));
         }
         if is_over {
             self.remove(id);
@@ -487,7 +487,7 @@ impl<C: Protocol> Listener<C> {
 
     /// Appends the next datagram that may leave now. Connections take turns.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Datagram> {
-        self.told_at = now;
+        self.latest = now;
         if let Some(reply) = self.poll_reply(out) {
             return Some(reply);
         }
@@ -517,7 +517,7 @@ impl<C: Protocol> Listener<C> {
 
     /// Handles the expiry of the timer.
     pub fn on_timer(&mut self, now: Time) {
-        self.told_at = now;
+        self.latest = now;
         self.tickets.on_timer(now);
         self.cookies.on_timer(now, &mut self.randomness);
         self.spent.on_timer(now);

@@ -111,7 +111,7 @@ pub struct Session<C> {
     /// When the connection began.
     opened_at: Time,
     /// When the last authentic packet arrived, or the connection began.
-    heard_at: Time,
+    received_at: Time,
     /// When a challenge left to test whether the peer is alive.
     asked_at: Option<Time>,
     /// Whether that challenge must still be sent.
@@ -179,7 +179,7 @@ impl<C: Protocol> Session<C> {
             round_trip: None,
             reset_token: None,
             opened_at: now,
-            heard_at: now,
+            received_at: now,
             asked_at: None,
             asks: false,
             path: Path::new(addresses),
@@ -371,7 +371,7 @@ impl<C: Protocol> Session<C> {
             Err(OpenError::Stale(stale)) => return self.on_stale(now, from, stale, datagram),
             Err(error) => return self.on_forged(error),
         };
-        self.heard_at = now;
+        self.received_at = now;
         let highest = self.protection.highest() == Some(number);
         self.note_address(now, from, length, (number, highest));
         if let Some(generation) = generation {
@@ -453,7 +453,10 @@ impl<C: Protocol> Session<C> {
     }
 
     fn is_replaced(&mut self, now: Time) -> bool {
-        match self.asked_at.filter(|&asked_at| self.heard_at < asked_at) {
+        match self
+            .asked_at
+            .filter(|&asked_at| self.received_at < asked_at)
+        {
             None => {
                 self.asked_at = Some(now);
                 self.asks = true;

@@ -5,14 +5,13 @@ use hdrhistogram::Histogram;
 
 use crate::statistics::Pacing;
 
-/// The planned departures to remember until the packets have left: more than a batch has.
+/// The maximum number of planned departures until the packets have left: more than a batch has.
 const MAX_PLANNED: usize = 256;
 
 /// The largest pacing error in the histogram, in ns.
 const LONGEST_ERROR: u64 = 10_000_000_000;
 
-/// The planned departures of packets that were polled and have not left yet, and how late earlier
-/// ones left.
+/// The planned departures of polled packets that have not left yet, and the delays of earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct Departures {
     planned: Vec<Time>,
@@ -44,12 +43,12 @@ impl Departures {
         }
     }
 
-    /// The polled packets will not leave.
+    /// The polled packets will not be sent.
     pub(super) fn forget(&mut self) {
         self.planned.clear();
     }
 
-    /// How late packets left so far.
+    /// The delays so far.
     pub(super) fn errors(&self) -> Pacing {
         let Some(histogram) = &self.errors else {
             return Pacing::default();

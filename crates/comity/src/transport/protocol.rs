@@ -10,7 +10,7 @@ use crate::contain::contain;
 use crate::session::{Ecn, PathFrame, Protocol, Transmit};
 use crate::trace::{PacketRecord, Record};
 
-/// The pause before a connection is served again that wants to be served at once but had no work.
+/// The pause before a connection without work is served again, if it wants to be served at once.
 const SOON: Span = Span::from_micros(100);
 
 impl Protocol for Transport {
@@ -27,7 +27,7 @@ impl Protocol for Transport {
         let now = self.advance(now);
         let before = self.connection.received_packets();
         self.connection.set_memory_limit(self.memory.limit());
-        // A violation closes the connection by itself, with itself as the reason.
+        // A violation closes the connection, with itself as the reason.
         let _ = self.connection.on_packet(now, number, ecn, payload);
         self.count_memory();
         // Duplicates, and packets after the end, do not count either.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use super::percent::{Encoded, decode};
 
-/// The most bytes of the name of an interface.
+/// The maximum length of the name of an interface, in bytes.
 const ZONE: usize = 15;
 
 /// The zone of an IPv6 address (RFC 4007): the name or the number of an interface.
@@ -92,7 +92,7 @@ impl Host {
         (is_name && !is_number).then(|| Self::Name(text.to_ascii_lowercase()))
     }
 
-    /// Whether this address says nothing without its zone.
+    /// Whether the address is ambiguous without its zone.
     pub(super) const fn lacks_zone(&self) -> bool {
         matches!(self, Self::Ip(IpAddr::V6(ip)) if ip.is_unicast_link_local())
     }
@@ -106,7 +106,7 @@ impl Host {
         }
     }
 
-    /// Whether this is `0.0.0.0` or `::`: nothing to call, but all local addresses to listen on.
+    /// Whether this is `0.0.0.0` or `::`: no address to call, but all local addresses to listen on.
     pub fn is_unspecified(&self) -> bool {
         matches!(self, Self::Ip(ip) if ip.is_unspecified())
     }

@@ -62,7 +62,7 @@ pub enum UriError {
         /// The missing key.
         key: &'static str,
     },
-    /// A time without a unit that makes sense in ffmpeg's microseconds.
+    /// A time without a unit whose number looks like ffmpeg's microseconds.
     #[error(
         "{key}: {found:?} has no unit. Comity reads milliseconds, ffmpeg microseconds; \
          expected {span} for the meaning of ffmpeg, or a number with a unit"
@@ -84,12 +84,12 @@ pub enum UriError {
     /// The URI has a path.
     #[error("{0:?} follows the port; expected nothing or \"?key=value\" there")]
     Path(String),
-    /// `passphrase` stands where no setting begins. Messages about that place would show it.
+    /// `passphrase` occurs where no setting begins. Other messages about that part would show it.
     #[error(
         "passphrase: stands where no setting begins; expected \"?passphrase=..\" or \"&passphrase=..\""
     )]
     PassphraseMisplaced,
-    /// A passphrase has an `&` in it, behind which no setting begins.
+    /// A passphrase contains an `&` that no setting follows.
     #[error("passphrase: no setting follows its \"&\"; expected \"%26\" for the character itself")]
     PassphraseSplit,
     /// The percent-encoding of a key or value is invalid.

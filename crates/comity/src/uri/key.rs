@@ -13,20 +13,20 @@ use crate::session::{CredentialError, PublicKey, StaticKey};
 /// A key of URIs.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// Its name.
+    /// Its main name.
     pub name: &'static str,
     /// Other names: SRT's, where they differ.
     pub aliases: &'static [&'static str],
     /// Its possible values. Without a unit, times are in milliseconds, rates in bit/s and amounts
     /// in bytes.
     pub kind: Kind,
-    /// Other words for values, with their meanings.
+    /// Alternative words for values, with their meanings.
     pub words: &'static [(&'static str, &'static str)],
-    /// The value of a URI without the key. Empty if there is none, or if it depends on another key.
+    /// The default value. Empty if there is none, or if it depends on another key.
     pub default: Cow<'static, str>,
     /// Its effect, in one or two sentences.
     pub summary: Cow<'static, str>,
-    /// The only mode that has it, if only one has.
+    /// The only mode that has it; `None` for both.
     pub only: Option<Mode>,
 }
 
@@ -151,10 +151,10 @@ impl Key {
 }
 
 /// The longest time that a bare number means, in milliseconds: nobody uses more. ffmpeg counts in
-/// microseconds, where even 20 ms are a larger number.
+/// microseconds, where even 20 ms exceed this number.
 const MAX_BARE_MILLISECONDS: u64 = 10_000;
 
-/// The time that a bare number means if it is in ffmpeg's microseconds.
+/// The time that a bare number means in ffmpeg's microseconds.
 fn in_microseconds(text: &str) -> Option<Span> {
     let number: u64 = text.parse().ok()?;
     (number > MAX_BARE_MILLISECONDS).then(|| Span::from_micros(number))

@@ -69,8 +69,8 @@ const SCHEME: &str = "comity";
 /// The bytes of an IPv6 packet besides its protected payload.
 const OVERHEAD: u32 = SEALING + UDP_IPV6;
 
-/// One end of a protected connection, before anything is opened. Settings that the URI does not
-/// have keep their defaults.
+/// One end of a protected connection, before anything is opened. Settings without a key in the URI
+/// have their defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Uri {
     /// The address to call, or to listen at.
@@ -88,14 +88,14 @@ pub enum Role {
     Caller {
         /// The host to call.
         host: Host,
-        /// The listener's port, not 0.
+        /// The listener's port, at least 1.
         port: u16,
         /// The source address of packets.
         bind: Option<Local>,
     },
     /// This end listens.
     Listener {
-        /// The address to listen at; `None` for all of the host.
+        /// The address to listen at; `None` for all addresses of the host.
         host: Option<Host>,
         /// The port to listen at; 0 for any.
         port: u16,
@@ -145,8 +145,8 @@ pub enum Credentials {
         /// The file of the accepted public keys; `None` accepts everybody.
         allow: Option<PathBuf>,
     },
-    /// The URI has no credentials. This is not permission to do without: they must come from
-    /// elsewhere.
+    /// The URI has no credentials. This does not permit an insecure connection: the credentials
+    /// must come from elsewhere.
     Missing,
     /// A secret that both ends share.
     Passphrase(PassphraseSource),
@@ -287,7 +287,7 @@ fn read_settings(query: &Query) -> Result<Settings, UriError> {
     }
     let row = table::find(&settings.controller)?;
     settings.controller_parameters = query.parameters(row)?;
-    // Some values exclude each other, which shows only when both halves are built.
+    // Some values exclude each other. Only building both halves detects that.
     let setup = Setup::new(Bytes::new(settings.payload.into()));
     row.build(&setup, &settings.controller_parameters)?;
     if let Some(meter) = row.build_meter(&setup, &settings.controller_parameters) {

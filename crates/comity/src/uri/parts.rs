@@ -71,7 +71,7 @@ pub fn read_address(text: &str, example: &str) -> Result<(Option<Host>, u16), Ur
     Ok((host, port))
 }
 
-/// Writes `?key=value&key=value`. What stands for a passphrase is not encoded.
+/// Writes `?key=value&key=value`. The mark that replaces a passphrase is not encoded.
 ///
 /// # Errors
 ///

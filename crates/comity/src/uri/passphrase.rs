@@ -1,4 +1,4 @@
-//! Where a passphrase stands.
+//! The source of a passphrase.
 
 use core::fmt;
 use std::env::{self, VarError};
@@ -13,10 +13,10 @@ use crate::session::{CredentialError, Secret};
 /// The word before the name of an environment variable.
 const ENVIRONMENT: &str = "env:";
 
-/// A passphrase, or where it stands: `@FILE` or `@env:NAME`.
+/// A passphrase, or its source: `@FILE` or `@env:NAME`.
 ///
-/// Other users of a host can read its command lines, but neither a file that only its owner may
-/// read nor the environment of a process of somebody else.
+/// Other users of a host can read its command lines. They cannot read a private file, or the
+/// environment of another user's process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PassphraseSource {
     /// The passphrase itself.
@@ -50,8 +50,8 @@ impl PassphraseSource {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Open`], [`ConfigError::KeyFile`] and [`ConfigError::Environment`]. None of
-    /// them shows what was found.
+    /// [`ConfigError::Open`], [`ConfigError::KeyFile`] and [`ConfigError::Environment`]. They do
+    /// not show the contents.
     pub fn read(&self) -> Result<Secret, ConfigError> {
         match self {
             Self::Literal(secret) => Ok(secret.clone()),
@@ -61,7 +61,7 @@ impl PassphraseSource {
                     name: name.clone(),
                     problem,
                 };
-                // What is no text is not shown either: the system's error would.
+                // The system's error would show a value that is not UTF-8.
                 let text = env::var(name).map_err(|error| match error {
                     VarError::NotPresent => wrong("is not set; expected a passphrase".into()),
                     VarError::NotUnicode(_) => wrong("is no text; expected a passphrase".into()),
@@ -73,7 +73,7 @@ impl PassphraseSource {
     }
 }
 
-/// The place; `***` for a passphrase itself.
+/// The source; `***` for a literal passphrase.
 impl fmt::Display for PassphraseSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

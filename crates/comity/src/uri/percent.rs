@@ -51,8 +51,7 @@ pub fn decode(text: &str) -> Result<String, PercentError> {
     String::from_utf8(bytes).map_err(|_| PercentError::Utf8)
 }
 
-/// Encodes a text so that [`decode`] restores it, and none of its bytes ends a key, a value or a
-/// path.
+/// Encodes a text so that [`decode`] restores it, and no byte ends a key, a value or a path.
 #[derive(Debug)]
 pub struct Encoded<'a>(pub &'a str);
 

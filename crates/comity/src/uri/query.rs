@@ -8,7 +8,7 @@ use super::error::UriError;
 use super::key::{Given, Key};
 use super::{Local, Mode, percent};
 
-/// The settings of a URI, the part after the `?`, read by a table of keys.
+/// The settings of a URI, the part after the `?`, read with a table of keys.
 #[derive(Debug)]
 pub struct Query {
     keys: &'static [Key],
@@ -42,7 +42,7 @@ impl Query {
                 UriError::UnknownKey { nearest: None, .. } if follows_passphrase => {
                     UriError::PassphraseSplit
                 }
-                // The name may be the rest of the passphrase.
+                // The name may be the rest of a passphrase.
                 UriError::UnknownKey {
                     scheme,
                     nearest,
@@ -165,7 +165,7 @@ impl Query {
         }
     }
 
-    /// The parameters of the controller, read by its row of the table.
+    /// The parameters of the controller, read with its row of the table.
     pub(super) fn parameters(&self, row: &Row) -> Result<Parameters, UriError> {
         let mut parameters = Parameters::new();
         for (name, text) in &self.parameters {

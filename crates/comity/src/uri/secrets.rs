@@ -1,12 +1,12 @@
-//! Secrets in the text of a URI, where they belong and where they do not.
+//! Secrets in the text of a URI.
 
 use super::UriError;
 
-/// How a passphrase begins, also where somebody took another character for the right one.
+/// The beginning of a passphrase, also with a wrong separator.
 const BEGINNINGS: [&str; 2] = ["passphrase=", "passphrase:"];
 
-/// A URI without what may be a secret: its settings, a user before an `@`, and a passphrase
-/// wherever it stands.
+/// A URI without possible secrets: its settings, a user before an `@`, and a passphrase anywhere in
+/// it.
 pub fn without_secrets(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     let secrets = BEGINNINGS.iter().filter_map(|secret| text.find(secret));
@@ -17,8 +17,8 @@ pub fn without_secrets(text: &str) -> String {
     }
 }
 
-/// An address with `***` for what stands before its `@`, as in `user:secret@host`. A path may have
-/// an `@`, and nothing stands before that of a group as in `@239.1.1.1`.
+/// An address with `***` for the user before its `@`, as in `user:secret@host`. A path may contain
+/// an `@`, and a multicast group such as `@239.1.1.1` has no user.
 pub fn without_user(address: &str) -> String {
     match address.rsplit_once('@') {
         Some((user, host)) if !user.is_empty() && !user.contains('/') => format!("***@{host}"),
@@ -26,7 +26,7 @@ pub fn without_user(address: &str) -> String {
     }
 }
 
-/// Refuses a passphrase where no setting begins: any other message about that place would show it.
+/// Refuses a passphrase where no setting begins: any other message would show it.
 ///
 /// # Errors
 ///

@@ -80,7 +80,7 @@ impl Driver {
         let (socket, wake) = (socket.revents(), wake.revents());
         self.shared.sleep.wake_up(!wake.is_empty());
         if socket.contains(PollFlags::ERR) {
-            self.hear_complaints();
+            self.handle_complaints();
         }
         if socket.is_empty() {
             Next::Serve

@@ -54,7 +54,7 @@ impl<C: Protocol> Listener<C> {
             // The caller has proved nothing and made no guess: it cost only what the budget
             // granted.
             Err(why) => {
-                self.tell_refused(from, why);
+                self.report_refused(from, why);
                 self.refuse(addresses, caller);
             }
         }
@@ -103,9 +103,9 @@ impl<C: Protocol> Listener<C> {
         self.reply(addresses, answer(caller, &[], &NOT_ACCEPTED));
     }
 
-    fn tell_refused(&mut self, from: SocketAddr, why: RefusedCaller) {
+    fn report_refused(&mut self, from: SocketAddr, why: RefusedCaller) {
         self.statistics.refused += 1;
-        self.tell(ListenerEvent::Refused { from, why });
+        self.push_event(ListenerEvent::Refused { from, why });
     }
 
     pub(super) fn on_confirm(&mut self, now: Time, addresses: Addresses, confirm: &Confirm<'_>) {
@@ -140,7 +140,7 @@ impl<C: Protocol> Listener<C> {
                 if is_guess {
                     self.budget.on_failure(now, from);
                 }
-                self.tell_refused(from, RefusedCaller::Unproven);
+                self.report_refused(from, RefusedCaller::Unproven);
             }
             return self.refuse(addresses, ticket.caller);
         };
@@ -162,7 +162,7 @@ impl<C: Protocol> Listener<C> {
                     RefusedCaller::Stream { own, .. } => Refused::Stream { own: own.clone() },
                     _ => Refused::Parameters,
                 };
-                self.tell_refused(from, why);
+                self.report_refused(from, why);
                 Verdict::Refused(refused)
             }
         };
