@@ -1,4 +1,4 @@
-//! Advice if the latency of a connection is too short for its round trip.
+//! Advice if the latency of a connection is too short for its round-trip time.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -38,10 +38,12 @@ impl LatencyAdvice {
         }
     }
 
-    /// The advice for a connection with this latency and minimum round trip, at its second check.
+    /// The advice for a connection with this latency and minimum round-trip time, at its second
+    /// check.
     ///
-    /// A loss is detected after a round trip, and the retransmission takes half of one. So below
-    /// 1.5 round trips every retransmission is late, and below half a round trip every section is.
+    /// A loss is detected after a round trip, and the retransmission takes half of one. With a
+    /// latency below 1.5 round trips, every retransmission is late; below half a round trip, every
+    /// section is.
     pub(crate) fn judge(
         &mut self,
         peer: SocketAddr,
@@ -98,7 +100,7 @@ mod tests {
     #[test]
     fn a_latency_is_judged_once_by_the_second_round_trip() {
         assert_eq!(judged(150, &[100, 100, 100]), [None, None, None]);
-        // A queue that went away, and one that came later.
+        // A queue that disappeared, and a later one.
         assert_eq!(judged(150, &[300, 100, 300]), [None, None, None]);
         let told = judged(120, &[302, 301, 301]);
         assert_eq!((&told[0], &told[2]), (&None, &None));

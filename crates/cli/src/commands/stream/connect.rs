@@ -38,7 +38,7 @@ pub(crate) enum Purpose {
         /// When sections are delivered.
         deliver: Option<Deliver>,
     },
-    /// They send and take nothing.
+    /// They send, and accept no sections.
     Send {
         /// Whether a listener serves several callers at a time.
         serves_many: bool,
@@ -75,7 +75,7 @@ impl Connecting<'_> {
     fn config(&self, uri: &Uri, purpose: Purpose) -> Result<Config, Error> {
         self.warn_of_exposure(&uri.credentials);
         let mut builder = self.builder(uri)?;
-        // Nothing here routes by the name of a stream.
+        // The command does not route by the name of a stream.
         builder = builder.only_own_stream(true);
         if self.takes_layouts {
             builder = builder.features(LAYOUT_FEATURE);
@@ -88,7 +88,7 @@ impl Connecting<'_> {
             Purpose::Send { .. } => builder = builder.only_sends(true),
         }
         if !matches!(purpose, Purpose::Send { serves_many: true }) {
-            // A second caller learns that the listener is busy, and keeps its data.
+            // A second caller is refused as busy, and keeps its data.
             builder = builder.max_served(1);
         }
         if let Some(qlog) = &self.qlog {

@@ -29,7 +29,7 @@ pub(crate) enum Error {
         "interrupted again: ended at once; --gaps lists what was sent or received and is not passed on"
     )]
     Abandoned,
-    /// The end in good order took too long.
+    /// The orderly end took too long.
     #[error(
         "interrupted, and not done within linger: --gaps lists what was sent or received and is not passed on"
     )]

@@ -13,10 +13,10 @@ use super::gaps::SharedGaps;
 use super::status::{Deadlines, Reporter};
 use crate::clock::now;
 
-/// The number of notices of one kind that are printed one by one.
+/// The maximum number of individual notices of one kind.
 const MAX_NOTICES: u64 = 20;
 
-/// A property of the source in this initial time applies to all of it.
+/// A notice within this time from the start concerns the whole source.
 const AT_THE_BEGINNING: Duration = Duration::from_millis(500);
 
 /// Reports events to `reporter`, and lists missing sections in `gaps`.
@@ -75,7 +75,7 @@ fn tell_size(reporter: &Reporter, peer: SocketAddr, PathSize { datagram, max }: 
 fn tell_notice(reporter: &Reporter, notice: &Notice, count: u64, began: Instant) {
     let elapsed = now().saturating_duration_since(began);
     let text = match elapsed >= AT_THE_BEGINNING {
-        // `comity check` has the times of the stream instead.
+        // `comity check` reports the times of the stream instead.
         true => format!(
             "{:.1} s after the start: {}",
             elapsed.as_secs_f64(),

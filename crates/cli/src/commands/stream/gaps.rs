@@ -13,8 +13,8 @@ use super::overwrite::Existing;
 use super::status::Reporter;
 use crate::clock::now;
 
-/// The longest list, in bytes: half a million lines. A peer can cause a line of 150 bytes with a
-/// frame of 5.
+/// The maximum length of the list in bytes: half a million lines. A peer can cause a line of 150
+/// bytes with a frame of 5 bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Writes the list to a file, line by line.
@@ -74,7 +74,7 @@ impl GapList {
     }
 }
 
-/// The list of gaps, if one is kept. Clones share it.
+/// The list of gaps, if the user requested one. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedGaps(Arc<Mutex<Gaps>>);
 

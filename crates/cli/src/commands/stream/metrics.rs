@@ -29,7 +29,7 @@ use super::error::Error;
 use super::input::NOTICES;
 use server::{Limits, Page};
 
-/// An address at which metrics will be served.
+/// A bound address for metrics.
 #[derive(Debug)]
 pub(crate) struct Bound {
     listener: TcpListener,
@@ -53,7 +53,7 @@ pub(crate) fn token(path: &Path) -> Result<Zeroizing<String>, Error> {
 }
 
 impl Bound {
-    /// Binds `address`. Clients that connect wait for [`Bound::serve`], and have to send `token`.
+    /// Binds `address`. Clients wait for [`Bound::serve`], and must send `token`.
     pub(crate) fn new(
         address: SocketAddr,
         token: Option<Zeroizing<String>>,

@@ -48,7 +48,7 @@ use status::{Channel, Deadlines, Reporter};
 pub(crate) use stop::Stop;
 use uri::{Uri, without_secrets};
 
-/// The most callers that receive the stream with `--all`.
+/// The maximum number of callers with `--all`.
 const MAX_COPIES: usize = 256;
 
 /// Which end of the relay must be a connection.
@@ -108,7 +108,7 @@ pub(crate) fn relay(args: &args::Relay) -> Result<(), Failure> {
     )
 }
 
-/// Runs, and reports a failure on standard error, or with `--json` as an object.
+/// Runs, and reports a failure on standard error, or as an object with `--json`.
 fn report(
     verb: Verb,
     places: (&str, &str),
@@ -186,7 +186,7 @@ fn run(
         None => None,
         Some(path) => {
             let limit = args.qlog_limit.get();
-            // An empty file may be there.
+            // The file may exist and be empty.
             let created = match args.overwrite || overwrite::is_empty(path) {
                 true => Qlog::create_over(path, limit),
                 false => Qlog::create(path, limit),
@@ -240,7 +240,7 @@ fn run(
         })();
         let (source, sink) = opened.inspect_err(|_: &Error| gaps.withdraw())?;
         gaps.begin()?;
-        // Whoever reads an address may stop it.
+        // A program that reads the address may stop this one at once.
         let stop = Stop::on_interrupt(3, linger(&[&input, &output]));
         let stop = stop.after(args.duration.map(Into::into));
         if let Some(bound) = &metrics {
@@ -288,7 +288,7 @@ fn linger(ends: &[&Uri]) -> Duration {
     lingers.max().unwrap_or(LINGER)
 }
 
-/// Whether a place waits for callers.
+/// Whether an end waits for callers.
 fn listens(uri: &Uri) -> bool {
     matches!(uri, Uri::Comity(uri) if matches!(uri.role, Role::Listener { .. }))
 }
@@ -327,7 +327,7 @@ fn fanout(args: &args::Common, sending: Option<&args::Sending>) -> FanoutOptions
     }
 }
 
-/// The most bytes that may wait for a slow output.
+/// The maximum number of bytes that wait for a slow output.
 fn room(input: &Uri) -> Room {
     match input {
         Uri::Comity(uri) => Room::behind(Bytes::new(uri.settings.receive_buffer)),
@@ -353,7 +353,7 @@ fn check(verb: Verb, (from, input): (&str, &Uri), (to, output): (&str, &Uri)) ->
             "URI: is {text:?}; did you mean comity://{text}?"
         )))
     };
-    // A file of this name is unlikely.
+    // A file with such a name is unlikely.
     let is_address = |uri: &Uri, text: &str| matches!(uri, Uri::File(_)) && is_address(text);
     match verb {
         Verb::Send if is_address(output, to) => forgotten(to),
@@ -412,8 +412,8 @@ fn check_connecting(args: &args::Common, ends: &[&Uri]) -> Result<(), Error> {
     }
 }
 
-/// Warnings of settings that do nothing at an end that only receives, or only sends. They are
-/// no errors: both ends of a connection may have the same settings.
+/// Warnings of settings without effect at an end that only receives or only sends. They are not
+/// errors: both ends of a connection may use the same settings.
 fn warnings_of_settings(input: &Uri, output: &Uri) -> Vec<String> {
     let usual = Settings::default();
     let mut warnings = Vec::new();
@@ -496,12 +496,12 @@ mod tests {
         let sender =
             "comity://:9?cc=fixed&maxbw=4Mbps&drop=expired&reliability=timeline&sndbuf=1MiB";
         let receiver = "comity://:9?rcvbuf=1MiB&deliver=early";
-        // Each end by what it does.
+        // Settings without effect at each end.
         let none: [&str; 0] = [];
         assert_eq!(told("-", sender), none);
         assert_eq!(told(receiver, "-"), none);
         assert_eq!(told(receiver, sender), none);
-        // What both need, and what is so anyway.
+        // Settings that both use, and settings with their default values.
         let own = Settings::default();
         let (controller, buffer) = (own.controller, own.receive_buffer);
         let usual = format!("comity://:9?latency=1s&cc={controller}&rcvbuf={buffer}B");

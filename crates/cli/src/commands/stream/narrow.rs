@@ -7,28 +7,29 @@ use comity_stream::{PeerStatistics, Snapshot};
 
 use super::advice::allows_retransmission;
 
-/// How long a path has to be too narrow, in seconds, and how long behind a silence of the peer: a
-/// connection finds its rate in the first seconds, and again after an outage.
+/// The time in seconds for which a path must be too narrow, also after a silence of the peer. A
+/// connection needs the first seconds to find its rate, and the same time after an outage.
 const LASTS: f64 = 5.0;
 const LASTS_BEHIND_SILENCE: f64 = 10.0;
-/// The fewest sections that are dropped in each half of that time, and their least share.
+/// The minimum number of dropped sections in each half of that time, and their minimum share.
 const MIN_DROPS: u64 = 5;
 const MIN_SHARE: u64 = 20;
-/// A target that has risen by more above all before it is still being found.
+/// A target that exceeds all earlier ones by this factor is still growing.
 const RISE: f64 = 1.1;
-/// The share of the target that sections may take: headers and retransmissions take the rest. What
-/// is advised leaves a little more room.
+/// The share of the target for sections; headers and retransmissions use the rest. The advice
+/// leaves a little more room.
 const USABLE: f64 = 0.95;
 const ADVISED: f64 = 0.9;
 /// The most connections to check: after that, the user has seen the warning.
 const MOST: usize = 64;
 
-/// Finds narrow paths, each once.
+/// Finds narrow paths, and reports each once.
 ///
-/// Sections that are dropped for want of rate are not enough: an outage, a latency that is too
-/// short and a burst of the source drop some too. A path is narrow if they are dropped all the time
-/// while the peer answers, and if the rate that its controller has found stays below that of the
-/// source. That the peer answers is read from totals every half second: the transport knows an
+/// Dropped sections alone do not prove a narrow path: an outage, a short latency and a burst of the
+/// source cause them too. A path is narrow if sections are dropped continuously while the peer
+/// responds, and if the rate of the controller stays below that of the source. Totals at
+/// half-second intervals show whether the peer responds. The transport detects an outage by its
+/// losses only when it is over, and a warning must not come before.
 /// outage by its losses, which are found when it is over, and a warning must not come before.
 #[derive(Debug, Default)]
 pub(crate) struct NarrowPaths {
@@ -50,13 +51,13 @@ struct Sample {
     source_bytes: u64,
     submitted: u64,
     arrived: u64,
-    /// Dropped for want of rate or time, before they were sent whole.
+    /// Sections dropped for lack of rate or time before they were completely sent.
     dropped: u64,
     target_mbps: Option<f64>,
 }
 
 impl NarrowPaths {
-    /// What to say of the connections of the output, which is checked every half second.
+    /// The warnings for the connections of the output. Called every half second.
     pub(crate) fn judge(&mut self, snapshot: &Snapshot) -> Vec<String> {
         let whole = snapshot.passed.whole.values();
         let source_bytes = whole.map(|count| count.bytes).sum();
@@ -81,7 +82,7 @@ impl NarrowPaths {
     }
 }
 
-/// Whether sections that the path has room for arrive in time.
+/// Whether sections within the rate of the path arrive on time.
 fn can_be_punctual(peer: &PeerStatistics) -> bool {
     let latency = Duration::from_secs_f64(peer.latency_ms / 1e3);
     let round_trip = peer.statistics.path.min_rtt_ms.unwrap_or(0.0);
@@ -101,7 +102,7 @@ fn sample(at_s: f64, source_bytes: u64, peer: &PeerStatistics) -> Sample {
 }
 
 impl Sample {
-    /// Whether more sections were dropped since then than now and then.
+    /// Whether sections were dropped continuously between `then` and now.
     const fn drops_since(&self, then: &Self) -> bool {
         let dropped = self.dropped.saturating_sub(then.dropped);
         let submitted = self.submitted.saturating_sub(then.submitted);
@@ -113,7 +114,7 @@ impl Path {
     fn add(&mut self, sample: Sample) {
         if let Some(last) = self.samples.back() {
             let is_another = sample.submitted < last.submitted;
-            // Nothing can have arrived when the connection begins.
+            // Nothing can have arrived at the start of the connection.
             let is_silent = sample.arrived == last.arrived
                 && last.arrived > 0
                 && sample.submitted > last.submitted;
@@ -124,7 +125,7 @@ impl Path {
         }
         self.samples.push_back(sample);
         let lasts = self.lasts();
-        // The first one may be older, so that they span all of the time.
+        // The first one may be older, so that the samples cover the whole time.
         while self
             .samples
             .get(1)
@@ -176,11 +177,11 @@ mod tests {
     use comity::Statistics;
     use comity_stream::{Count, Side};
 
-    /// What a connection has at a second: sections submitted, arrived and dropped so far, and the
-    /// target in Mb/s.
+    /// The state of a connection at one second: sections submitted, arrived and dropped so far, and
+    /// the target in Mb/s.
     type At = (u64, u64, u64, f64);
 
-    /// The source has 100 sections a second and this many Mb/s. Checks it every half second.
+    /// Checks a source of 100 sections per second and this rate in Mb/s every half second.
     fn judged(
         source: f64,
         seconds: u32,
@@ -227,7 +228,7 @@ mod tests {
         (now * rate) as u64
     }
 
-    /// A path that drops a tenth all the time, with this target.
+    /// A path with this target that drops a tenth continuously.
     fn drops_a_tenth(target: impl Fn(f64) -> f64) -> impl Fn(f64) -> At {
         move |now| {
             let (submitted, dropped) = (per_second(now, 100.0), per_second(now, 10.0));
@@ -250,7 +251,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{text}");
         }
-        // A source that follows the advice is no reason for another one.
+        // A source that follows the advice causes no further advice.
         assert_eq!(judged(1.35, 60, 200.0, drops_a_tenth(|_| 1.5)), []);
     }
 
@@ -259,13 +260,13 @@ mod tests {
         // Bursts, or sections of a damaged source.
         assert_eq!(judged(0.5, 60, 200.0, drops_a_tenth(|_| 402.53)), []);
         assert_eq!(judged(2.0, 60, 200.0, drops_a_tenth(|_| 2.2)), []);
-        // Less than a twentieth.
+        // Less than a twentieth is dropped.
         let few = |now| {
             let (submitted, dropped) = (per_second(now, 100.0), per_second(now, 4.0));
             (submitted, submitted - dropped, dropped, 1.5)
         };
         assert_eq!(judged(2.0, 60, 200.0, few), []);
-        // No retransmission can be in time: there is advice about that.
+        // No retransmission can be on time: the latency advice covers this case.
         assert_eq!(judged(2.0, 60, 50.0, drops_a_tenth(|_| 1.5)), []);
     }
 
@@ -301,8 +302,8 @@ mod tests {
 
     #[test]
     fn an_outage_is_not_a_narrow_path() {
-        // From 20 s to 22 s nothing arrives; then the controller takes 6 s to find its rate again,
-        // and half of the sections are dropped meanwhile.
+        // From 20 s to 22 s nothing arrives. The controller then needs 6 s to find its rate again,
+        // and half of the sections are dropped in that time.
         let outage = |now: f64| {
             let submitted = per_second(now, 100.0);
             let during = per_second((now - 20.0).clamp(0.0, 2.0), 100.0);
@@ -316,7 +317,7 @@ mod tests {
             (submitted, submitted - dropped, dropped, target)
         };
         assert_eq!(judged(2.0, 60, 200.0, outage), []);
-        // A path that is narrow behind it is found to be so.
+        // A path that is narrow after the outage is reported.
         let narrow = |now: f64| match now < 22.0 {
             true => outage(now),
             false => {

@@ -1,6 +1,6 @@
-//! Protection of files. One rule for all outputs: a file with content is kept unless `--overwrite`
-//! is set, the input never becomes an output, and a symbolic link is not followed, because somebody
-//! else may have put it there. The links of the system in /dev are.
+//! Protection of files. One rule applies to all outputs: a file with content is kept without
+//! `--overwrite`, the input never becomes an output, and symbolic links are not followed, because
+//! somebody else may have created them. The links of the system in /dev are an exception.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -39,10 +39,10 @@ impl Identity {
     }
 }
 
-/// What becomes of files that are there already.
+/// How to treat existing files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Existing {
-    /// They are kept, unless they are empty.
+    /// Keep them, unless they are empty.
     Kept,
     Replaced,
 }
@@ -55,7 +55,7 @@ impl Existing {
         }
     }
 
-    /// Refuses a file that must be kept, and a link. `place` is where the command line names it.
+    /// Refuses a file that must be kept, and a link. `place` names the argument.
     pub(crate) fn check(self, place: &str, path: &Path) -> Result<(), Error> {
         match fs::symlink_metadata(path) {
             Ok(found) if found.is_symlink() && !is_of_the_system(path) => Err(linked(place, path)),
@@ -88,7 +88,7 @@ impl Existing {
                 false => Error::open(path, &error),
             }
         })?;
-        // It may have come into being since the check.
+        // The file may have been created since the check.
         if let Ok(found) = file.metadata() {
             self.check_content(place, path, &found)?;
         }
@@ -96,7 +96,7 @@ impl Existing {
     }
 }
 
-/// Whether a file is there and empty.
+/// Whether a file exists and is empty.
 pub(crate) fn is_empty(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0)
 }
@@ -185,7 +185,7 @@ mod tests {
             "{said}"
         );
         assert!(check_new(Path::new("/dev/null")).is_ok());
-        // Between the check and the opening.
+        // Created between the check and the opening.
         assert!(Existing::Kept.open("OUTPUT", &file).is_err());
         assert!(Existing::Replaced.open("OUTPUT", &file).is_ok());
         assert_eq!(fs::read(&file).unwrap(), b"media");

@@ -56,7 +56,7 @@ impl Session {
         done
     }
 
-    /// Whether nobody called on a side that waits for callers.
+    /// Whether a side that waits for callers had none.
     pub(crate) fn is_uncalled(&self, [input, output]: [bool; 2]) -> bool {
         let snapshot = self.monitor.snapshot();
         let sides = [(&snapshot.input, input), (&snapshot.output, output)];
@@ -81,8 +81,8 @@ impl Session {
         }
     }
 
-    /// Warns of a latency that is too short for the path. Between two connections it is that of all
-    /// hops.
+    /// Warns of a latency that is too short for the path. Between two connections, the latency
+    /// covers all hops.
     fn advise(&self, advice: &mut LatencyAdvice) {
         let mut connections = self.monitor.source_connections();
         if connections.is_empty() {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::super::console::{CLEAR_LINE, overwrite, write_error};
 
-/// Writes text to the standard error, and JSON objects, one a line, for programs.
+/// Writes text to the standard error, and JSON objects, one per line, for programs.
 #[derive(Clone, Debug)]
 pub(crate) struct Reporter(Arc<Mutex<Telling>>);
 
@@ -24,16 +24,16 @@ struct Telling {
     json: Option<Channel>,
     /// Whether the last line of the terminal is the status line.
     has_status: bool,
-    /// The address that it listens on, until everything is open; then `None`.
+    /// The local addresses, until everything is open; then `None`.
     listening: Option<Vec<SocketAddr>>,
     /// The bytes in and out at earlier times, in seconds, for the rates.
     earlier: VecDeque<(f64, [u64; 2])>,
 }
 
-/// Rates are means over this long, or since the status before: key frames come at such intervals.
+/// Rates are means over this time, or since the previous status: key frames have such intervals.
 const RATE_WINDOW_S: f64 = 2.0;
 
-/// The output for JSON.
+/// The destination of JSON output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Channel {
     Output,
@@ -67,7 +67,7 @@ impl Reporter {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the status is a line of a terminal that is overwritten.
+    /// Whether the status is a line that is overwritten on a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         self.telling().is_terminal
     }
@@ -81,7 +81,7 @@ impl Reporter {
         }
     }
 
-    /// A line for people about what the last object has in numbers.
+    /// A line for people with the numbers of the last object.
     pub(crate) fn remark(&self, message: &str) {
         let mut telling = self.telling();
         if !telling.is_quiet && telling.json.is_none() {
@@ -112,7 +112,7 @@ impl Reporter {
         );
     }
 
-    /// Why the command fails, as an object if those are enabled, and otherwise as a line.
+    /// Reports why the command fails, as an object with `--json`, and otherwise as a line.
     pub(crate) fn failed(&self, message: &str, code: u8) {
         let mut telling = self.telling();
         telling.object(&json!({ "event": "error", "message": message, "code": code }));
@@ -129,8 +129,8 @@ impl Reporter {
         }
     }
 
-    /// Reports a refused call, and how many more since the last report had the same reason: of
-    /// others, or of one that calls again from another port.
+    /// Reports a refused call, and the number of further calls with the same reason since the last
+    /// report.
     pub(crate) fn refused(&self, address: SocketAddr, word: &str, text: &str, more: u64) {
         let mut telling = self.telling();
         telling.object(&json!({
@@ -149,7 +149,7 @@ impl Reporter {
         }
     }
 
-    /// The latency of a connection that takes over deadlines says nothing.
+    /// The latency of a connection does not apply if it takes over deadlines.
     pub(crate) fn connected(&self, connection: &Connection, deadlines: Deadlines) {
         let peer = plain(connection.peer_address());
         let latency = match deadlines {
@@ -181,7 +181,7 @@ impl Reporter {
         }
     }
 
-    /// Prints the status: an overwritten line on a terminal, a new line elsewhere.
+    /// Prints the status: overwrites a line on a terminal, and adds a line elsewhere.
     pub(crate) fn status(&self, snapshot: &Snapshot) {
         let mut telling = self.telling();
         if telling.is_quiet {
@@ -288,8 +288,7 @@ impl Telling {
     }
 }
 
-/// The outcomes of the sections of a side, as far as they are known; `missing` are those of a
-/// receiver.
+/// The known outcomes of the sections of a side; `missing` is the number at a receiver.
 fn describe_sections(side: &Side, name: &str, missing: u64, text: &mut String) {
     let Some(totals) = &side.totals else { return };
     let [on_time, late, gaps] = match side.unsent {

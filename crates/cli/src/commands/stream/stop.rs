@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::commands::interrupt::{self, Request};
 use crate::commands::say;
 
-/// How much longer than `linger` an orderly end may take: what arrived is handed over by then.
+/// The additional time after `linger` for an orderly end, which delivers the sections that arrived.
 const MARGIN: Duration = Duration::from_millis(250);
 
 /// Waits for the request to stop.
@@ -22,9 +22,9 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Listens to the interrupt key and other signals. The first request is for an orderly end. The
-    /// request with the number `at_once` ends the program there and then, and so does the first
-    /// after `linger` and a second.
+    /// Handles the interrupt key and other signals. The first request starts an orderly end.
+    /// Request number `at_once` ends the program immediately, and so does the first one after
+    /// `linger` and a second.
     pub(crate) fn on_interrupt(at_once: u32, linger: Duration) -> Self {
         let (request, requests) = watch::channel(0);
         interrupt::on_request("without a summary", Some(linger), move |requested| {
@@ -63,13 +63,12 @@ impl Stop {
         }
     }
 
-    /// Whether somebody requested the stop.
+    /// Whether a stop was requested.
     pub(crate) fn is_requested(&self) -> bool {
         *self.requests.borrow() > 0
     }
 
-    /// Returns at the request to stop without waiting for anything, and after the time that an
-    /// orderly end may take.
+    /// Returns when an immediate stop is requested, or when the time for an orderly end has passed.
     pub(crate) async fn at_once(mut self) {
         let mut first = self.clone();
         let is_late = async {
@@ -82,7 +81,7 @@ impl Stop {
         }
     }
 
-    /// Whether there was more than one request to stop.
+    /// Whether the stop was requested more than once.
     pub(crate) fn was_repeated(&self) -> bool {
         *self.requests.borrow() > 1
     }

@@ -1,4 +1,4 @@
-//! Bytes from files, pipes and sockets, read by a thread of their own.
+//! Bytes from files, pipes and sockets, read by a separate thread.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,58 +20,60 @@ use super::overrun::Overrun;
 use crate::clock::now;
 use crate::commands::files::unread;
 
-/// How much is read at once from a file or a pipe, in bytes.
+/// The number of bytes to read at once from a file or a pipe.
 const PIECE: usize = 64 << 10;
-/// How many pieces may wait: a slow network holds a pipe back rather than filling the memory.
+/// The maximum number of waiting pieces: a slow network holds a pipe back instead of filling the
+/// memory.
 const WAITING: usize = 16;
-/// The longest datagram.
+/// The maximum length of a datagram.
 const LARGEST: usize = 65_536;
-/// How often a thread that waits for datagrams looks whether anybody still wants them.
+/// The interval at which a thread that waits for datagrams checks whether its consumer still
+/// exists.
 const GLANCE: Duration = Duration::from_millis(20);
-/// For how long a socket is read at the end: more than it can hold comes meanwhile only of a source
-/// that does not end.
+/// The maximum time to empty a socket at the end. Only a source that has not ended sends more in
+/// this time than the socket can hold.
 const LAST_LOOK: Duration = Duration::from_millis(100);
 
-/// What a thread reads.
+/// An item that the thread delivers.
 #[derive(Debug)]
 pub(crate) enum Piece {
     Bytes(Vec<u8>),
-    /// Something that is wrong with the source and does not end it.
+    /// A fault of the source that does not end it.
     Notice(Notice),
     End,
     Failed(Error),
 }
 
-/// What comes of the thread.
+/// The consumer's end of the thread.
 #[derive(Debug)]
 pub(crate) struct Feed {
     pieces: mpsc::Receiver<Piece>,
-    /// Tells a thread that can end by itself to do so.
+    /// Makes a thread that can end by itself do so.
     is_cut: Option<Arc<AtomicBool>>,
-    /// The file, if it is one that is there as a whole.
+    /// The name and the file, if it is a regular file.
     stored: Option<(String, File)>,
 }
 
 impl Feed {
-    /// What comes next. A call that is dropped before it is ready loses nothing.
+    /// The next piece. A call that is dropped before it is ready loses nothing.
     pub(crate) async fn next(&mut self) -> Option<Piece> {
         self.pieces.recv().await
     }
 
-    /// The name of the file and its bytes behind the first `read`, if it has grown since.
+    /// The name of the file and the number of bytes after the first `read`, if it has grown.
     pub(crate) fn growth(&self, read: u64) -> Option<(&str, u64)> {
         let (name, file) = self.stored.as_ref()?;
         let more = file.metadata().ok()?.len().checked_sub(read)?;
         (more > 0).then_some((name, more))
     }
 
-    /// What has come already and waits here.
+    /// A piece that has already arrived.
     pub(crate) fn waiting(&mut self) -> Option<Piece> {
         self.pieces.try_recv().ok()
     }
 
-    /// Lets only that come which has arrived already, and the end behind it; whether that can be
-    /// done. A pipe is read by a thread that waits for more.
+    /// Ends the feed after the data that has already arrived. Returns `false` for a pipe, whose
+    /// thread waits for more.
     pub(crate) fn cut(&self) -> bool {
         if let Some(is_cut) = &self.is_cut {
             is_cut.store(true, Ordering::Relaxed);
@@ -90,7 +92,7 @@ impl From<mpsc::Receiver<Piece>> for Feed {
     }
 }
 
-/// Opens a file; whether it is one that is there as a whole, and not a pipe or a device.
+/// Opens a file. Returns whether it is a regular file, and not a pipe or a device.
 pub(crate) fn file(path: &Path) -> Result<(Feed, bool), Error> {
     let file = File::open(path).map_err(|error| Error::unopened(unread(path, &error)))?;
     let metadata = file.metadata().map_err(|error| Error::open(path, &error))?;
@@ -101,7 +103,7 @@ pub(crate) fn file(path: &Path) -> Result<(Feed, bool), Error> {
         )));
     }
     let name = path.display().to_string();
-    // The length says it as well, but for files that are made when they are read.
+    // The length alone does not suffice: files that are generated on reading report zero.
     if metadata.is_file() && matches!(file.read_at(&mut [0], 0), Ok(0)) {
         return Err(empty(&name));
     }
@@ -146,7 +148,7 @@ fn spawn(name: String, mut source: impl Read + Send + 'static) -> Result<Feed, E
                 ))),
             };
             let is_last = !matches!(read, Piece::Bytes(_));
-            // It fails when nobody wants it any more.
+            // It fails when the consumer is gone.
             if pieces.blocking_send(read).is_err() || is_last {
                 return;
             }
@@ -155,12 +157,12 @@ fn spawn(name: String, mut source: impl Read + Send + 'static) -> Result<Feed, E
     Ok(feed.into())
 }
 
-/// What a socket gave.
+/// The result of reading a socket.
 enum Received<'a> {
     Datagram(&'a [u8]),
-    /// None for a while.
+    /// No datagram for a while.
     Nothing,
-    /// There will be no more.
+    /// No more datagrams.
     End,
 }
 
@@ -172,7 +174,7 @@ pub(crate) fn datagrams(socket: UdpSocket) -> Result<Feed, Error> {
     })
 }
 
-/// Reads datagrams of RTP, in order, those of `payload_type` as well.
+/// Reads datagrams of RTP in order, including those of `payload_type`.
 pub(crate) fn rtp(socket: UdpSocket, payload_type: u8) -> Result<Feed, Error> {
     let mut reorder = Reorder::new(payload_type);
     let began = now();
@@ -213,7 +215,7 @@ pub(crate) fn rtp(socket: UdpSocket, payload_type: u8) -> Result<Feed, Error> {
     })
 }
 
-/// Gives to `take` what comes, until it says `false` or the feed is cut.
+/// Passes datagrams to `take` until it returns `false` or the feed is cut.
 fn receive(
     socket: UdpSocket,
     mut take: impl FnMut(Received<'_>, &mpsc::Sender<Piece>) -> bool + Send + 'static,
@@ -231,7 +233,7 @@ fn receive(
         loop {
             if ends_at.is_none() && cut.load(Ordering::Relaxed) {
                 ends_at = now().checked_add(LAST_LOOK);
-                // What the socket holds is read without waiting for more.
+                // Empties the socket without waiting for more.
                 let _ = socket.set_nonblocking(true);
             }
             let is_over = ends_at.is_some_and(|end| now() >= end);
@@ -257,7 +259,7 @@ fn receive(
                     io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused => true,
                     _ => {
                         let error = Error::failed(format!("cannot read from the socket: {error}"));
-                        // It fails when nobody wants it any more.
+                        // It fails when the consumer is gone.
                         let _ = pieces.blocking_send(Piece::Failed(error));
                         false
                     }
@@ -275,7 +277,7 @@ fn receive(
     })
 }
 
-/// Gives what is still held, and says that nothing follows; nothing goes on behind it.
+/// Delivers the rest and the end. Always returns `false`, since nothing follows.
 fn end(
     take: &mut impl FnMut(Received<'_>, &mpsc::Sender<Piece>) -> bool,
     overrun: &mut Overrun,
@@ -283,13 +285,13 @@ fn end(
 ) -> bool {
     let rest = overrun.rest();
     if rest.is_none_or(|drops| tell_overrun(drops, pieces)) && take(Received::End, pieces) {
-        // It fails when nobody wants it any more.
+        // It fails when the consumer is gone.
         let _ = pieces.blocking_send(Piece::End);
     }
     false
 }
 
-/// Says that this host dropped datagrams; whether anybody still wants to know.
+/// Reports that this host dropped datagrams. Returns whether the consumer still exists.
 fn tell_overrun(drops: u64, pieces: &mpsc::Sender<Piece>) -> bool {
     let notice = notice::overrun(drops);
     pieces.blocking_send(Piece::Notice(notice)).is_ok()
@@ -311,7 +313,7 @@ mod tests {
 
     use super::*;
 
-    /// A source, and the socket that it sends to.
+    /// A receiving socket, and one that sends to it.
     fn sockets() -> (UdpSocket, UdpSocket) {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let source = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -319,7 +321,7 @@ mod tests {
         (source, socket)
     }
 
-    /// The notices of a feed, and its bytes beyond so many.
+    /// The notices of a feed, and its number of bytes beyond `length`.
     fn notices(mut feed: Feed, length: usize) -> (Vec<Notice>, usize) {
         let (mut came, mut notices) = (0, Vec::new());
         loop {
@@ -344,7 +346,7 @@ mod tests {
         let mut sent: usize = (0..100).map(|_| send()).sum();
         let mut feed = datagrams(socket).unwrap();
         let mut came = 0;
-        // The system counts them beside the next one that it takes.
+        // The system reports the count with the next datagram that it accepts.
         let told = loop {
             sent += send();
             match feed.pieces.blocking_recv() {
@@ -377,7 +379,7 @@ mod tests {
             kinds.collect::<Vec<_>>()
         };
         assert_eq!(kinds(&[1, 2, 4, 5], 4), ["rtp loss"]);
-        // Twice, as over two paths.
+        // Each twice, as over two paths.
         assert_eq!(kinds(&[1, 1, 2, 3, 2, 3, 4], 4), [""; 0]);
     }
 

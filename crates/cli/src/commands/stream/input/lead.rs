@@ -4,25 +4,24 @@ use std::time::{Duration, Instant};
 
 use comity_units::Span;
 
-/// How far it may be ahead before it is held back. Its times are uneven, and may jump by less than
-/// a jump is found by.
+/// The lead from which the source is held back, in seconds. Its times are uneven, and may jump by
+/// less than the threshold for jumps.
 const MAX_LEAD: f64 = 0.5;
-/// How far behind it counts at most, after a pause: what it makes up for is not held back. All in
-/// seconds.
+/// The maximum lag after a pause, in seconds: the source is not held back while it catches up.
 const MAX_LAG: f64 = 10.0;
-/// How many times as fast as this host's clock its times may go on: clocks differ.
+/// The maximum rate of its times relative to this host's clock: clocks differ.
 const FASTEST: f64 = 1.01;
 
-/// Tells a source that works in real time from one that gives all that is taken, such as a file
+/// Distinguishes a source in real time from one that delivers as fast as it is read, such as a file
 /// through a pipe.
 ///
-/// A source in real time is never far ahead of its own times, whatever these are. Any other one is
-/// held back to them, as a file is.
+/// A source in real time is never far ahead of its own times. Any other source is held back to its
+/// times, as a file is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lead {
     at: Instant,
     progress: Span,
-    /// In seconds, at that moment.
+    /// The lead in seconds at that moment.
     lead: f64,
 }
 
@@ -35,7 +34,7 @@ impl Lead {
         }
     }
 
-    /// Learns how far the source has come by its own times.
+    /// Records the progress of the source by its own times.
     pub(super) fn advance(&mut self, now: Instant, progress: Span) {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         let gained = progress.saturating_sub(self.progress).as_secs_f64();
@@ -47,7 +46,7 @@ impl Lead {
         };
     }
 
-    /// Until when it is held back.
+    /// The time until which the source is held back.
     pub(super) fn holds_until(&self) -> Option<Instant> {
         let too_far = (self.lead - MAX_LEAD) / FASTEST;
         (too_far > 0.0).then(|| self.at + Duration::from_secs_f64(too_far))
@@ -59,7 +58,7 @@ mod tests {
     use super::*;
     use crate::clock::now;
 
-    /// How late each piece of 40 ms is taken, of a source that offers them at these times; both in
+    /// The delay of each piece of 40 ms from a source that offers them at these times; both in
     /// milliseconds.
     fn held(offered: impl Iterator<Item = f64>) -> Vec<f64> {
         let begin = now();
@@ -79,7 +78,7 @@ mod tests {
     fn a_source_in_real_time_is_never_held_back() {
         let even = (0..100_000).map(|number| 40.0 * f64::from(number));
         let fast = even.clone().map(|time| time * 0.995);
-        // It pauses for 5 s each minute, and then gives what it has gathered.
+        // It pauses for 5 s each minute, and then delivers the backlog.
         let pausing = even.clone().map(|time| {
             let within = time % 60_000.0;
             if within < 5_000.0 {
@@ -100,7 +99,7 @@ mod tests {
             let at_pace = (40.0 * number as f64 - 500.0).max(0.0) / 1.01;
             assert!((late - at_pace).abs() < 41.0, "{number}: {late}");
         }
-        // Twice as fast as its times.
+        // At twice the rate of its times.
         let late = held((0..2_500).map(|number| 20.0 * f64::from(number)));
         let last = 20.0 * 2_499.0;
         assert!((late[2_499] - (2.0 * last - 500.0) / 1.01 + last).abs() < 41.0);

@@ -24,7 +24,7 @@ use super::silence::Silence;
 use super::waiting::{READ_AHEAD, Waiting};
 use crate::clock::now;
 
-/// Reads media from a [`Feed`]: a file at its own pace, what is live as it comes.
+/// Reads media from a [`Feed`]: a file at its own pace, a live source as its data arrives.
 #[derive(Debug)]
 pub(crate) struct MediaInput {
     feed: Feed,
@@ -34,41 +34,42 @@ pub(crate) struct MediaInput {
     has_told_growth: bool,
     pace: Pace,
     waiting: Waiting,
-    /// Of a live source.
+    /// For live sources.
     silence: Silence,
     /// How far a live source that can be held back is ahead of its own times.
     lead: Option<Lead>,
-    /// Whether it waits until somebody reads it.
+    /// Whether it waits for a consumer.
     is_patient: bool,
-    /// Bytes read.
+    /// Bytes read so far.
     read: u64,
-    /// Bytes read, without those of sections that wait for their time.
+    /// Bytes read so far, without sections that wait for their time.
     bytes: Arc<AtomicU64>,
     transport: TransportMonitor,
 }
 
 #[derive(Debug)]
 enum Pace {
-    /// A file, read `speed` times as fast as it runs, from `start` on.
+    /// A file, read at `speed` times its own pace, from `start` on.
     Stored { start: Option<Instant>, speed: f64 },
-    /// What is live, from this moment on: it is due by its arrival.
+    /// A live source, whose sections are due on arrival; times count from `epoch`.
     Live { epoch: Instant },
 }
 
-/// How far ahead of its time a file is read: at least as far as multiplexers let streams run apart.
+/// How far ahead of its time a file is read. Multiplexers let streams drift apart by at most this
+/// much.
 const LOOKAHEAD: Duration = Duration::from_secs(1);
-/// How far ahead it is read at most for a group of pictures that is to be sent together, when its
-/// pictures lie in the file among sound that is later than the first of them.
+/// The maximum for a group of pictures that is sent together, if sound with later times precedes
+/// its pictures in the file.
 const GROUP_LOOKAHEAD: Duration = Duration::from_secs(10);
 
 impl MediaInput {
-    /// What is live.
+    /// Reads a live source.
     pub(crate) fn live(feed: Feed, config: ReaderConfig) -> Self {
         Self::new(feed, config, Pace::Live { epoch: now() })
     }
 
-    /// What is live, and can be held back: what comes faster than its own times goes by these, and
-    /// nothing is lost before there is a connection.
+    /// Reads a live source that can be held back. Data that arrives ahead of its own times waits
+    /// for them, and nothing is lost before there is a connection.
     pub(crate) fn pipe(feed: Feed, config: ReaderConfig) -> Self {
         let lead = Some(Lead::new(now()));
         Self {
@@ -78,12 +79,12 @@ impl MediaInput {
         .patient()
     }
 
-    /// What is stored, to be read `speed` times as fast as it runs.
+    /// Reads a file at `speed` times its own pace.
     pub(crate) fn stored(feed: Feed, speed: f64, config: ReaderConfig) -> Self {
         Self::new(feed, config, Pace::Stored { start: None, speed }).patient()
     }
 
-    /// It waits until somebody reads it, so that nothing is lost before there is a connection.
+    /// Waits for a consumer, so that nothing is lost before there is a connection.
     const fn patient(mut self) -> Self {
         self.is_patient = true;
         self
@@ -138,7 +139,7 @@ impl MediaInput {
                 }
                 None => {}
             }
-            // All that was read of a file lies in order.
+            // All data of a file read so far is in order.
             self.count();
             match self.waiting.due() {
                 Some(due) if self.has_ended || self.has_read_enough() => {
@@ -159,7 +160,7 @@ impl MediaInput {
                 Some(Piece::Bytes(bytes)) => self.take(&bytes)?,
                 Some(Piece::Notice(notice)) => return Ok(Some(SourceItem::Notice(notice))),
                 Some(Piece::Failed(error)) => {
-                    // What was read before it still counts.
+                    // The data before the error is still delivered.
                     self.finish()?;
                     return Err(error);
                 }
@@ -168,7 +169,7 @@ impl MediaInput {
         }
     }
 
-    /// What the feed has next. A call that is dropped before it is ready loses nothing.
+    /// The next piece of the feed. A call that is dropped before it is ready loses nothing.
     async fn next_piece(&mut self) -> Next {
         if let Some(until) = self.lead.as_ref().and_then(Lead::holds_until) {
             sleep_until(until.into()).await;
@@ -190,7 +191,7 @@ impl MediaInput {
         }
     }
 
-    /// Says at the end, once, that a file goes on behind what was read of it.
+    /// Reports once, at the end, that a file has grown since it was read.
     fn growth(&mut self) -> Option<SourceItem> {
         if core::mem::replace(&mut self.has_told_growth, true) {
             return None;
@@ -223,7 +224,7 @@ impl MediaInput {
         if let Some(lead) = &mut self.lead {
             lead.advance(now(), self.reader.progress());
         }
-        // What was read before an error still comes.
+        // The data before the error is still delivered.
         self.has_ended |= read.is_err();
         read.map_err(unreadable)
     }
@@ -234,9 +235,9 @@ impl MediaInput {
         self.reader.finish().map_err(unreadable)
     }
 
-    /// The earliest time of what is read from a file now. What lies further
-    /// back in the file than is read ahead, such as the last sound of a program that a multiplexer
-    /// held to the end, has its time from there.
+    /// The earliest source time of data that is now read from a file. Data with earlier times, such
+    /// as the last sound of a program that a multiplexer held to the end of the file, gets this
+    /// time.
     fn least(&self) -> Instant {
         let lookahead = match (&self.pace, self.config.deadlines) {
             (Pace::Live { epoch }, _) => return *epoch,
@@ -252,11 +253,11 @@ impl MediaInput {
         notice::said(notice, stored_at)
     }
 
-    /// Whether what is due first is known, or no more may be read before it is taken.
+    /// Whether the section that is due first is known, or the buffer is full.
     fn has_read_enough(&self) -> bool {
         match self.pace {
             Pace::Stored { speed, .. } => {
-                // A reader that is behind needs no more of the file than one that is not.
+                // A consumer that is behind needs no more of the file than one that is not.
                 let from = self.waiting.due().map_or_else(now, |due| due.min(now()));
                 let after = |lookahead: Duration| from + lookahead.div_f64(speed);
                 let (near, far) = (after(LOOKAHEAD), after(GROUP_LOOKAHEAD));
@@ -272,7 +273,7 @@ impl MediaInput {
         }
     }
 
-    /// How many times as fast as it runs the source is read.
+    /// The pace of the source relative to its own.
     const fn speed(&self) -> f64 {
         match self.pace {
             Pace::Stored { speed, .. } => speed,
@@ -290,8 +291,8 @@ impl Source for MediaInput {
         Ok(self.read().await?)
     }
 
-    /// Takes what a live source has given so far, what its socket holds included, for all that it
-    /// gives: what is held then comes out at once. Of a file, the rest is left.
+    /// Takes the data of a live source that has already arrived, including that in its socket, as
+    /// its end: the reader then releases everything it holds. Drops the rest of a file.
     fn cut(&mut self) {
         if self.has_ended || !self.is_stored() && self.feed.cut() {
             return;
@@ -310,7 +311,7 @@ impl Source for MediaInput {
             }
         }
         self.transport.finish();
-        // It was stopped: that something is wrong with its last bytes is of no interest.
+        // After a stop, errors in the last bytes do not matter.
         let _ = self.reader.finish();
     }
 
@@ -333,15 +334,15 @@ fn unreadable(error: ReadError) -> Error {
     Error::failed(format!("cannot read the rest of the input: {error}"))
 }
 
-/// What comes of the feed.
+/// The result of waiting for the feed.
 enum Next {
     Piece(Option<Piece>),
-    /// Nothing has come up to this arrival.
+    /// No data until this arrival time.
     Silence(Time),
 }
 
 impl Pace {
-    /// The arrival, in a live source, of what comes now.
+    /// The arrival time of data from a live source.
     fn arrival(&self) -> Time {
         match self {
             Self::Stored { .. } => Time::ZERO,
@@ -349,7 +350,7 @@ impl Pace {
         }
     }
 
-    /// Where a time of the source lies on this host's clock.
+    /// Converts a time of the source to this host's clock.
     fn place(&mut self, source_time: Time) -> Instant {
         match self {
             Self::Stored { start, speed } => {
@@ -361,7 +362,7 @@ impl Pace {
         }
     }
 
-    /// Says of a unit that the source has only a part of that it is missing.
+    /// A missing section for a unit that is incomplete at the source.
     fn miss(&mut self, unit: &MissingUnit) -> (Instant, Missing) {
         let source_time = self.place(unit.source_time);
         let missing = Missing {
@@ -377,7 +378,7 @@ impl Pace {
         (source_time, missing)
     }
 
-    /// Puts a section on this host's clock.
+    /// Converts a section to this host's clock.
     fn lay(&mut self, section: MediaSection) -> MediaUnit {
         let deadline = Duration::from(section.deadline);
         let source_time = self.place(section.source_time);
@@ -410,8 +411,8 @@ mod tests {
     use comity_units::Rate;
     use tokio::sync::mpsc;
 
-    /// A program of a second beside one of four, whose last sound the multiplexer has held to the
-    /// end of the file.
+    /// A program of one second beside one of four seconds. The multiplexer has held its last sound
+    /// to the end of the file.
     #[test]
     fn what_a_file_has_too_late_has_its_time_from_where_it_is_read() {
         let mut writer = TsWriter::new(WriterConfig::default());
@@ -461,7 +462,7 @@ mod tests {
                 .find(|time| (time.0, time.1) == (stream, number));
             found.unwrap().2 - start
         };
-        // A hundred times as fast.
+        // A hundred times its pace.
         for number in 0..25 {
             let exact = Duration::from_micros(400 * number);
             assert_eq!((at(1, number), at(2, number)), (exact, exact));
@@ -505,7 +506,7 @@ mod tests {
             let mut given = 0;
             while let Some(SourceItem::Unit(unit)) = input.next().await.unwrap() {
                 given += unit.payload.len() as u64;
-                // The container takes 3 %, and a section may be there in part.
+                // The container takes 3 %, and a section may be partly read.
                 let counted = bytes.load(Ordering::Relaxed);
                 let most = given + 20_000 + file.len() as u64 / 25;
                 assert!((given..most).contains(&counted), "{counted} of {given}");
@@ -518,7 +519,7 @@ mod tests {
     /// A slow path with full reliability, or a slow reader behind a relay, holds the source back.
     #[test]
     fn a_file_that_is_read_late_is_not_read_further_ahead() {
-        // 100 Mb/s: a second is 12.5 MB, and the ten that it is behind are far more than 32 MiB.
+        // At 100 Mb/s, a second has 12.5 MB, and a lag of ten seconds exceeds 32 MiB by far.
         let config = ReaderConfig {
             assumed_rate: Rate::from_mbps(100),
             ..ReaderConfig::default()
@@ -531,7 +532,7 @@ mod tests {
         let mut input = MediaInput::stored(feed.into(), 1.0, config);
         let start = now().checked_sub(Duration::from_secs(10));
         input.pace = Pace::Stored { start, speed: 1.0 };
-        // Something came then.
+        // As if a section had just arrived.
         input.waiting.furthest = start;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -542,7 +543,7 @@ mod tests {
                 if let SourceItem::Notice(notice) = input.next().await.unwrap().unwrap() {
                     kinds.push(notice.kind);
                 }
-                // A second, the piece that completes it, and what sections take beside their bytes.
+                // A second, the piece that completes it, and the overhead of each section.
                 assert!(input.waiting.bytes < 14_000_000, "{}", input.waiting.bytes);
             }
             assert_eq!(kinds, ["format"]);
@@ -554,7 +555,7 @@ mod tests {
 
     #[test]
     fn no_more_is_read_ahead_than_there_is_room_for() {
-        // A second of it, which would be read ahead, has 1.25 GB.
+        // Reading a second ahead would take 1.25 GB.
         let config = ReaderConfig {
             assumed_rate: Rate::from_mbps(10_000),
             ..ReaderConfig::default()

@@ -1,4 +1,4 @@
-//! Where media comes from.
+//! The sources of media.
 
 mod feed;
 mod lead;
@@ -25,18 +25,18 @@ use crate::args::Sending;
 use media::MediaInput;
 pub(crate) use notice::NOTICES;
 
-/// What the command line says of reading media.
+/// The options of the command line for reading media.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reading {
-    /// How many times as fast as it runs a file is read, where that was requested.
+    /// The pace of a file relative to its own, if requested.
     pub(crate) speed: Option<f64>,
-    /// Which deadlines pictures get.
+    /// The rule for deadlines of pictures.
     pub(crate) deadlines: DeadlineRule,
-    /// How fast a file is taken to be that does not tell its times, where that was requested.
+    /// The assumed rate of a file without times, if requested.
     pub(crate) assumed_rate: Option<Rate>,
     /// The fate of units that are incomplete at the source.
     pub(crate) damaged: Damaged,
-    /// Whether it is not looked into.
+    /// Whether to carry the input as bytes, without looking for pictures.
     pub(crate) is_opaque: bool,
 }
 
@@ -72,13 +72,13 @@ impl Reading {
             assumed_rate: self.assumed_rate.unwrap_or(usual.assumed_rate),
             damaged: self.damaged,
             opaque: self.is_opaque,
-            // Each receiver that takes them gets them.
+            // Each receiver that supports them gets them.
             layouts: true,
             ..usual
         }
     }
 
-    /// A live source sets the pace itself, and gives pictures one by one.
+    /// A live source sets its own pace, and delivers pictures one by one.
     fn check_live(self, text: &str) -> Result<(), Error> {
         let text = without_secrets(text);
         for (option, is_given) in [
@@ -101,25 +101,25 @@ impl Reading {
     }
 }
 
-/// An input that is open.
+/// An open input.
 #[derive(Debug)]
 pub(crate) enum Input {
     /// Files, pipes and datagrams.
     Media(Box<MediaInput>),
-    /// Sections of another Comity.
+    /// Sections from another Comity endpoint.
     Connected(Box<Receiver>),
 }
 
-/// What comes over a connection is for another one.
+/// How a connection's sections are passed on to another one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PassedOn {
     pub(crate) is_so: bool,
-    /// How much later it is due there.
+    /// The time to add to each deadline.
     pub(crate) add_latency: Duration,
 }
 
 impl Input {
-    /// Opens what `uri`, written as `text`, names.
+    /// Opens the input that `uri`, written as `text`, names.
     pub(crate) fn open(
         uri: &Uri,
         text: &str,
@@ -158,7 +158,7 @@ impl Input {
     }
 }
 
-/// Does the same with either kind of input.
+/// Applies an expression to either kind of input.
 macro_rules! either {
     ($input:ident, $name:ident => $done:expr) => {
         match $input {

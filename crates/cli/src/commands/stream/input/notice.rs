@@ -1,4 +1,4 @@
-//! What is said of an input's media.
+//! Notices about the media of an input.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) const NOTICES: [&str; 10] = [
     "scrambled",
 ];
 
-/// That no more is read ahead than this many bytes, which hold so much time of the source.
+/// The read-ahead buffer is full: `bytes` bytes, with this time of the source.
 pub(super) fn full(bytes: usize, held: Duration) -> Notice {
     Notice {
         kind: "full",
@@ -33,7 +33,7 @@ pub(super) fn full(bytes: usize, held: Duration) -> Notice {
     }
 }
 
-/// That a file has so many bytes more than when its end was read.
+/// A file has grown by this many bytes since its end was read.
 pub(super) fn grown(name: &str, more: u64) -> Notice {
     Notice {
         kind: "other",
@@ -44,7 +44,7 @@ pub(super) fn grown(name: &str, more: u64) -> Notice {
     }
 }
 
-/// That packets of a source with RTP are missing, before those that came.
+/// Packets are missing in an RTP source before those that arrived.
 pub(super) fn rtp_loss(packets: u64) -> Notice {
     Notice {
         kind: "rtp loss",
@@ -55,7 +55,7 @@ pub(super) fn rtp_loss(packets: u64) -> Notice {
     }
 }
 
-/// That this host dropped datagrams of the input.
+/// This host dropped datagrams of the input.
 pub(super) fn overrun(datagrams: u64) -> Notice {
     Notice {
         kind: "overrun",
@@ -67,8 +67,8 @@ pub(super) fn overrun(datagrams: u64) -> Notice {
     }
 }
 
-/// What a notice means for who sends the source. A stored one that does not tell its times is taken
-/// to have the rate `stored_at`.
+/// The meaning of a notice for the operator of the source. `stored_at` is the assumed rate of a
+/// file without times.
 pub(super) fn said(notice: &media::Notice, stored_at: Option<Rate>) -> Notice {
     Notice {
         kind: kind(notice),

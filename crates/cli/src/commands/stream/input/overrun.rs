@@ -1,4 +1,4 @@
-//! Datagrams that this host dropped, because nobody had read those before them.
+//! Datagrams that this host dropped because the socket was not read in time.
 
 use std::io::{self, IoSliceMut};
 use std::net::UdpSocket;
@@ -9,26 +9,26 @@ use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
 };
 
-/// After a report, further drops are only counted for this long.
+/// After a report, further drops are counted for this long before the next one.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// Counts the drops of a socket by what the system says beside each datagram.
+/// Counts the drops of a socket with the counter that the system attaches to datagrams.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Overrun {
-    /// The system's counter, which wraps.
+    /// The system's counter, which wraps around.
     counter: u32,
     unreported: u64,
     reported_at: Option<Instant>,
 }
 
 impl Overrun {
-    /// Asks the system to count. Systems that do not are taken to drop nothing.
+    /// Enables the system's counter. Systems without it appear to drop nothing.
     pub(super) fn of(socket: &UdpSocket) -> Self {
         let _ = setsockopt(socket, sockopt::RxqOvfl, &1);
         Self::default()
     }
 
-    /// As [`UdpSocket::recv`], and learns of drops before the datagram.
+    /// As [`UdpSocket::recv`], and counts the drops before the datagram.
     pub(super) fn receive(&mut self, socket: &UdpSocket, datagram: &mut [u8]) -> io::Result<usize> {
         let mut control = nix::cmsg_space!(u32);
         let mut buffers = [IoSliceMut::new(datagram)];

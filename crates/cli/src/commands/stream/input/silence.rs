@@ -4,18 +4,17 @@ use std::time::{Duration, Instant};
 
 use comity_units::{Span, Time, TwoWindows};
 
-/// After how long without any bytes a source is silent, at least: between two pictures it has none
-/// for 40 ms.
+/// The minimum time without bytes that counts as silence: intervals between pictures are 40 ms.
 const SHORTEST: Span = Span::from_millis(60);
-/// After how many times as long as its longest usual pause.
+/// Silence lasts at least this multiple of the longest usual pause.
 const LONGER: u64 = 2;
-/// A longer pause is not usual.
+/// Longer pauses are not usual.
 const LONGEST_USUAL: Span = Span::from_millis(250);
-/// Its pauses in this time, or twice this time, count.
+/// Pauses within the last one to two windows of this length count.
 const WINDOW: Span = Span::from_secs(10);
 
-/// Tells a source that pauses from one that gives little at a time. What has come of a source that
-/// pauses waits for no more.
+/// Detects pauses of a live source. When the source pauses, the last unit is complete and waits for
+/// no more data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Silence {
     began: Instant,
@@ -47,14 +46,14 @@ impl Silence {
         self.is_over = false;
     }
 
-    /// When it begins, if nothing comes; `None` if it has.
+    /// When the silence begins if no bytes arrive; `None` if it has begun.
     pub(super) fn begins_at(&self) -> Option<Instant> {
         let after = SHORTEST.max(self.pauses.most() * LONGER);
         let begins = self.came.map(|came| came + Duration::from(after));
         begins.filter(|_| !self.is_over)
     }
 
-    /// It has begun.
+    /// The silence has begun.
     pub(super) fn on_silence(&mut self) {
         self.is_over = true;
     }
@@ -78,14 +77,14 @@ mod tests {
         }
         silence.on_silence();
         assert_eq!(silence.begins_at(), None, "once");
-        // A pause of 2 s, and from then on a datagram every 160 ms.
+        // A pause of 2 s, and then a datagram every 160 ms.
         for datagram in 0..200 {
             let came = 6_000 + datagram * 160;
             silence.on_bytes(at(came));
             let after = if datagram == 0 { 80 } else { 320 };
             assert_eq!(silence.begins_at(), Some(at(came + after)));
         }
-        // Long after it, they are forgotten.
+        // Long after the pause, it no longer counts.
         for picture in 0..1_000 {
             silence.on_bytes(at(38_000 + picture * 40));
         }

@@ -1,4 +1,4 @@
-//! What was read of a source and is not due yet.
+//! Sections that were read and are not due yet.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -7,20 +7,20 @@ use comity::StreamId;
 use comity_frames::Frame;
 use comity_stream::{MediaUnit, Missing, SourceItem};
 
-/// How much of a file is read ahead at most, in bytes, whatever its times say: the second of
-/// [`LOOKAHEAD`] at 256 Mb/s, the ten of [`GROUP_LOOKAHEAD`] at 25 Mb/s. What one piece of the file
-/// completes comes on top of it.
+/// The maximum number of bytes to read ahead in a file, regardless of its times: the second of
+/// [`LOOKAHEAD`] at 256 Mb/s, or the ten seconds of [`GROUP_LOOKAHEAD`] at 25 Mb/s. The last piece
+/// may exceed it.
 pub(super) const READ_AHEAD: usize = 32 << 20;
-/// What a section takes beside its payload.
+/// The overhead of a section besides its payload, in bytes.
 const READ_AHEAD_EACH: usize = 512;
 
-/// Sections that were read and are not due yet, and those that the source has not whole, in the
-/// order of their times. In each stream that is the order of the stream, even where its times go
-/// back. No more is read while they take [`READ_AHEAD`].
+/// Sections that are not due yet, and those that are incomplete at the source, in the order of
+/// their times. Within a stream this is the order of the stream, even where its times go back.
+/// Reading stops while they take [`READ_AHEAD`] bytes.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     items: BTreeMap<(Instant, u64), Waits>,
-    /// What they take.
+    /// The bytes that they count towards [`READ_AHEAD`].
     pub(super) bytes: usize,
     pub(super) has_told_full: bool,
     count: u64,
@@ -29,7 +29,7 @@ pub(super) struct Waiting {
     furthest_picture: Option<Instant>,
 }
 
-/// A section, or that there is none.
+/// A section, or the absence of one.
 #[derive(Debug)]
 enum Waits {
     Section(MediaUnit),
@@ -37,7 +37,7 @@ enum Waits {
 }
 
 impl Waits {
-    /// What it takes of [`READ_AHEAD`].
+    /// The bytes that it counts towards [`READ_AHEAD`].
     fn bytes(&self) -> usize {
         READ_AHEAD_EACH
             + match self {
@@ -71,7 +71,7 @@ impl Waiting {
         self.insert(latest, Waits::Missing(missing));
     }
 
-    /// When what a stream has at this time is due: no earlier than what it had before.
+    /// When an item of a stream with this source time is due: not before the previous item.
     fn place(&mut self, stream: StreamId, source_time: Instant) -> Instant {
         let latest = self.latest.entry(stream).or_insert(source_time);
         *latest = source_time.max(*latest);
@@ -85,7 +85,7 @@ impl Waiting {
         self.count += 1;
     }
 
-    /// The bytes of the sections that wait.
+    /// The bytes of the waiting sections.
     pub(super) fn payload(&self) -> u64 {
         (self.bytes - READ_AHEAD_EACH * self.items.len()) as u64
     }
@@ -94,12 +94,12 @@ impl Waiting {
         self.bytes >= READ_AHEAD
     }
 
-    /// When the first one is due.
+    /// When the first item is due.
     pub(super) fn due(&self) -> Option<Instant> {
         self.items.first_key_value().map(|(&(due, _), _)| due)
     }
 
-    /// How much time lies between the first and the last of them.
+    /// The time between the first and the last item.
     pub(super) fn span(&self) -> Duration {
         let ends = self.due().zip(self.furthest);
         ends.map_or(Duration::ZERO, |(first, last)| {
@@ -113,13 +113,13 @@ impl Waiting {
         Some(waits.into())
     }
 
-    /// Whether sections that are due at `moment` have been read already.
+    /// Whether sections that are due at `moment` have been read.
     pub(super) fn reaches(&self, moment: Instant) -> bool {
         self.furthest.is_some_and(|furthest| furthest >= moment)
     }
 
-    /// Whether the pictures that are due at `moment` have been; where there are none, whatever else
-    /// is.
+    /// Whether pictures that are due at `moment` have been read; without pictures, whether other
+    /// sections have.
     pub(super) fn reaches_picture(&self, moment: Instant) -> bool {
         match self.furthest_picture {
             Some(furthest) => furthest >= moment,
@@ -170,7 +170,7 @@ mod tests {
             )
         };
         assert_eq!(add(2, 999, None), (false, false));
-        // Without pictures, what there is counts.
+        // Without pictures, the other sections count.
         assert_eq!(add(2, 1_000, None), (true, true));
         assert_eq!(add(1, 0, picture), (true, false));
         assert_eq!(add(1, 1_000, picture), (true, true));
@@ -180,7 +180,7 @@ mod tests {
     fn what_waits_comes_in_the_order_of_its_times_and_of_its_stream() {
         let start = now();
         let mut waiting = Waiting::default();
-        // Sound comes behind pictures that are later than it is; the times of stream 2 go back.
+        // Sound follows pictures with later times, and the times of stream 2 go back.
         for (stream, number, at) in [
             (1, 0, 0),
             (1, 1, 40),
@@ -222,7 +222,7 @@ mod tests {
                 SourceItem::Notice(notice) => panic!("{notice:?}"),
             })
             .collect();
-        // One that is missing has its place among them.
+        // A missing section is in the same order.
         assert_eq!(
             order,
             [(1, 0), (2, 0), (2, 1), (1, 1), (1, 2), (2, 12), (1, 3)]

@@ -1,12 +1,12 @@
 //! The HTTP server of the metrics page.
 //!
-//! Anybody who reaches the address may connect, so time, memory and sockets are bounded. A client
-//! that is slow on purpose delays nobody: each has a task, and a new client takes the place of one
-//! of them, drawn at random, if [`MAX_CLIENTS`] are open: whoever fills all places again and again
-//! meets a slow scraper only now and then.
+//! Anybody who reaches the address may connect, so time, memory and sockets are bounded. A slow
+//! client delays nobody: each client has a task. If [`MAX_CLIENTS`] are connected, a new client
+//! replaces one of them, drawn at random. An attacker who keeps all connections busy therefore
+//! rarely hits a slow scraper.
 //!
-//! A page in somebody's browser may be made to call this server under a name of its own (DNS
-//! rebinding). So a request names an address or `localhost` as its host, or has the token.
+//! A page in a browser may be made to call this server under a name of its own (DNS rebinding). So
+//! a request must name an address or `localhost` as its host, or have the token.
 
 use std::convert::Infallible;
 use std::io;
@@ -35,28 +35,28 @@ const HTML: &str = "text/html; charset=utf-8";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const ROOT: &str = "<!doctype html>\n<title>comity</title>\n<a href=\"/metrics\">metrics</a>\n";
 
-/// Clients that may be connected at the same time. A scraper that takes 250 ms beside 1,000 idle
-/// connections a second keeps its place with probability (1 − 1/512)^250, or 0.6, and beside 100 a
-/// second always.
+/// The maximum number of connected clients. A scraper that takes 250 ms beside 1,000 idle
+/// connections per second stays connected with probability (1 − 1/512)^250, or 0.6, and beside 100
+/// per second always.
 const MAX_CLIENTS: usize = 512;
-/// The time from a connection's beginning to the last byte of its answer; that of Prometheus is
+/// The time from accepting a connection to the last byte of its answer; Prometheus has a limit of
 /// 10 s too.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest head of a request; hyper's minimum.
+/// The maximum head of a request; hyper's minimum.
 const MAX_HEAD: usize = 8 * 1_024;
-/// The pause after a failed accept: a process that has no descriptors left would spin.
+/// The pause after a failed accept: a process without free descriptors would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What is served, and to whom.
+/// The page, and who may read it.
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) registry: Registry,
-    /// What a request has to have as its bearer token.
+    /// The bearer token that a request must have.
     pub(super) token: Option<Zeroizing<String>>,
 }
 
 impl Page {
-    /// The refusal of a request by its headers, if it is one.
+    /// The refusal of a request by its headers, if any.
     fn refuses(&self, headers: &HeaderMap) -> Option<(StatusCode, &'static str)> {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let Some(token) = &self.token else {
@@ -90,13 +90,13 @@ fn is_address(host: &str) -> bool {
     is_ip(inner.unwrap_or(name)) || name.eq_ignore_ascii_case("localhost")
 }
 
-/// Compares in a time that depends on the lengths alone.
+/// Compares in a time that depends only on the lengths.
 fn is_equal(a: &[u8], b: &[u8]) -> bool {
     let differences = a.iter().zip(b).fold(0, |all, (a, b)| all | (a ^ b));
     a.len() == b.len() && differences == 0
 }
 
-/// What bounds the clients.
+/// The limits on clients.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     clients: usize,
@@ -154,7 +154,7 @@ async fn serve(stream: TcpStream, page: Arc<Page>) {
         .max_buf_size(MAX_HEAD)
         .header_read_timeout(None)
         .serve_connection(TokioIo::new(stream), answered);
-    // A scraper that goes away asks again.
+    // A disconnected scraper asks again.
     let _ = connection.await;
 }
 
@@ -203,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    /// Far more than a test takes: a limit that must not act.
+    /// Much longer than a test: a limit without effect.
     const NEVER: Duration = Duration::from_secs(600);
     const SCRAPE: &str = "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 
@@ -252,7 +252,7 @@ mod tests {
         let pause = Some(Duration::from_millis(20));
         slow.set_read_timeout(pause).unwrap();
         let waits = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
-        // Each byte would begin a time-out for reads anew.
+        // Each byte would restart a read time-out.
         let closed = loop {
             match slow.write_all(b"x").and_then(|()| slow.read(&mut [0])) {
                 Err(error) if waits(&error) => {}
@@ -275,7 +275,7 @@ mod tests {
             .collect();
         assert_eq!(status(&answer(address, SCRAPE)), "200");
         let answers = idle.iter_mut().map(|client| {
-            // One was closed without an answer.
+            // One of them was closed without an answer.
             let _ = client.write_all(SCRAPE.as_bytes());
             rest(client)
         });
@@ -298,14 +298,14 @@ mod tests {
         let idle: Vec<_> = (0..25)
             .map(|_| TcpStream::connect(address).unwrap())
             .collect();
-        // They have been accepted before this one.
+        // They were accepted before this one.
         assert_eq!(status(&answer(address, SCRAPE)), "200");
         slow.write_all(tail.as_bytes()).unwrap();
         assert_eq!(status(&rest(&mut slow)), "200");
         drop(idle);
     }
 
-    /// DNS rebinding: the host is that of somebody's page.
+    /// DNS rebinding: the host is the name of an attacker's page.
     #[test]
     fn only_addresses_and_localhost_are_hosts() {
         let address = started(Limits::default());

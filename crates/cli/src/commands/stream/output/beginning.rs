@@ -1,4 +1,4 @@
-//! What is wrong with the beginning of an output.
+//! Faults at the beginning of an output.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use comity_media::{Entry, Header, PACKET};
 use comity_stream::{MediaUnit, Missing};
 
-/// Looks at the first picture of each stream, and at the first bytes of a file.
+/// Checks the first picture of each stream, and the first bytes of a file.
 #[derive(Debug, Default)]
 pub(super) struct Beginning {
-    /// The streams that have had pictures, and those whose first ones did not arrive.
+    /// The streams that have had pictures, and those whose first pictures did not arrive.
     begun: BTreeSet<u16>,
     cut: BTreeSet<u16>,
-    /// A file whose name promises another container.
+    /// A file whose name suggests another container.
     promise: Option<PathBuf>,
 }
 
 impl Beginning {
-    /// That of a file.
+    /// A checker for this file.
     pub(super) fn of_file(path: &Path) -> Self {
         const OTHERS: [&str; 10] = [
             "mp4", "m4v", "mov", "mkv", "webm", "avi", "flv", "m3u8", "mpd", "mxf",
@@ -32,14 +32,14 @@ impl Beginning {
         }
     }
 
-    /// A section will not come.
+    /// A section is missing.
     pub(super) fn miss(&mut self, missing: &Missing) {
         if !self.begun.contains(&missing.stream.0) {
             self.cut.insert(missing.stream.0);
         }
     }
 
-    /// Says so if a stream begins with this picture, and it cannot be decoded.
+    /// A warning if a stream begins with this picture and it cannot be decoded.
     pub(super) fn picture(&mut self, unit: &MediaUnit) -> Option<String> {
         let stream = unit.stream.0;
         if self.begun.contains(&stream) {
@@ -69,8 +69,8 @@ impl Beginning {
         }
     }
 
-    /// Says so if the first bytes of a file are not what its name promises. A sender that does not
-    /// know a container sends its bytes, and then they are.
+    /// A warning if the first bytes of a file do not match its name. A sender that does not know a
+    /// container sends its bytes unchanged, and then they match.
     pub(super) fn bytes(&mut self, first: &[u8]) -> Option<String> {
         if first.is_empty() {
             return None;
@@ -108,8 +108,8 @@ mod tests {
     use super::*;
     use crate::clock::now;
 
-    /// A slice of H.264 in this stream; a way in if it is `random_access`, with its parameter sets
-    /// or without.
+    /// A slice of H.264 in this stream; a random access point if `random_access`, with its
+    /// parameter sets or without.
     fn picture(stream: u16, random_access: bool, parameters: &[u8]) -> MediaUnit {
         let header = Header::Unit(Unit {
             pid: 255 + stream,
@@ -157,7 +157,7 @@ mod tests {
             text.contains("PID 257 begins with a key picture that comes without"),
             "{text}"
         );
-        // The key picture was lost on the way.
+        // The key picture was lost on the path.
         let lost = picture(3, true, &PARAMETERS).missing(MissingReason::Lost);
         beginning.miss(&lost);
         let text = beginning.picture(&picture(3, false, &[])).unwrap();
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(beginning.picture(&picture(1, true, &PARAMETERS)), None);
         beginning.miss(&picture(1, true, &PARAMETERS).missing(MissingReason::Lost));
         assert_eq!(beginning.picture(&picture(1, false, &[])), None);
-        // What is lost of one stream says nothing of another.
+        // Losses in one stream do not affect another.
         let text = beginning.picture(&picture(2, false, &[])).unwrap();
         assert!(text.contains("as its source"), "{text}");
         let mut data = picture(3, false, &[]);
@@ -199,7 +199,7 @@ mod tests {
             text.starts_with("/tmp/film.MP4: gets an MPEG transport stream"),
             "{text}"
         );
-        // A film in MP4, which the sender did not know.
+        // A film in MP4, which the sender did not recognise.
         assert_eq!(told("film.mp4", b"\0\0\0\x20ftypisom"), None);
         for name in ["film.ts", "film.mp4.ts", "mp4", "/dev/null", "film.m2ts"] {
             assert_eq!(told(name, &packets), None, "{name}");

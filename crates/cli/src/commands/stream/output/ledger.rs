@@ -1,4 +1,4 @@
-//! Which sections are in which pieces that a thread writes.
+//! The sections in each piece that a thread writes.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use comity_stream::Missing;
 
-/// What the thread that writes has written.
+/// Counters of the pieces that the thread has written.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     pieces: AtomicU64,
@@ -14,10 +14,10 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// A whole piece of this length.
+    /// A whole piece of this length was written.
     pub(super) fn add(&self, length: usize) {
         self.bytes.fetch_add(length as u64, Ordering::Relaxed);
-        // Whoever sees the piece sees its bytes.
+        // A thread that sees the piece also sees its bytes.
         self.pieces.fetch_add(1, Ordering::Release);
     }
 
@@ -31,36 +31,36 @@ impl Taken {
     }
 }
 
-/// How many sections may have no bytes to write yet. Tables have none until the unit behind them is
-/// written. If no unit follows, the oldest of these sections are forgotten.
+/// The maximum number of sections without bytes to write yet. Tables have none until the unit after
+/// them is written. If no unit follows, the oldest of these sections are forgotten.
 const MAX_SILENT: usize = 4_096;
 
 /// A section, with the PID of its stream.
 type Entry = (Option<u16>, Missing);
 
-/// The sections that a thread has and may not have written yet. There are as many as wait
-/// to be written, and as the writer of media holds.
+/// The submitted sections that the thread may not have written yet: those in waiting pieces, and
+/// those that the media writer holds.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// Those that are in no piece yet, with the stream whose tables they may wait for.
+    /// Sections in no piece yet, with the stream whose tables they may wait for.
     open: Vec<Entry>,
-    /// Those of the next piece.
+    /// Sections of the next piece.
     next: VecDeque<Missing>,
     /// The sections of the submitted pieces, by the number of the piece.
     given: VecDeque<(u64, VecDeque<Missing>)>,
     pieces: u64,
-    /// What the thread has written.
+    /// The counters of the thread.
     pub(super) written: Arc<Taken>,
     pub(super) has_failed: bool,
 }
 
 impl Ledger {
-    /// A section that comes, of the stream with this PID.
+    /// A section of the stream with this PID was submitted.
     pub(super) fn add(&mut self, pid: Option<u16>, section: Missing) {
         self.open.push((pid, section));
     }
 
-    /// Those whose streams are not held are in the next piece.
+    /// Assigns sections whose streams are not held to the next piece.
     pub(super) fn assign(&mut self, held: &BTreeSet<u16>) {
         let is_held = |(pid, _): &Entry| pid.is_some_and(|pid| held.contains(&pid));
         let open = core::mem::take(&mut self.open);
@@ -70,7 +70,7 @@ impl Ledger {
             .extend(next.into_iter().map(|(_, section)| section));
     }
 
-    /// There is nothing to be written now: the writer keeps what they say for the next piece.
+    /// There is nothing to write now: the writer keeps their content for the next piece.
     pub(super) fn keep(&mut self) {
         let surplus = self.next.len().saturating_sub(MAX_SILENT);
         self.next.drain(..surplus);
@@ -91,7 +91,7 @@ impl Ledger {
         self.pieces += 1;
     }
 
-    /// What was not written.
+    /// Takes the unwritten sections.
     pub(super) fn take(&mut self) -> Vec<Missing> {
         let written = self.written.pieces();
         let given = core::mem::take(&mut self.given);
@@ -127,8 +127,8 @@ mod tests {
     fn what_waits_for_tables_is_in_the_piece_behind_them() {
         let mut ledger = Ledger::default();
         let written = ledger.written.clone();
-        // Two streams wait for tables; those of the first come, then one that leaves nothing to
-        // write yet.
+        // Two streams wait for tables. The tables of the first arrive, then a section that leaves
+        // nothing to write yet.
         for (number, pid) in [(0, 256), (1, 257), (2, 256)] {
             ledger.add(Some(pid), section(number));
         }

@@ -1,7 +1,7 @@
 //! Sections as a stream of bytes again: files, pipes and datagrams.
 //!
 //! A slow disk or reader exerts back-pressure: unread data stays in the connection's receive
-//! buffer, up to `rcvbuf`. [`Room`] is how little of it may wait here, behind the connection.
+//! buffer, up to `rcvbuf`. [`Room`] limits the data that waits here, behind the connection.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::future::pending;
@@ -28,66 +28,66 @@ use super::slow::SlowOutput;
 use super::target::{Datagrams, Piece, Recording, Target, write_all};
 use crate::clock::now;
 
-/// How many pieces may wait for a slow disk or reader, however short they are.
+/// The maximum number of waiting pieces, however short.
 const WAITING: usize = 256;
-/// The most bytes that may wait for it.
+/// The maximum number of waiting bytes.
 const MAX_BYTES: u32 = 4 << 20;
 
-/// How many bytes of pieces may wait for a slow disk or reader, and be written; then the connection
-/// holds the sender back. A piece that is longer waits alone.
+/// The maximum number of bytes in pieces that wait to be written or are being written. Beyond it,
+/// the connection holds the sender back. A longer piece waits alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room(u32);
 
 impl Room {
-    /// Where no connection brings what is written: 4 MiB.
+    /// Without a connection as the source: 4 MiB.
     pub(crate) const WITHOUT_CONNECTION: Self = Self(MAX_BYTES);
 
-    /// Behind a connection that holds up to `receive_buffer`: a quarter of that, and at most 4 MiB.
+    /// Behind a connection with this receive buffer: a quarter of it, and at most 4 MiB.
     pub(crate) fn behind(receive_buffer: Bytes) -> Self {
         let quarter = u32::try_from(receive_buffer.get() / 4).unwrap_or(MAX_BYTES);
         Self(quarter.clamp(1, MAX_BYTES))
     }
 }
 
-/// Writes what arrives, whole sections only.
+/// Writes whole sections only.
 #[derive(Debug)]
 pub(crate) struct MediaOutput {
     writer: TsWriter,
     form: Form,
-    /// Whether only transport packets can be written: RTP says what it carries.
+    /// Whether only transport packets can be written: RTP announces its content.
     packets_only: bool,
-    /// Why what was taken cannot be written; reported by the next [`flush`](Self::flush).
+    /// Why a section cannot be written; reported by the next [`flush`](Self::flush).
     unfit: Option<Error>,
     name: String,
     pieces: Option<mpsc::Sender<Piece>>,
-    /// The bytes that the thread does not have yet, when they came, and how far apart their packets
-    /// were at their source, if that is known.
+    /// The bytes that the thread does not have yet, their arrival time, and the spacing of their
+    /// packets at the source, if known.
     waiting: VecDeque<(Vec<u8>, Instant, Option<Span>)>,
     room: Room,
-    /// The bytes of it that are free.
+    /// The free bytes of the room.
     free: Arc<Semaphore>,
-    /// How the thread that writes has ended.
+    /// The result of the writing thread.
     written: Option<oneshot::Receiver<io::Result<()>>>,
     ledger: Ledger,
     transport: TransportMonitor,
     reporter: Option<Reporter>,
     beginning: Beginning,
-    /// `None` for datagrams, which nobody has to take.
+    /// `None` for datagrams, which are never held back.
     slow: Option<SlowOutput>,
 }
 
-/// What sections hold: what the first one looks like decides.
+/// The form of the sections, determined by the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Unknown,
-    /// Each begins with a media header.
+    /// Each section begins with a media header.
     Media,
-    /// Another application's bytes, written as they are.
+    /// Another application's bytes, written unchanged.
     Plain,
 }
 
 impl MediaOutput {
-    /// A file, which is emptied when the first bytes are there, and not before.
+    /// A file, which is emptied only when the first bytes are there.
     pub(crate) fn file(path: &Path, existing: Existing, room: Room) -> Result<Self, Error> {
         let file = existing.open("OUTPUT", path)?;
         Ok(Self {
@@ -101,8 +101,7 @@ impl MediaOutput {
         Self::new("the standard output".into(), io::stdout(), room)
     }
 
-    /// Datagrams of at most as many bytes of media as the URI says; whole transport packets where
-    /// they fit.
+    /// Datagrams with at most the payload of the URI; whole transport packets if at least one fits.
     pub(crate) fn datagrams(
         name: &str,
         socket: UdpSocket,
@@ -116,7 +115,7 @@ impl MediaOutput {
             Packetiser::new(u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, f]))
                 .of_type(uri.payload_type)
         });
-        // The URI has at least one packet.
+        // The payload has room for at least one packet.
         let length = uri.payload as usize / PACKET * PACKET;
         let target = Datagrams::new(socket, length, packetiser);
         Ok(Self {
@@ -137,7 +136,7 @@ impl MediaOutput {
         let count = ledger.written.clone();
         std::thread::Builder::new()
             .name("output".into())
-            // Nobody may be left to hear how it went.
+            // The receiver of the result may be gone.
             .spawn(move || drop(tell.send(write_all(target, waiting, &count))))
             .map_err(|error| Error::failed(format!("cannot start a thread: {error}")))?;
         Ok(Self {
@@ -159,7 +158,7 @@ impl MediaOutput {
         })
     }
 
-    /// Says what is wrong with the output.
+    /// Reports faults of the output to `reporter`.
     pub(crate) fn with_warnings(mut self, reporter: &Reporter) -> Self {
         self.reporter = Some(reporter.clone());
         self
@@ -184,8 +183,8 @@ impl MediaOutput {
             .push_back((piece, now(), self.writer.spacing()));
     }
 
-    /// Gives on what was taken; waits while the disk or the reader is behind. A call that is
-    /// dropped before it is ready loses nothing: the next one goes on with it.
+    /// Passes the written bytes on; waits while the disk or the reader is behind. A call that is
+    /// dropped before it is ready loses nothing: the next one continues.
     async fn flush_waiting(&mut self) -> Result<Written, Error> {
         if let Some(error) = self.unfit.take() {
             self.ledger.has_failed = true;
@@ -193,10 +192,10 @@ impl MediaOutput {
         }
         let mut wants_room = now();
         while let Some((piece, ..)) = self.waiting.front() {
-            // What it takes of the memory is more than what it holds, where it grew.
+            // A buffer that grew takes more memory than it holds.
             let taken =
                 u32::try_from(piece.capacity()).map_or(self.room.0, |taken| taken.min(self.room.0));
-            // When the thread has ended it has let go of all room, and takes nothing more.
+            // When the thread ends, it closes the semaphore.
             let free = self.free.clone().acquire_many_owned(taken).await;
             let place = match &self.pieces {
                 Some(pieces) => pieces.reserve().await.ok(),
@@ -223,7 +222,7 @@ impl MediaOutput {
         Ok(Written::Yes)
     }
 
-    /// Returns when the thread that writes has ended, which it does early only for a reason.
+    /// Returns when the writing thread has ended, which happens early only after an error.
     async fn ended(&mut self) -> Result<Written, Error> {
         let Some(written) = &mut self.written else {
             return pending().await;
@@ -248,7 +247,7 @@ impl MediaOutput {
         }
     }
 
-    /// Writes what is held and waits until all is written.
+    /// Writes the remaining bytes, and waits until all are written.
     async fn finish_writing(&mut self) -> Result<(), Error> {
         let mut rest = Vec::new();
         self.writer.finish(&mut rest);
@@ -267,7 +266,7 @@ impl MediaOutput {
 }
 
 impl Sink for MediaOutput {
-    /// Returns when nobody reads the output any more; it ends otherwise only in
+    /// Returns when nobody reads the output any more. It otherwise ends only in
     /// [`finish`](Self::finish).
     async fn tend(&mut self) -> Result<Written, comity_stream::Error> {
         match self.ended().await? {
@@ -276,8 +275,8 @@ impl Sink for MediaOutput {
         }
     }
 
-    /// Takes a section to be written by [`flush`](Self::flush), and never fails: what is wrong with
-    /// the disk or the reader is reported there.
+    /// Accepts a section for [`flush`](Self::flush), which reports errors of the disk or the
+    /// reader.
     fn write(&mut self, unit: &MediaUnit) -> Written {
         let text = self.beginning.picture(unit);
         self.warn(text);
@@ -314,7 +313,7 @@ impl Sink for MediaOutput {
         Written::Yes
     }
 
-    /// Writes what waited for the missing section.
+    /// Writes the data that waited for the missing section.
     fn skip(&mut self, missing: &Missing) {
         self.beginning.miss(missing);
         if self.form != Form::Media {
@@ -341,7 +340,7 @@ impl Sink for MediaOutput {
         self.ledger.has_failed = true;
     }
 
-    /// Whether it was not possible to write on.
+    /// Whether writing has failed.
     fn has_failed(&self) -> bool {
         self.ledger.has_failed
     }
@@ -354,8 +353,8 @@ impl Sink for MediaOutput {
         Ok(self.finish_writing().await?)
     }
 
-    /// Bytes written, of whole pieces: not those that wait, nor those of a piece that did not find
-    /// room.
+    /// The bytes written in whole pieces, without waiting ones and without a piece for which there
+    /// was no space.
     fn counters(&self) -> Counters {
         Counters::of_media(self.ledger.written.bytes(), self.transport.clone())
     }
@@ -391,7 +390,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes a piece whenever it is let, and says how long it was.
+    /// Accepts a piece whenever it is allowed to, and reports its length.
     struct Slow {
         may: blocking::Receiver<()>,
         took: blocking::Sender<usize>,
@@ -411,7 +410,7 @@ mod tests {
         (output.unwrap(), let_it, taken)
     }
 
-    /// A section of another application, which is written as it is.
+    /// A section of another application, which is written unchanged.
     fn section(length: usize) -> MediaUnit {
         MediaUnit {
             stream: StreamId(1),
@@ -426,7 +425,8 @@ mod tests {
         }
     }
 
-    /// How many sections of this length it gives on before it has to wait, with the one that does.
+    /// The number of sections of this length that it passes on before it has to wait, including the
+    /// last one.
     fn taken_at_once(output: &mut MediaOutput, length: usize) -> usize {
         let section = section(length);
         let mut context = Context::from_waker(Waker::noop());
@@ -456,16 +456,16 @@ mod tests {
     #[test]
     fn a_slow_reader_makes_no_more_wait_than_there_is_room_for() {
         run(async {
-            // 3,000,000 bytes are a third of it and less.
+            // 3,000,000 bytes are less than a third of it.
             let (mut output, let_it, taken) = slow(Room(10_000_000));
             assert_eq!(taken_at_once(&mut output, 3_000_000), 3);
-            // What has been written makes room for as much.
+            // A written piece frees its room.
             let_it.send(()).unwrap();
             flushes(&mut output).await;
             assert_eq!(taken.recv(), Ok(3_000_000));
             assert_eq!(taken_at_once(&mut output, 3_000_000), 0);
-            // Whoever waits for room learns that the reader is gone, and what waited is named with
-            // the rest: one was taken.
+            // A waiting call learns that the reader is gone, and reports the waiting sections with
+            // the rest: one was accepted.
             drop(let_it);
             assert!(output.flush().await.is_err());
             assert_eq!(output.take_unwritten().len(), 4);
@@ -477,7 +477,7 @@ mod tests {
     fn a_wait_for_room_that_is_given_up_loses_nothing() {
         run(async {
             let (mut output, let_it, taken) = slow(Room(1_000));
-            // The first one takes all the room; the waits of the other two are abandoned.
+            // The first piece takes all the room; the waits of the other two are abandoned.
             assert_eq!(taken_at_once(&mut output, 900), 1);
             assert_eq!(taken_at_once(&mut output, 700), 0);
             assert_eq!(written(&output), 0, "nothing is written yet");
@@ -513,7 +513,7 @@ mod tests {
     fn short_sections_wait_in_a_number_that_is_bounded_too() {
         run(async {
             let (mut output, _let_it, _taken) = slow(Room::WITHOUT_CONNECTION);
-            // The thread may have taken one already.
+            // The thread may have accepted one already.
             let count = taken_at_once(&mut output, 1);
             assert!((WAITING..=WAITING + 1).contains(&count), "{count}");
         });

@@ -1,4 +1,4 @@
-//! Where media goes.
+//! The destinations of media.
 
 mod beginning;
 mod ledger;
@@ -19,18 +19,18 @@ use super::uri::Uri;
 use media::MediaOutput;
 pub(crate) use media::Room;
 
-/// An output that is open.
+/// An open output.
 #[derive(Debug)]
 pub(crate) enum Output {
     /// Files, pipes and datagrams.
     Media(Box<MediaOutput>),
-    /// Sections to another Comity.
+    /// Sections to other Comity endpoints.
     Connected(Box<Fanout>),
 }
 
 impl Output {
-    /// Opens what `uri`, written as `text`, names. Bytes that are not written yet have `room`
-    /// there, and `existing` says what becomes of a file that is there.
+    /// Opens the output that `uri`, written as `text`, names. `room` limits the bytes that wait to
+    /// be written, and `existing` says how to treat an existing file.
     pub(crate) fn open(
         uri: &Uri,
         text: &str,
@@ -60,7 +60,7 @@ impl Output {
     }
 }
 
-/// Does the same with either kind of output.
+/// Applies an expression to either kind of output.
 macro_rules! either {
     ($output:ident, $name:ident => $done:expr) => {
         match $output {
@@ -128,7 +128,7 @@ impl Sink for Output {
     }
 }
 
-/// Says so where the controller does not retransmit.
+/// Reports that the controller does not retransmit.
 fn tell_of_losses(uri: &ComityUri, reporter: &Reporter) {
     let name = &uri.settings.controller;
     if uri.settings.effective_reliability() == Reliability::None

@@ -1,27 +1,28 @@
-//! Whether a disk or a reader is slower than what arrives.
+//! Whether a disk or a reader is slower than the arriving data.
 
 use std::time::{Duration, Instant};
 
-/// For how long it is observed.
+/// The observation time.
 const WINDOW: Duration = Duration::from_secs(5);
-/// The share of that time in which something has to wait for it, in percent.
+/// The minimum share of that time in which data waits for the output, in percent.
 const MIN_SHARE: u32 = 80;
-/// The fewest waits: a disk that stalls once has one.
+/// The minimum number of waits: a disk that stalls once has one.
 const MIN_WAITS: u32 = 10;
-/// A shorter wait is none: the thread that writes has to be woken.
+/// Shorter waits do not count: the writing thread has to be woken.
 const SHORT: Duration = Duration::from_millis(1);
-/// By how much the delay grows at least from one time of observation to the next. Behind a reader
-/// that began late and then reads at the pace of the source, it stays.
+/// The minimum growth of the delay from one observation to the next. Behind a reader that began
+/// late and then reads at the pace of the source, the delay is constant.
 const MIN_GROWTH: Duration = Duration::from_millis(250);
 
-/// Tells an output that falls further and further behind from one that stalls now and then.
+/// Distinguishes an output that falls behind continuously from one that stalls occasionally.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlowOutput {
     since: Instant,
     waited: Duration,
     waits: u32,
     bytes: u64,
-    /// The least delay of a section in this time, and in the one before if it was always behind.
+    /// The minimum delay of a section in this observation, and in the previous one if it was always
+    /// behind.
     delay: Option<Duration>,
     delay_before: Option<Duration>,
     has_warned: bool,
@@ -40,13 +41,13 @@ impl SlowOutput {
         }
     }
 
-    /// A section of this age is to be written.
+    /// A section of this age is submitted.
     pub(super) fn on_section(&mut self, age: Duration) {
         self.delay = Some(self.delay.map_or(age, |least| least.min(age)));
     }
 
-    /// So many bytes waited for room from `came` to `now`. Returns the rate of the output in Mb/s
-    /// if it is too slow; once.
+    /// Bytes waited for room from `came` to `now`. Returns the rate of the output in Mb/s, once, if
+    /// it is too slow.
     pub(super) fn on_room(&mut self, came: Instant, now: Instant, bytes: u64) -> Option<f64> {
         let wait = now.saturating_duration_since(came);
         if wait >= SHORT {
@@ -78,9 +79,9 @@ mod tests {
     use super::*;
     use crate::clock::now;
 
-    /// When an output is found to be slow, in seconds, and with which rate. A piece of 10,000 bytes
-    /// comes each 40 ms (2 Mb/s), or when the one before has room; `room` says how long after
-    /// a piece is taken there is room for it, in milliseconds, by that time.
+    /// When an output is detected as slow, in seconds, and its rate. A piece of 10,000 bytes
+    /// arrives every 40 ms (2 Mb/s), or when the previous one has room. `room` is the time after
+    /// accepting a piece until there is room for it, in milliseconds, as a function of time.
     fn judged(seconds: f64, room: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
         let start = now();
         let at = |millis: f64| start + Duration::from_secs_f64(millis / 1e3);
@@ -99,14 +100,14 @@ mod tests {
 
     #[test]
     fn a_reader_that_falls_behind_is_found_once() {
-        // It takes a piece in 100 ms.
+        // It accepts a piece every 100 ms.
         let found = judged(60.0, |_| 100.0);
         let [(at, rate)] = found[..] else {
             panic!("{found:?}")
         };
         assert!((10.0..10.3).contains(&at), "{at}");
         assert!((rate - 0.8).abs() < 0.02, "{rate}");
-        // One that becomes slow later.
+        // An output that becomes slow later.
         let found = judged(60.0, |taken| if taken < 20_000.0 { 0.0 } else { 50.0 });
         assert!(
             matches!(found[..], [(at, _)] if (30.0..36.0).contains(&at)),
@@ -117,18 +118,18 @@ mod tests {
     #[test]
     fn a_disk_that_stalls_and_a_reader_that_began_late_are_not_slow() {
         assert_eq!(judged(60.0, |_| 0.0), []);
-        // One write takes 8 s; what has come meanwhile is written at once.
+        // One write takes 8 s; the data that arrived in that time is then written at once.
         let once = |taken: f64| match (10_000.0..10_040.0).contains(&taken) {
             true => 8_000.0,
             false => 0.5,
         };
         assert_eq!(judged(60.0, once), []);
-        // A disk that takes a second for each flush, every five.
+        // A disk that flushes for a second, every five.
         let flushing = |taken: f64| if taken % 5_000.0 < 40.0 { 1_000.0 } else { 0.5 };
         assert_eq!(judged(60.0, flushing), []);
-        // One with little room to spare.
+        // One with little spare capacity.
         assert_eq!(judged(60.0, |_| 38.0), []);
-        // A player that begins after 20 s, and then shows a picture each 40 ms.
+        // A player that begins after 20 s, and then shows a picture every 40 ms.
         let player = |taken: f64| if taken < 40.0 { 20_000.0 } else { 40.0 };
         assert_eq!(judged(60.0, player), []);
     }

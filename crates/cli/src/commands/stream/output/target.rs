@@ -1,4 +1,4 @@
-//! What bytes are written to, by a thread of its own.
+//! The destination of bytes, written by a separate thread.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,30 +14,30 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use super::ledger::Taken;
 use crate::clock::now;
 
-/// A piece that waits, with the room that it takes until it has been written.
+/// A waiting piece, with the room that it holds until it is written.
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) bytes: Vec<u8>,
-    /// When it came.
+    /// Its arrival time.
     pub(super) came: Instant,
-    /// How far apart its packets were at their source, if that is known.
+    /// The spacing of its packets at the source, if known.
     pub(super) spacing: Option<Span>,
     pub(super) _room: OwnedSemaphorePermit,
 }
 
-/// Something that takes bytes.
+/// A destination of bytes.
 pub(crate) trait Target {
-    /// Takes the next ones, which came at this moment, and whose packets were so far apart at their
-    /// source, if that is known: all or, as far as that can be had, none.
+    /// Writes a piece that arrived at `came`, with the spacing of its packets at the source, if
+    /// known. On an error it writes, if possible, nothing.
     fn take(&mut self, piece: &[u8], came: Instant, spacing: Option<Span>) -> io::Result<()>;
 
-    /// Nothing more comes.
+    /// No more pieces follow.
     fn end(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Writes until nothing more comes, or until it fails; counts the pieces that were taken whole.
+/// Writes until no more pieces follow, or until an error; counts the completely written pieces.
 pub(super) fn write_all(
     mut target: impl Target,
     mut waiting: mpsc::Receiver<Piece>,
@@ -45,7 +45,7 @@ pub(super) fn write_all(
 ) -> io::Result<()> {
     while let Some(piece) = waiting.blocking_recv() {
         if let Err(error) = target.take(&piece.bytes, piece.came, piece.spacing) {
-            // Before the piece gives its room back: nothing more is to come for that.
+            // Before the piece frees its room: no more pieces may come in.
             waiting.close();
             return Err(error);
         }
@@ -58,20 +58,20 @@ pub(super) fn write_all(
 impl Target for io::Stdout {
     fn take(&mut self, piece: &[u8], _: Instant, _: Option<Span>) -> io::Result<()> {
         self.write_all(piece)?;
-        // What stays in the buffer is not written, and may never be.
+        // The rest of the buffer is not written, and may never be.
         self.flush()
     }
 }
 
-/// A file, or what is opened like one.
+/// A file, or anything opened like one.
 #[derive(Debug)]
 pub(crate) struct Recording {
     file: File,
-    /// Whether it is on a disk.
+    /// Whether it is a regular file.
     is_stored: bool,
-    /// Whether what it held before is still in it.
+    /// Whether it still has its old content.
     is_old: bool,
-    /// How much was written of whole pieces.
+    /// The length of the completely written pieces.
     length: u64,
 }
 
@@ -96,8 +96,8 @@ impl Target for Recording {
         let taken = self.file.write_all(piece);
         match (&taken, self.is_stored) {
             (Ok(()), _) => self.length += piece.len() as u64,
-            // The part that found room is no section, nor need it be whole packets. When even this
-            // fails, the first error is the one to tell.
+            // A partly written piece is neither a section nor whole packets. If truncation fails
+            // too, the first error is the one to report.
             (Err(_), true) => drop(self.file.set_len(self.length)),
             (Err(_), false) => {}
         }
@@ -106,7 +106,7 @@ impl Target for Recording {
 
     fn end(&mut self) -> io::Result<()> {
         match self.is_stored {
-            // Some disks are found to be full only then.
+            // Some disks report only then that they are full.
             true => self.file.sync_all(),
             false => Ok(()),
         }
@@ -124,7 +124,7 @@ pub(crate) struct Datagrams {
 }
 
 impl Datagrams {
-    /// Datagrams of at most `length` bytes of media each, at least one, in RTP where there is a
+    /// Datagrams of at most `length` bytes of media each, at least one, in RTP if there is a
     /// packetiser.
     pub(crate) fn new(socket: UdpSocket, length: usize, packetiser: Option<Packetiser>) -> Self {
         Self {
@@ -138,8 +138,8 @@ impl Datagrams {
 }
 
 impl Target for Datagrams {
-    /// Returns when the last datagram has left. What comes meanwhile waits, with the time at which
-    /// it came.
+    /// Returns when the last datagram has left. Data that arrives in the meantime waits, with its
+    /// arrival time.
     fn take(&mut self, piece: &[u8], came: Instant, spacing: Option<Span>) -> io::Result<()> {
         let came = came.saturating_duration_since(self.began);
         self.pacer.push(Time::ZERO + came.into(), piece, spacing);
@@ -158,7 +158,7 @@ impl Target for Datagrams {
             };
             match sent {
                 Ok(_) => {}
-                // Nobody listens yet, or the network is away for a while: datagrams are lost then.
+                // Nobody listens yet, or the network is temporarily down: datagrams are lost then.
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -174,14 +174,14 @@ impl Target for Datagrams {
     }
 }
 
-/// Waits until a moment, which may be over.
+/// Waits until a moment, which may have passed.
 fn wait_until(moment: Instant) {
     loop {
         let rest = moment.saturating_duration_since(now());
         if rest.is_zero() {
             return;
         }
-        // An interrupted wait goes on.
+        // Continues after an interrupted wait.
         let _ = nanosleep(&Timespec {
             tv_sec: rest.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: rest.subsec_nanos().into(),

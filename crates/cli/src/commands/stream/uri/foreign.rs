@@ -1,9 +1,9 @@
-//! Schemes and keys of other tools, and what does here what they do there.
+//! Schemes and keys of other tools, and their equivalents in Comity.
 
 use comity::uri::keys;
 
-/// What to do with a URI of a protocol that Comity does not speak: a tool that does, and a pipe.
-/// `None` for a scheme that is none of these.
+/// What to do with a URI of a protocol that Comity does not support: use a tool that does, and a
+/// pipe. `None` for other schemes.
 pub(super) fn bridge(scheme: &str) -> Option<String> {
     let speaks = "which other tools speak";
     let scheme = scheme.to_ascii_lowercase();
@@ -41,7 +41,7 @@ pub(crate) fn bridge_to_check(scheme: &str) -> Option<String> {
     ))
 }
 
-/// What to do for someone who gives `udp://` or `rtp://` a key of ffmpeg or of a connection.
+/// The advice for a key of ffmpeg or of a connection in a `udp://` or `rtp://` URI.
 pub(super) fn hint(name: &str) -> Option<&'static str> {
     Some(match name {
         "fifo_size" => "unread datagrams wait in the socket: set its size with \"rcvbuf\"",

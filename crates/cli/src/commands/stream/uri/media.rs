@@ -15,31 +15,32 @@ use super::foreign;
 /// Media in bare datagrams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MediaUri {
-    /// Which way they go.
+    /// The direction of the datagrams.
     pub(crate) direction: Direction,
-    /// The local address they leave from, or that of the interface where a group is joined; a port
-    /// for those that are sent.
+    /// The local address of sent datagrams, or the interface on which to join a group; a port only
+    /// for sending.
     pub(crate) bind: Option<Local>,
-    /// The most bytes of media in a datagram, 188 to 65,507.
+    /// The maximum number of media bytes in a datagram, 188 to 65,507.
     pub(crate) payload: u32,
     /// The RTP payload type of a transport stream.
     pub(crate) payload_type: u8,
     /// The type of service in the IP header; the lowest two bits are zero.
     pub(crate) type_of_service: u8,
-    /// How many routers they pass at most; `None` for what the system has.
+    /// The maximum number of routers on the path; `None` for the system's default.
     pub(crate) time_to_live: Option<u8>,
-    /// The size of the send buffer that is requested for the socket.
+    /// The requested size of the socket's send buffer.
     pub(crate) send_buffer: Bytes,
-    /// The size of the receive buffer that is requested for the socket.
+    /// The requested size of the socket's receive buffer.
     pub(crate) receive_buffer: Bytes,
 }
 
-/// Which way datagrams go.
+/// The direction of datagrams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// From anybody who sends to this port.
+    /// From any sender to this port.
     From {
-        /// The multicast group to join, or the local address to listen on; `None` for all of them.
+        /// The multicast group to join, or the local address to listen on; `None` for all local
+        /// addresses.
         address: Option<Host>,
         /// The port; 0 for any.
         port: u16,
@@ -48,7 +49,7 @@ pub(crate) enum Direction {
     To {
         /// The host, or the multicast group.
         host: Host,
-        /// The port, not 0.
+        /// The port, at least 1.
         port: u16,
     },
 }
@@ -125,13 +126,13 @@ fn keys_of(scheme: &str) -> &'static [Key] {
     }
 }
 
-/// What stands in [`KEYS`] for a URI that says nothing.
+/// The default of [`KEYS`].
 const PAYLOAD: u32 = 1_316;
 const SEND_BUFFER: Bytes = Bytes::new(2 << 20);
 const RECEIVE_BUFFER: Bytes = Bytes::new(8 << 20);
 
 impl MediaUri {
-    /// Reads what stands behind `scheme://`.
+    /// Reads the text after `scheme://`.
     pub(super) fn read(scheme: &'static str, rest: &str) -> Result<Self, UriError> {
         check_places(rest)?;
         let (address, query) = split(rest)?;
@@ -140,7 +141,7 @@ impl MediaUri {
             Some(Value::Bytes(bytes)) => Some(*bytes),
             _ => None,
         };
-        // The table keeps it in range, so nothing is cut.
+        // The table limits the range, so the conversion is lossless.
         let octet = |name| match query.value(name) {
             Some(Value::Number(number)) => Some(*number as u8),
             _ => None,
@@ -169,9 +170,9 @@ impl MediaUri {
         })
     }
 
-    /// Where datagrams come from, of a URI that is an input. ffmpeg reads `udp://127.0.0.1:5000`
-    /// from port 5000 of this host, and `udp://239.1.2.3:5000` from a group: so a host that is an
-    /// address is the one to listen on. `None` for a name, and for a port or address to send from.
+    /// The source of an input URI. ffmpeg reads `udp://127.0.0.1:5000` from port 5000 of this host,
+    /// and `udp://239.1.2.3:5000` from a group: a host that is an address is the one to listen on.
+    /// `None` for a name, and for a URI with a source port or address.
     pub(crate) fn source(&self) -> Option<(Option<Host>, u16)> {
         match &self.direction {
             Direction::From { address, port } => Some((address.clone(), *port)),

@@ -1,4 +1,4 @@
-//! Where media comes from and goes to.
+//! The ends of a relay as URIs.
 //!
 //! ```text
 //! uri = comity://..                       a connection: `comity::uri`
@@ -7,7 +7,7 @@
 //!     | file:///path | path | -           a file, or standard input and output
 //! ```
 //!
-//! Text becomes plain validated structs; nothing is looked up, opened or bound here.
+//! Text becomes plain, validated structs. Nothing is looked up, opened or bound here.
 
 mod foreign;
 mod media;
@@ -29,7 +29,7 @@ pub(crate) use comity::uri::parts::without_secrets;
 pub(crate) use foreign::bridge_to_check;
 pub(crate) use media::{Direction, MediaUri};
 
-/// Where media comes from or goes to.
+/// An input or an output.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Uri {
     /// `comity://`
@@ -47,23 +47,23 @@ pub(crate) enum Uri {
 /// The schemes, in the order of messages.
 const SCHEMES: [&str; 4] = ["comity", "file", "rtp", "udp"];
 
-/// Why a text is no URI. No message has a passphrase in it.
+/// Why a text is not a URI. No message contains a passphrase.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub(crate) enum PlaceError {
     #[error(transparent)]
     Uri(#[from] UriError),
-    /// There is nothing.
+    /// The text is empty.
     #[error(
         "the URI is empty; expected one such as \"comity://host:9000\", \"udp://:5000\", a path, or \"-\""
     )]
     Empty,
-    /// A scheme that sends nothing to anybody has something before its path.
+    /// A scheme without hosts has one before its path.
     #[error("file: the host is {0:?}; expected none, as in file:///path")]
     FileHost(String),
-    /// A scheme that is not known.
+    /// An unknown scheme.
     #[error("there is no scheme {found:?}; {hint}")]
     Scheme { found: String, hint: String },
-    /// Nothing but a colon behind a scheme.
+    /// A scheme with a colon, but without slashes.
     #[error("{0}: is followed by \":\"; expected \"{0}://\"")]
     Slashes(&'static str),
 }
@@ -86,7 +86,7 @@ impl FromStr for Uri {
             (Some(scheme), Some(rest)) => (scheme, rest),
             (Some(scheme), None) => return Err(PlaceError::Slashes(scheme)),
             (None, Some(_)) => return Err(unknown(found)),
-            // A file whose name has a colon in it.
+            // A file whose name contains a colon.
             (None, None) => return Ok(Self::File(text.into())),
         };
         Ok(match scheme {
@@ -109,8 +109,8 @@ fn unknown(found: &str) -> PlaceError {
     }
 }
 
-/// As it would be read again, with whatever differs from its default; `passphrase=***` stands for
-/// any passphrase.
+/// The URI that parses to the same value, with all settings that differ from their defaults;
+/// `passphrase=***` stands for any passphrase.
 impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -119,7 +119,7 @@ impl fmt::Display for Uri {
                 let path = path.to_string_lossy();
                 match path.parse() {
                     Ok(Self::File(_)) => f.write_str(&path),
-                    // What a relative path begins with would be taken for a scheme or a pipe.
+                    // The beginning of a relative path could be mistaken for a scheme or a pipe.
                     _ if !path.starts_with('/') => write!(f, "./{path}"),
                     _ => write!(f, "file://{}", Encoded(&path)),
                 }
@@ -131,7 +131,7 @@ impl fmt::Display for Uri {
     }
 }
 
-/// RFC 3986, section 3.1; of a single letter it would be a drive.
+/// RFC 3986, section 3.1; a single letter would be a drive.
 fn is_scheme(text: &str) -> bool {
     text.len() > 1
         && text.starts_with(|first: char| first.is_ascii_alphabetic())

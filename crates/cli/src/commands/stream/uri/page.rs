@@ -1,5 +1,4 @@
-//! The page `docs/reference/settings.md`, from the tables of keys. To write it anew after a change
-//! of one:
+//! The page `docs/reference/settings.md`, from the tables of keys. To update it:
 //!
 //! ```text
 //! COMITY_UPDATE=1 cargo test -p comity-cli --bin comity uri::page

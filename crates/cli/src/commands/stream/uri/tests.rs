@@ -69,7 +69,7 @@ fn datagrams_files_and_pipes() {
     }
 }
 
-/// ffmpeg reads a host that is an address as the one to listen on.
+/// ffmpeg listens on the host of an input URI if it is an address.
 #[test]
 fn an_address_is_where_an_input_listens() {
     let source = |text: &str| media(text).source();
@@ -82,7 +82,7 @@ fn an_address_is_where_an_input_listens() {
         on("239.1.2.3")
     );
     assert_eq!(source("udp://:5000"), Some((None, 5_000)));
-    // A name may be anybody's, and who binds has said where.
+    // A name may be any host's, and a URI with `bind` specifies the address.
     assert_eq!(source("udp://host:5000"), None);
     assert_eq!(source("udp://127.0.0.1:5000?bind=127.0.0.2"), None);
 }
@@ -179,7 +179,7 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
     }
 }
 
-/// What stands before a message.
+/// The URI in front of a message.
 #[test]
 fn a_uri_is_shown_without_what_may_be_a_secret() {
     for (text, shown) in [
