@@ -1,4 +1,4 @@
-//! What can be written on the command line.
+//! The syntax of the command line.
 
 mod check;
 #[cfg(feature = "demo")]
@@ -56,7 +56,7 @@ use values::{Offering, named_file};
 
 use crate::commands::list;
 
-/// The examples of the verbs that this program has.
+/// The examples of this program's verbs.
 fn examples() -> String {
     const DEMO: bool = cfg!(feature = "demo");
     const LABORATORY: bool = cfg!(feature = "laboratory");

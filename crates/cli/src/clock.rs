@@ -1,4 +1,4 @@
-//! The clock of this host, for what runs in real time and for how long a command took. Results of
+//! The clock of this host, for real-time work and for the duration of commands. Results of
 //! simulations do not depend on it.
 
 use std::time::Instant;

@@ -17,13 +17,13 @@ use nix::sys::signal::{SigSet, Signal};
 
 pub use picture::{Picture, Plotter};
 
-/// Runs the command with these words, the name of the program first, and returns its exit code.
-/// Ends the process instead where the words are wrong or ask for help.
+/// Runs the command with these words, the program's name first, and returns its exit code. Ends the
+/// process instead if the words are wrong or request help.
 pub fn run(words: impl IntoIterator<Item = OsString>, plotter: Option<Plotter<'_>>) -> u8 {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         report(panic);
-        // Without its thread or task, the rest would wait for ever, or end as if all were well.
+        // Without the panicking thread or task, the rest would wait for ever, or appear to succeed.
         if !comity::contains_panic() {
             std::process::abort();
         }
@@ -31,7 +31,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, plotter: Option<Plotter<'_
     block_file_size_signal();
     let words: Vec<OsString> = words.into_iter().collect();
     let parsed = args::Cli::try_parse_from(&words).unwrap_or_else(|error| {
-        // The message repeats the words that are wrong, and one of them may be or have a secret.
+        // The message repeats the wrong words, and one of them may contain a secret.
         let shown = words.iter().map(|word| without_secret(word));
         let error = args::Cli::try_parse_from(shown).err().unwrap_or(error);
         error.exit()
@@ -39,8 +39,8 @@ pub fn run(words: impl IntoIterator<Item = OsString>, plotter: Option<Plotter<'_
     commands::dispatch(parsed, plotter)
 }
 
-/// A write beyond the limit of file sizes fails instead of ending the program without a summary.
-/// All threads that begin later do as this one.
+/// Makes a write beyond the file size limit fail, instead of ending the program without a summary.
+/// Threads that start later inherit this.
 fn block_file_size_signal() {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGXFSZ);
@@ -48,7 +48,7 @@ fn block_file_size_signal() {
     let _ = signals.thread_block();
 }
 
-/// A word of the command line as a message may show it.
+/// A word of the command line without secrets, for a message.
 fn without_secret(word: &OsStr) -> OsString {
     match word.to_str() {
         Some(text) if text.contains(StaticKey::MARK) => "***".into(),

@@ -16,7 +16,7 @@ pub(crate) fn thousands(number: u64) -> String {
     text
 }
 
-/// A share in percent with one decimal, rounded down: only all is 100 %.
+/// A share in percent with one decimal, rounded down: only a complete share is 100 %.
 #[cfg(feature = "demo")]
 pub(crate) fn percent(share: f64) -> String {
     let tenths = (share * 1_000.0 + 1e-9).floor();
@@ -27,8 +27,8 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// A quantity as results have it, with a space before its unit: `20 ms`, `8 Mb/s`. Settings stand
-/// as they are written on a command line: `20ms`, `8Mbps`.
+/// A quantity in the format of results, with a space before its unit: `20 ms`, `8 Mb/s`. Settings
+/// keep the format of the command line: `20ms`, `8Mbps`.
 #[cfg(feature = "demo")]
 pub(crate) fn spaced(quantity: impl Display) -> String {
     let text = quantity.to_string();
@@ -40,7 +40,7 @@ pub(crate) fn spaced(quantity: impl Display) -> String {
     }
 }
 
-/// A rate as results have it: in Mb/s, and below 1 Mb/s in kb/s, with four digits at most.
+/// A rate in the format of results: in Mb/s, and below 1 Mb/s in kb/s, with at most four digits.
 pub(crate) fn rate(bits_per_second: f64) -> String {
     let (value, unit) = match bits_per_second < 1e6 {
         true => (bits_per_second / 1e3, "kb/s"),

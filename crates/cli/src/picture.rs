@@ -1,8 +1,8 @@
-//! What `comity plot` hands to whoever draws.
+//! The request of `comity plot` to the drawing code.
 
 use std::path::PathBuf;
 
-/// What `comity plot` is to draw.
+/// A picture to draw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
     /// The stored results.
@@ -13,12 +13,12 @@ pub struct Picture {
     pub out: PathBuf,
     /// Whether the background is dark.
     pub dark: bool,
-    /// The run to draw, where a kind draws one.
+    /// The run to draw, for kinds that draw one run.
     pub run: Option<u64>,
     /// The flows, groups or links to draw; empty for all.
     pub only: Vec<String>,
 }
 
 /// Draws a picture and returns the exit code. Pictures are drawn in Python, so only the command of
-/// the Python package has one.
+/// the Python package has a plotter.
 pub type Plotter<'p> = &'p dyn Fn(&Picture) -> u8;

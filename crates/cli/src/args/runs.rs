@@ -1,11 +1,11 @@
-//! Readers for what runs of scenarios take.
+//! Readers for the options of scenario runs.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use comity_sim::results::Format;
 
-/// Where results are stored, and how.
+/// Where to store results, and in which format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Out {
     pub(crate) path: PathBuf,
@@ -13,7 +13,7 @@ pub(crate) struct Out {
 }
 
 impl Out {
-    /// The ending says the format.
+    /// The extension determines the format.
     pub(super) fn new(path: PathBuf) -> Result<Self, String> {
         let format = Format::of(&path).map_err(|error| error.to_string())?;
         Ok(Self { path, format })
@@ -33,7 +33,7 @@ pub(super) fn seed(text: &str) -> Result<u64, String> {
     seed.ok_or_else(|| format!("expected a whole number from 0 to {MAX_SEED}"))
 }
 
-/// Seeds as written on the command line.
+/// Seeds from the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seeds(pub(crate) Vec<u64>);
 

@@ -21,7 +21,7 @@ pub(crate) enum Sim {
     Trace(Trace),
 }
 
-/// With which seeds a scenario is run, and what becomes of its results.
+/// The seeds of a scenario, and the output of its results.
 #[derive(Debug, Args)]
 pub(crate) struct Printing {
     /// Store the results: a folder of Parquet files (NAME), a folder of CSV files (NAME.csv) or a
@@ -52,7 +52,7 @@ pub(crate) struct Printing {
 }
 
 impl Printing {
-    /// The seeds that were requested instead of those of the file.
+    /// The seeds from the command line instead of those of the file.
     pub(crate) fn seeds(&self) -> Option<Vec<u64>> {
         match (self.seed, &self.seeds) {
             (Some(seed), _) => Some(vec![seed]),
@@ -136,7 +136,7 @@ pub(crate) struct Schema {
     pub(crate) json: bool,
 }
 
-/// Where on a link packets are captured.
+/// The points of a link at which packets are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Capture {
     After,

@@ -9,7 +9,7 @@ use comity_units::{Bytes, Rate, Span};
 
 use super::values::{named_file, own_address, quantity};
 
-/// The part of the help that the three verbs have in common.
+/// The common part of the help of the three verbs.
 macro_rules! endings {
     ($examples:literal) => {
         concat!(
@@ -125,7 +125,7 @@ pub(crate) struct Relay {
     pub(crate) common: Common,
 }
 
-/// What is said of reading media and of sending it: of no use to `recv`.
+/// The options for reading and sending media, which `recv` does not have.
 #[derive(Debug, Args)]
 pub(crate) struct Sending {
     /// How pictures get their deadlines: one deadline per picture, or one per group of pictures, as
@@ -161,7 +161,7 @@ pub(crate) struct Sending {
     pub(crate) input_rate: Option<Rate>,
 }
 
-/// What the three verbs have in common.
+/// The common options of the three verbs.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// Use comity:// without a passphrase or a key: anybody on the path can read, change and
@@ -219,7 +219,7 @@ pub(crate) struct Common {
     pub(crate) quiet: bool,
 }
 
-/// Which deadline the pictures of a group get.
+/// The deadlines of the pictures of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Deadlines {
     /// Each picture is due when it is to be decoded
@@ -238,7 +238,7 @@ impl From<Deadlines> for DeadlineRule {
     }
 }
 
-/// What becomes of units that are damaged at the source.
+/// The treatment of units that are damaged at the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Damaged {
     /// Send them as they are, with half the importance of whole ones
@@ -256,7 +256,7 @@ impl From<Damaged> for comity_media::Damaged {
     }
 }
 
-/// Whether a connection is made again.
+/// When a connection is opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Reconnect {
     /// When the first call fails or the connection is lost. A receiver also reconnects when the

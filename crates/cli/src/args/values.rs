@@ -16,7 +16,7 @@ pub(super) fn quantity<T: FromStr<Err = ParseError>>(text: &str) -> Result<T, St
     text.parse().map_err(|error: ParseError| error.to_string())
 }
 
-/// The path of a file, where the standard streams cannot stand in for one.
+/// A path of a file that cannot be replaced by a standard stream.
 pub(super) fn named_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
         true => Err(
@@ -26,8 +26,8 @@ pub(super) fn named_file() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// The name of a congestion controller that fits, which shells complete. A wrong one is refused
-/// with advice.
+/// The name of a suitable congestion controller, for shell completion. A wrong name is refused with
+/// advice.
 #[cfg(feature = "demo")]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ControllerName(fn(&Row) -> bool);
@@ -72,7 +72,7 @@ impl TypedValueParser for ControllerName {
     }
 }
 
-/// Any text, for which shells offer these words.
+/// Any text; shells offer these words.
 #[derive(Clone, Debug)]
 pub(super) struct Offering(pub(super) Vec<&'static str>);
 
@@ -93,7 +93,7 @@ impl TypedValueParser for Offering {
     }
 }
 
-/// An address of this host to answer at, the loopback one by default.
+/// A local address to listen on, by default the loopback address.
 pub(super) fn own_address(text: &str) -> Result<SocketAddr, String> {
     let full = match text.strip_prefix(':').unwrap_or(text) {
         port if port.parse::<u16>().is_ok() => format!("127.0.0.1:{port}"),

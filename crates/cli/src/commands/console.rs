@@ -5,27 +5,27 @@ use std::fmt::Display;
 use std::io::IsTerminal as _;
 use std::io::{self, Write};
 
-/// Why a command ends with another code than 0. What went wrong has been said by then.
+/// Why a command ends with another code than 0. The error was already printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// What was requested could not be done.
+    /// The requested work failed.
     Failed,
     /// The command line or a scenario is wrong.
     Usage,
     /// The interrupt key was pressed.
     Interrupted,
-    /// There was no connection, or none any more.
+    /// There was no connection, or it was lost.
     Unconnected,
-    /// It was done, but not as exactly as it has to be.
+    /// The work was done, but not exactly enough.
     #[cfg(feature = "demo")]
     Overloaded,
-    /// The stream that was checked has faults.
+    /// The checked stream has faults.
     Faulty,
-    /// The two ends do not agree on who may talk to whom.
+    /// The two ends do not accept each other.
     Refused,
-    /// An address to listen on is not to be had.
+    /// An address to listen on is unavailable.
     Taken,
-    /// A file could not be opened, or has nothing in it.
+    /// A file could not be opened, or is empty.
     Unopened,
 }
 
@@ -40,13 +40,13 @@ impl From<Failure> for u8 {
             Failure::Refused => 4,
             Failure::Taken => 5,
             Failure::Unopened => 6,
-            // 128 and the number of SIGINT, as shells have it.
+            // 128 and the number of SIGINT, as in shells.
             Failure::Interrupted => 130,
         }
     }
 }
 
-/// Writes to the standard output. A reader that has gone away, such as `head`, has seen enough.
+/// Writes to the standard output. A reader that closes the pipe, such as `head`, is no error.
 pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
@@ -56,7 +56,7 @@ pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
     }
 }
 
-/// Says what went wrong.
+/// Prints an error.
 pub(crate) fn complain(message: &dyn Display) -> Failure {
     say(&format!("error: {message}"));
     Failure::Failed
@@ -67,7 +67,7 @@ pub(crate) fn say(message: &str) {
     write_error(&format!("{message}\n"));
 }
 
-/// Writes to the standard error at once; when even that fails there is nobody to tell.
+/// Writes to the standard error at once, and ignores errors.
 pub(super) fn write_error(text: &str) {
     let mut error = io::stderr().lock();
     let _ = error
@@ -75,11 +75,11 @@ pub(super) fn write_error(text: &str) {
         .and_then(|()| error.flush());
 }
 
-/// Removes the last line of a terminal, which has not ended.
+/// Clears the last line of a terminal, which has no line end.
 pub(super) const CLEAR_LINE: &str = "\r\x1b[K";
 
 /// Replaces the last line of a terminal. The text is cut between fields, which are two spaces
-/// apart: a line that wraps cannot be replaced.
+/// apart: a wrapped line cannot be replaced.
 pub(super) fn overwrite(text: &str) {
     let width = rustix::termios::tcgetwinsize(io::stderr())
         .ok()

@@ -3,13 +3,13 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The size below which the system writes no core file. With 1 it does not start a program for core
-/// dumps either, which it would with 0 (`core(5)`).
+/// dumps either; with 0 it would (`core(5)`).
 const NO_DUMP: u64 = 1;
 
-/// Turns core dumps off. Secrets that the memory holds would be in them.
+/// Turns core dumps off, because they would contain secrets.
 ///
 /// Only the soft limit changes, so `prlimit --core=unlimited --pid PID` turns them on again.
-/// Debuggers may attach as before.
+/// Debuggers can still attach.
 pub(crate) fn turn_off() {
     let maximum = getrlimit(Resource::Core).maximum;
     let current = Some(maximum.map_or(NO_DUMP, |maximum| maximum.min(NO_DUMP)));

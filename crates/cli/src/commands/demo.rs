@@ -21,7 +21,7 @@ use crate::demo::report::{figures, page};
 use crate::demo::summary::{decimals, document, situation, statements, text, wrap};
 use crate::numbers::{percent, spaced};
 
-/// The default rate is such that the video needs this share of an equal share.
+/// The video needs this fraction of an equal share at the default rate.
 const NEED: f64 = 0.75;
 /// The default number of copies of the bundled clip, together 2 Mb/s.
 const COPIES: u16 = 4;
@@ -69,7 +69,7 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
     }
     let opening = wrap(&format!("Sending {}", situation(&setup)), WIDTH);
     let plan = clip.plan(copies, args.duration);
-    // Nobody else can hold up its end.
+    // Only the demonstration itself can delay its end.
     let is_stopped = interrupt_key(None, || true);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -83,7 +83,7 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
     let is_stopped = is_stopped.load(Ordering::Relaxed);
     if is_stopped || recording.is_err() {
         for file in made {
-            // An empty file that stays behind needs no second message.
+            // An empty file that stays behind needs no second error.
             let _ = std::fs::remove_file(file);
         }
     }
@@ -117,8 +117,7 @@ fn refuse(error: &DemoError) -> Failure {
     }
 }
 
-/// Writes the files and prints the results. A run that was interrupted leaves the files as they
-/// were.
+/// Writes the files and prints the results. An interrupted run leaves the files unchanged.
 fn finish(
     args: &args::Demo,
     recording: &Recording,
@@ -162,7 +161,7 @@ fn address(file: &Path) -> String {
     }
 }
 
-/// The command line, as a shell reads it.
+/// The command line in shell syntax.
 fn command() -> String {
     let quoted = |word: std::ffi::OsString| {
         let word = word.to_string_lossy().into_owned();
@@ -223,7 +222,7 @@ struct Live {
 }
 
 impl Live {
-    /// The interval between plain lines.
+    /// The interval between plain lines, in seconds.
     const EVERY_S: f64 = 5.0;
 
     fn new(setup: &Setup, opening: Vec<String>) -> Self {

@@ -61,7 +61,7 @@ pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
         "without a report",
         Some(LINGER),
         move |request| match request {
-            // Once the loop is over nobody listens any more.
+            // After the loop, the receiver is gone.
             Request::First => drop(interrupt.send(())),
             Request::Again => interrupt::exit(),
         },
@@ -101,7 +101,7 @@ pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
     finish(args, &report, reporter.target)
 }
 
-/// The address that an option names. The settings of a URI may have a secret, which is not shown.
+/// The address in an option. The settings of a URI may contain a secret, which is not shown.
 fn address(option: &str, text: &str, like: Option<SocketAddr>) -> Result<SocketAddr, Failure> {
     if text.contains("://") {
         let text = without_secrets(text);
@@ -255,7 +255,7 @@ fn announce(args: &args::Emulate, address: SocketAddr, target: SocketAddr) -> Re
     Ok(())
 }
 
-/// Reports statistics at their interval, and a target where nobody listens.
+/// Reports statistics at intervals, and a target without a listener.
 #[derive(Debug, Default)]
 struct Reporter {
     reports: u32,

@@ -1,4 +1,4 @@
-//! Figures of runs, as people read them.
+//! Figures of runs for people.
 
 /// The unit that suits a set of rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +28,7 @@ impl RateUnit {
     }
 }
 
-/// Four digits, at most three of them behind the point.
+/// Four digits, at most three of them after the point.
 pub(crate) fn digits(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 1_000.0 => 0,

@@ -1,20 +1,20 @@
-//! Files that cannot be opened or made.
+//! Errors of files that cannot be opened or created.
 
 use std::io;
 use std::path::Path;
 
 use super::{Failure, say};
 
-/// Says that a file or folder to read cannot be opened.
+/// Reports that a file or folder to read cannot be opened.
 pub(crate) fn cannot_open(path: &Path, error: &io::Error) -> Failure {
     say(&format!("error: {}", unread(path, error)));
     Failure::Unopened
 }
 
-/// Why a file cannot be opened to be read, and what to do.
+/// Why a file cannot be opened for reading, and what to do.
 pub(crate) fn unread(path: &Path, error: &io::Error) -> String {
     match error.kind() {
-        // A folder that is made for it would be empty.
+        // Creating the folder would not help: it would be empty.
         io::ErrorKind::NotFound => {
             format!("cannot open {}: {error}; check its name", path.display())
         }

@@ -1,12 +1,12 @@
-//! Signals that ask the program to end.
+//! Signals that request the end of the program.
 
 use std::time::{Duration, Instant};
 
 use super::say;
 use crate::clock::now;
 
-/// Signals within this time after a request are the same one: `timeout`, terminals and service
-/// managers signal a program and its group, and some send two signals.
+/// Signals within this time after a request belong to it: `timeout`, terminals and service managers
+/// signal a program and its group, and some send two signals.
 const SAME: Duration = Duration::from_secs(1);
 
 /// A request to end the program.
@@ -18,7 +18,7 @@ pub(crate) enum Request {
     Again,
 }
 
-/// Which signals are requests.
+/// The signals that count as requests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Requests {
     latest: Option<Instant>,
@@ -36,17 +36,18 @@ impl Requests {
     }
 }
 
-/// The time that an end in good order may take where no `linger` says more.
+/// The time limit of an orderly end without a `linger` setting.
 pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
-/// How much longer than `linger` the whole end takes at most.
+/// The additional time after `linger` for the whole end.
 const GRACE: Duration = Duration::from_millis(900);
 
-/// Calls `on_request` when somebody asks the program to end, by the interrupt key or by SIGINT,
-/// SIGTERM or SIGHUP. Without it, these signals end the program at once, `and_then` as said.
+/// Calls `on_request` when the end of the program is requested, by the interrupt key or by SIGINT,
+/// SIGTERM or SIGHUP. Without a handler, these signals end the program at once, `and_then` as
+/// configured.
 ///
-/// `linger` and a little later the program ends in any case, whatever a disk, a reader or a peer
-/// makes it wait for; without `linger`, when it is done.
+/// With `linger`, the program ends a little after that time, even if a disk, a reader or a peer
+/// still delays it. Without `linger`, it ends when it is done.
 pub(crate) fn on_request(
     and_then: &str,
     linger: Option<Duration>,
@@ -70,7 +71,7 @@ pub(crate) fn on_request(
     }
 }
 
-/// Ends the program after this time, if it is still there.
+/// Ends the program after this time, if it still runs.
 #[expect(
     clippy::disallowed_methods,
     reason = "it is about real time, and must not depend on anything else"
@@ -78,7 +79,7 @@ pub(crate) fn on_request(
 fn end_after(limit: Duration) {
     std::thread::spawn(move || {
         std::thread::sleep(limit);
-        // Whatever holds up the program may hold up the message too.
+        // Printing may be blocked by the same cause.
         std::thread::spawn(|| say("\ninterrupted: not done in time, ended"));
         std::thread::sleep(Duration::from_millis(20));
         std::process::exit(130)

@@ -31,7 +31,7 @@ pub(crate) fn keygen(args: &args::Keygen) -> Result<(), Failure> {
 }
 
 fn read(file: &Path) -> Result<StaticKey, Failure> {
-    /// More than any key with white space around it.
+    /// More than any key with surrounding white space.
     const MOST: u64 = 1_024;
     let unreadable =
         |error: io::Error| complain(&format!("cannot read {}: {error}", file.display()));
@@ -46,7 +46,7 @@ fn read(file: &Path) -> Result<StaticKey, Failure> {
             }
             _ => unreadable(error),
         })?;
-    // A public key may be open to everybody; whatever else it is may be a secret.
+    // A public key may be readable to everybody; anything else may be a secret.
     if !text.starts_with("comity-public-")
         && let Some(warning) = exposure(file)
     {
@@ -56,7 +56,7 @@ fn read(file: &Path) -> Result<StaticKey, Failure> {
         .map_err(|error| complain(&format!("{} holds no key: {error}", file.display())))
 }
 
-/// What is to be said of the file of a secret that others than its owner can read, or write to.
+/// The warning about a secret's file that users other than its owner can read or write.
 #[cfg(unix)]
 pub(crate) fn exposure(file: &Path) -> Option<String> {
     use std::os::unix::fs::PermissionsExt;
@@ -93,8 +93,8 @@ fn make(file: &Path, force: bool) -> Result<StaticKey, Failure> {
     }
 }
 
-/// What to do when the folder of a new file is not there. It is not made here: a secret that lands
-/// beside the folder that was meant is found by nobody who looks for it.
+/// The advice if the folder of a new file does not exist. The command does not create it: a
+/// mistyped path would put the secret where nobody looks for it.
 fn missing_folder(file: &Path, error: &io::Error) -> String {
     let folder = file.parent().filter(|folder| !folder.is_dir());
     match folder {
@@ -105,7 +105,7 @@ fn missing_folder(file: &Path, error: &io::Error) -> String {
     }
 }
 
-/// Writes a file that was not there and that only its owner may read, or leaves none behind.
+/// Creates a file that only its owner may read. A failure leaves no file behind.
 fn create(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -114,13 +114,13 @@ fn create(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut opened = options.open(file)?;
     let written = opened.write_all(bytes).and_then(|()| opened.sync_all());
     if written.is_err() {
-        // That it could not be written is the news.
+        // The error of the write is the one to report.
         let _ = fs::remove_file(file);
     }
     written
 }
 
-/// Puts a new file in the place of one that was there: either the one or the other is found.
+/// Replaces a file atomically: a reader finds either the old or the new one.
 fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = file.as_os_str().to_owned();
     name.push(format!(".{}.new", std::process::id()));
@@ -153,11 +153,11 @@ mod tests {
                 "{text}"
             );
         }
-        // Nobody reads what he may only run.
+        // Execute permission alone does not expose the content.
         for mode in [0o600, 0o400, 0o711] {
             assert_eq!(told(mode), None, "{mode:o}");
         }
-        // The shell's <(command) is no file.
+        // The shell's <(command) is not a file.
         assert_eq!(exposure(Path::new("/dev/null")), None);
         assert_eq!(exposure(&folder.path().join("none")), None);
     }

@@ -58,7 +58,7 @@ fn run(args: args::LabRun) -> Result<(), Failure> {
         logs: args.logs,
     };
     let mut has_endpoints = false;
-    // What no run can be is said before the first one, not after hours of others.
+    // Reports runs that the lab cannot do before the first run starts, not hours later.
     for run in scenario.runs() {
         let (network, asked) = scenario.prepare(&run);
         let is_of_sections = |flow: &FlowSpec| matches!(flow.transport, TransportSpec::Sections(_));
@@ -96,7 +96,7 @@ fn run(args: args::LabRun) -> Result<(), Failure> {
         world: "lab",
         reading: &args.reading,
         printing: &args.printing,
-        // The lab takes its namespaces away before the program ends.
+        // The lab removes its namespaces before the program ends.
         on_interrupt: OnInterrupt::Wait,
         runs: scenario.run_count(),
         is_shard: false,
@@ -158,7 +158,7 @@ fn run(args: args::LabRun) -> Result<(), Failure> {
     job.execute(&scenario, running)
 }
 
-/// What is written beside the results.
+/// The files to write besides the results.
 struct Records {
     is_only_run: bool,
     pcapng: Vec<(String, PathBuf)>,
@@ -167,7 +167,7 @@ struct Records {
 }
 
 impl Records {
-    /// The settings of a run. Among several each has files of its own.
+    /// The settings of a run. Each of several runs has its own files.
     fn settings(&self, run: &Run, asked: RunSettings) -> Settings<'static> {
         let captures = self.pcapng.iter();
         Settings {
@@ -190,7 +190,7 @@ impl Records {
         Ok(())
     }
 
-    /// `DIR`, or `DIR/run-7` among several runs.
+    /// `DIR`, or `DIR/run-7` for one of several runs.
     fn folder(&self, run: &Run, folder: &Path) -> PathBuf {
         if self.is_only_run {
             folder.to_owned()
@@ -199,7 +199,7 @@ impl Records {
         }
     }
 
-    /// `link.pcapng`, or `link.run-7.pcapng` among several runs.
+    /// `link.pcapng`, or `link.run-7.pcapng` for one of several runs.
     fn file(&self, run: &Run, file: &Path) -> PathBuf {
         if self.is_only_run {
             return file.to_owned();
@@ -211,10 +211,10 @@ impl Records {
     }
 }
 
-/// The command that runs one end of a flow: this program again.
+/// The command that runs one end of a flow, with this program.
 fn endpoint_command(reading: &args::Reading, run: &Run, call: &EndpointCall) -> Command {
-    // Also when the file of the program was replaced meanwhile, the processes are of the same
-    // build.
+    // All processes are of the same build, even if the file of the program was replaced in the
+    // meantime.
     let mut command = Command::new(format!("/proc/{}/exe", std::process::id()));
     command.args(["lab", "endpoint"]).arg(&reading.file);
     for set in &reading.set {

@@ -42,7 +42,7 @@ pub(crate) use console::{Failure, complain, print, say};
 use crate::args::{Cli, Command};
 use crate::picture::Plotter;
 
-/// Does what a command line says, and returns the exit code.
+/// Runs a command line, and returns the exit code.
 pub(crate) fn dispatch(cli: Cli, plotter: Option<Plotter<'_>>) -> u8 {
     #[cfg(not(feature = "laboratory"))]
     let _ = plotter;

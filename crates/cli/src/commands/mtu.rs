@@ -1,22 +1,22 @@
-//! How large packets may be on their way out of this host.
+//! The maximum size of packets that leave this host.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use comity::sizes::{DEFAULT_DATAGRAM, MIN_INITIAL, UDP_IPV4, UDP_IPV6};
 
-/// The UDP payload of the first packets of a connection: a path that does not carry them carries
-/// no connection (`docs/protocol/core.md`).
+/// The UDP payload of the first packets of a connection. A path that cannot carry them carries no
+/// connection (`docs/protocol/core.md`).
 const FIRST: u32 = MIN_INITIAL as u32;
-/// That of full packets, where the URI says nothing else.
+/// The default UDP payload of full packets.
 const FULL: u32 = DEFAULT_DATAGRAM as u32;
 
-/// The MTU of a way out, as the system knows it: that of the interface, or of the route where that
-/// is less.
+/// The MTU of a path, as the system knows it: that of the interface, or of the route if that is
+/// smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mtu {
     /// The largest IP packet.
     pub(crate) bytes: u32,
-    /// What the headers of IP and UDP take of it.
+    /// The IP and UDP headers of a packet.
     headers: u32,
 }
 
@@ -29,8 +29,8 @@ impl Mtu {
         }
     }
 
-    /// The MTU on the way to an address; `None` where there is no way, or the system does not tell.
-    /// Connecting a UDP socket sends nothing.
+    /// The MTU on the path to an address; `None` if there is no route or the system does not report
+    /// it. Connecting a UDP socket sends nothing.
     pub(crate) fn towards(address: SocketAddr) -> Option<Self> {
         let any: SocketAddr = match address {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -45,9 +45,9 @@ impl Mtu {
         Some(Self { bytes, headers })
     }
 
-    /// That of the default route.
+    /// The MTU of the default route.
     pub(crate) fn of_default_route() -> Option<Self> {
-        // Addresses for documentation, which are in no network that is nearer.
+        // Addresses for documentation, which belong to no closer network.
         let elsewhere = [
             SocketAddr::from(([192, 0, 2, 1], 9)),
             SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 9)),
@@ -55,17 +55,17 @@ impl Mtu {
         elsewhere.into_iter().find_map(Self::towards)
     }
 
-    /// This MTU, if it is too small for the packets that begin a connection.
+    /// This MTU, if it is too small for the first packets of a connection.
     pub(crate) fn too_small(self) -> Option<Self> {
         (self.bytes < self.first()).then_some(self)
     }
 
-    /// The least with which there is a connection.
+    /// The minimum MTU for a connection.
     pub(crate) const fn first(self) -> u32 {
         FIRST + self.headers
     }
 
-    /// The least with which packets are full.
+    /// The minimum MTU for full packets.
     pub(crate) const fn full(self) -> u32 {
         FULL + self.headers
     }
@@ -81,7 +81,7 @@ mod tests {
         let mtu = Mtu::towards(listener.local_addr().unwrap()).unwrap();
         let interface = std::fs::read_to_string("/sys/class/net/lo/mtu").unwrap();
         let interface: u32 = interface.trim().parse().unwrap();
-        // No IPv4 packet is longer than that.
+        // IPv4 packets cannot be longer.
         assert_eq!(mtu.bytes, interface.min(65_535));
         assert_eq!((mtu.first(), mtu.full()), (1_228, 1_480));
     }

@@ -1,4 +1,4 @@
-//! What people see and do while runs are run.
+//! Progress and interruption of runs.
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal};
@@ -12,55 +12,55 @@ use super::status_line::{LINES, PATIENCE, TICK, interrupt_key};
 use super::{Failure, interrupt, say};
 use crate::clock::now;
 
-/// What the thread that runs, or the interrupt key, says.
+/// A message from the running thread or the interrupt key.
 enum Message<N, E> {
     Finished(usize),
     News(N),
     End(E),
-    /// The thread that runs is gone; without an end it panicked, and said so.
+    /// The running thread has ended. Without a result it panicked, and reported that.
     Gone,
     Interrupt,
 }
 
-/// What a thread that runs tells those who wait for it.
+/// The running thread's side of the channel.
 pub(crate) struct Teller<N, E>(mpsc::Sender<Message<N, E>>);
 
 impl<N, E> Teller<N, E> {
-    /// So many runs are done.
+    /// This many runs are done.
     pub(crate) fn finished(&self, done: usize) {
         self.tell(Message::Finished(done));
     }
 
-    /// Something came out.
+    /// A result is available.
     pub(crate) fn news(&self, news: N) {
         self.tell(Message::News(news));
     }
 
     fn tell(&self, message: Message<N, E>) {
-        // A message that nobody takes belongs to an execution that was interrupted.
+        // The receiver is gone if the execution was interrupted.
         drop(self.0.send(message));
     }
 }
 
 impl<N, E> Drop for Teller<N, E> {
     fn drop(&mut self) {
-        // The interrupt key keeps the channel open, so that its end tells nothing.
+        // The interrupt key keeps the channel open, so a closed channel cannot signal the end.
         self.tell(Message::Gone);
     }
 }
 
-/// What the interrupt key does to runs under way.
+/// The effect of the interrupt key on runs in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OnInterrupt<'a> {
-    /// They are left, and this is said, if anything.
+    /// The runs are abandoned, with this message, if any.
     Leave(Option<&'a str>),
-    /// They hear of it, and have to end in order.
+    /// The runs are notified, and end in an orderly way.
     Wait,
 }
 
-/// Lets `run` run so many runs on another thread, so that an interrupt need not wait for those
-/// under way, and hands what comes out to `take`. The argument of `run` becomes true when the
-/// interrupt key is pressed. Returns what `run` does.
+/// Calls `run` for a number of runs on another thread, so that an interrupt need not wait for runs
+/// in progress. Passes each result to `take`. The argument of `run` becomes true when the interrupt
+/// key is pressed. Returns the result of `run`.
 pub(crate) fn follow<N: Send + 'static, E: Send + 'static>(
     (runs, quiet): (usize, bool),
     on_interrupt: OnInterrupt<'_>,
@@ -107,7 +107,7 @@ pub(crate) fn follow<N: Send + 'static, E: Send + 'static>(
     }
 }
 
-/// Does what cannot say how far it is, and says how long it takes already.
+/// Does work of unknown duration, and shows the elapsed time.
 pub(crate) fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     std::thread::scope(|scope| {
         let (working, end) = mpsc::channel::<()>();
@@ -125,7 +125,7 @@ pub(crate) fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// A bar on the terminal, once the runs take long enough for one. Elsewhere a line now and then.
+/// A bar on a terminal, once the runs take long enough. Elsewhere an occasional line.
 pub(crate) struct Progress {
     bar: ProgressBar,
     began: Instant,
@@ -178,7 +178,7 @@ impl Progress {
         self.tick();
     }
 
-    /// Says something while the bar is out of the way.
+    /// Calls `say` while the bar is hidden.
     pub(crate) fn pause(&self, say: impl FnOnce()) {
         self.bar.suspend(say);
     }

@@ -7,7 +7,7 @@ use super::progress::timed;
 use super::{Failure, complain, say};
 use crate::args;
 
-/// The most missing runs that are listed.
+/// The maximum number of missing runs to list.
 const MOST: usize = 12;
 
 pub(crate) fn results(args: &args::Results) -> Result<(), Failure> {
@@ -46,7 +46,7 @@ pub(crate) fn results(args: &args::Results) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says why runs cannot be stored or read: the disk fails, or the command line is wrong.
+/// Reports why runs cannot be stored or read: the disk fails, or the command line is wrong.
 pub(super) fn refused(error: &StoreError) -> Failure {
     let failed = match error.is_refusal_to_replace() {
         true => complain(&format!("{error}, or --force to replace the results there")),

@@ -1,4 +1,4 @@
-//! What people see and do while one thing takes long.
+//! Progress and interruption of one long operation.
 
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,17 +9,17 @@ use super::interrupt::{self, Request};
 use super::say;
 use crate::clock::now;
 
-/// After how long progress is shown.
+/// The time before progress is shown.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The interval between lines where standard error is no terminal.
+/// The interval between lines if standard error is not a terminal.
 pub(super) const LINES: Duration = Duration::from_secs(10);
 
-/// How often what is shown on a terminal changes.
+/// The interval between updates on a terminal.
 pub(super) const TICK: Duration = Duration::from_millis(200);
 
-/// Calls `tell` at the first request to end; what is returned becomes true then. At a later
-/// request, after `linger`, or if `tell` says that nobody listens, the program ends.
+/// Calls `tell` at the first request to end; the returned flag becomes true then. The program ends
+/// at a later request, after `linger`, or if `tell` returns that the receiver is gone.
 pub(crate) fn interrupt_key(
     linger: Option<Duration>,
     tell: impl Fn() -> bool + Send + 'static,
@@ -28,7 +28,7 @@ pub(crate) fn interrupt_key(
     interrupt::on_request("at once", linger, move |request| match request {
         Request::First => {
             CANCEL.store(true, Ordering::Relaxed);
-            // Once all is over nobody listens any more.
+            // After the end of the work, the receiver is gone.
             if !tell() {
                 std::process::exit(130);
             }
@@ -38,14 +38,14 @@ pub(crate) fn interrupt_key(
     &CANCEL
 }
 
-/// A line that says how far something is, once it takes long: written over on a terminal, and a new
-/// line now and then elsewhere.
+/// A line about the progress of a long operation: overwritten on a terminal, and occasionally a new
+/// line elsewhere.
 #[derive(Debug)]
 pub(crate) struct StatusLine {
     began: Instant,
     wanted: bool,
     is_terminal: bool,
-    /// When the next one is due.
+    /// When the next line is due.
     due: Duration,
     is_shown: bool,
 }
@@ -61,7 +61,7 @@ impl StatusLine {
         }
     }
 
-    /// Shows what `describe` says of the time since the beginning, if a line is due.
+    /// Shows the text that `describe` returns for the elapsed time, if a line is due.
     pub(crate) fn show(&mut self, describe: impl FnOnce(Duration) -> String) {
         let elapsed = self.began.elapsed();
         if !self.wanted || elapsed < self.due {
@@ -78,7 +78,7 @@ impl StatusLine {
         }
     }
 
-    /// Removes it.
+    /// Removes the line.
     pub(crate) fn clear(&mut self) {
         if core::mem::take(&mut self.is_shown) {
             overwrite("");

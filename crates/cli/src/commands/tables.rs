@@ -19,7 +19,7 @@ impl Table {
         Self(table)
     }
 
-    /// Puts the numbers of a column under each other.
+    /// Aligns a column of numbers to the right.
     pub(crate) fn right(&mut self, column: usize) {
         if let Some(column) = self.0.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -37,7 +37,7 @@ impl fmt::Display for Table {
             if index > 0 {
                 f.write_str("\n")?;
             }
-            // Cells have a space on either side.
+            // Cells have a space on each side.
             let line = line.strip_prefix(' ').unwrap_or(&line);
             f.write_str(line.trim_end())?;
         }

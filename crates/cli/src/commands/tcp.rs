@@ -23,9 +23,9 @@ use super::stream::Stop;
 use super::{Failure, complain, print, say};
 use crate::args;
 
-/// How many connections may wait at a listener.
+/// The maximum number of connections that wait at a listener.
 const BACKLOG: usize = 128;
-/// How many bytes are read at a time.
+/// The number of bytes to read at a time.
 const CHUNK: usize = 256 << 10;
 
 pub(crate) fn tcp(args: args::Tcp) -> Result<(), Failure> {
@@ -157,8 +157,8 @@ fn run(
     done
 }
 
-/// Handles connections side by side, `count` of them or all that come. The result is that of the
-/// last one that ended.
+/// Handles connections concurrently, `count` of them or all. Returns the result of the last one
+/// that ended.
 async fn each<C, F>(
     count: Option<u64>,
     json: bool,
@@ -192,7 +192,7 @@ where
         .await
 }
 
-/// A file to send. It is opened with all capabilities: another user's file is readable to root.
+/// A file to send. It is opened with all capabilities: root can read another user's file.
 fn open(path: &Path) -> Result<File, Failure> {
     File::open(path).map_err(|error| cannot_open(path, &error))
 }
@@ -233,7 +233,7 @@ async fn finish(stream: &mut TcpStream) -> io::Result<()> {
     stream.acknowledged().await
 }
 
-/// What came of a connection.
+/// The outcome of a connection.
 struct Outcome {
     peer: SocketAddr,
     began: Instant,
@@ -253,7 +253,7 @@ impl Outcome {
         }
     }
 
-    /// Prints it: a line on the standard error, or a JSON document on the standard output.
+    /// Prints the outcome: a line on the standard error, or a JSON document on the standard output.
     fn report(&self, json: bool) -> Result<(), Failure> {
         let Self {
             peer,

@@ -1,18 +1,18 @@
-//! What was checked, and what was found.
+//! The results of a check.
 
 use comity_media::check::Report;
 
-/// What was checked, and what was found.
+/// The results of a check.
 pub(super) struct Findings<'a> {
     /// As on the command line.
     pub(super) input: &'a str,
-    /// Whether packets have the times of their arrival.
+    /// Whether packets have arrival times.
     pub(super) is_live: bool,
     pub(super) rtp: Option<Rtp>,
     pub(super) report: Report,
 }
 
-/// What RTP says of datagrams.
+/// The RTP statistics of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rtp {
     pub(super) missing_packets: u64,

@@ -1,4 +1,4 @@
-//! Reading what is checked.
+//! Reads the input of a check.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -23,19 +23,19 @@ use super::text;
 use crate::args;
 use crate::clock::now;
 
-/// How much is read at once from a file or a pipe, in bytes.
+/// The number of bytes to read at once from a file or a pipe.
 const PIECE: usize = 256 << 10;
-/// How many pieces are read ahead.
+/// The number of pieces to read ahead.
 const PIECES: usize = 4;
-/// The longest datagram.
+/// The maximum length of a datagram.
 const LARGEST: usize = 65_536;
-/// How often a socket without datagrams looks whether it is to stop.
+/// The interval at which a socket without datagrams checks for a request to stop.
 const GLANCE: Duration = Duration::from_millis(20);
-/// For how long a socket is read at the end: more than it can hold comes meanwhile only of a source
-/// that does not end.
+/// The maximum time to empty a socket at the end. Only a source that has not ended sends more in
+/// this time than the socket can hold.
 const LAST_LOOK: Duration = Duration::from_millis(100);
 
-/// Reads all of the input, or as long as it is wanted.
+/// Reads the input to its end, or until the request to stop.
 pub(super) fn read(
     uri: &Uri,
     text: &str,
@@ -70,7 +70,7 @@ pub(super) fn read(
     read
 }
 
-/// Checks a file or a pipe to its end, or what there is of it at the request to stop.
+/// Checks a file or a pipe to its end, or up to the request to stop.
 fn stored(
     source: impl Read + Send + 'static,
     name: &str,
@@ -84,7 +84,7 @@ fn stored(
     let mut ends_at = None;
     loop {
         if ends_at.is_none() && is_stopped.load(Ordering::Relaxed) {
-            // Whoever writes may be interrupted too, and then the pipe ends.
+            // The writer may have been interrupted too, and then the pipe ends.
             ends_at = now().checked_add(LAST_LOOK);
         }
         if ends_at.is_some_and(|end| now() >= end) {
@@ -109,7 +109,7 @@ fn stored(
     Ok(checker.report())
 }
 
-/// Reads on a thread of its own: a read may wait for ever.
+/// Reads on a separate thread, since a read may block for ever.
 fn read_ahead(
     mut source: impl Read + Send + 'static,
 ) -> Result<Receiver<io::Result<Vec<u8>>>, Error> {
@@ -127,7 +127,7 @@ fn read_ahead(
                 Err(error) => Err(error),
             };
             let is_last = read.is_err();
-            // Nobody takes it any more after the request to stop.
+            // The receiver is gone after the request to stop.
             if pieces.send(read).is_err() || is_last {
                 return;
             }
@@ -162,7 +162,7 @@ fn live(
     loop {
         let is_over = until.is_some_and(|until| began.elapsed() >= until);
         if ends_at.is_none() && (is_over || is_stopped.load(Ordering::Relaxed)) {
-            // What the socket holds is read without waiting for more.
+            // Empties the socket without waiting for more.
             ends_at = now().checked_add(LAST_LOOK);
             { socket.set_nonblocking(true) }.map_err(|error| failed(&error))?;
         }
@@ -216,7 +216,7 @@ impl Receiving {
         self.check_media(arrival);
     }
 
-    /// Nothing came for a while.
+    /// Nothing arrived for a while.
     fn expire(&mut self) {
         let now = self.elapsed();
         if let Some(reorder) = &mut self.reorder {

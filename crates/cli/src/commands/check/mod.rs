@@ -1,5 +1,5 @@
-//! `comity check`: [`input`] reads a stream into a checker, [`document`] and [`text`] print what it
-//! found.
+//! `comity check`: [`input`] reads a stream into a checker, [`document`] and [`text`] print the
+//! results.
 
 mod document;
 mod findings;

@@ -1,4 +1,4 @@
-//! The report in words.
+//! The report as text.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::findings::Findings;
 use crate::commands::tables::{Table, plural};
 use crate::numbers::{self, thousands};
 
-/// How many jumps are printed.
+/// The maximum number of printed jumps.
 const MAX_JUMPS: usize = 10;
 
 pub(super) fn text(findings: &Findings<'_>) -> String {
@@ -209,7 +209,7 @@ fn jumps(report: &Report, text: &mut String) {
     }
 }
 
-/// How far a file or a pipe is read.
+/// The progress in a file or a pipe.
 pub(super) fn progress(read: u64, length: Option<u64>, elapsed: Duration) -> String {
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     let of = length.map_or_else(String::new, |length| {

@@ -1,4 +1,4 @@
-//! From facts to verdicts, without looking at anything.
+//! From facts to verdicts, without access to the host.
 
 use comity::SYSTEM_BUFFER;
 use comity_units::{Bytes, Rate, Span};
@@ -7,14 +7,14 @@ use crate::commands::mtu::Mtu;
 
 use super::facts::{Clock, Facts, Loopback, Port, Queueing};
 
-/// How well something is.
+/// The quality of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
     /// As it should be.
     Good,
-    /// Comity works, with more loss, delay or processor time than it had to.
+    /// Comity works, but with more loss, delay or processor time than necessary.
     CouldBeBetter,
-    /// Comity does not work as it says.
+    /// Comity does not work as documented.
     Bad,
 }
 
@@ -31,12 +31,12 @@ impl Verdict {
 /// One line of the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
-    /// What was looked at.
+    /// The name of the check.
     pub(super) check: String,
-    /// What was found.
+    /// The result.
     pub(super) found: String,
     pub(super) verdict: Verdict,
-    /// The command that mends it, or advice.
+    /// The command that fixes it, or advice.
     pub(super) remedy: Option<String>,
 }
 
@@ -54,7 +54,7 @@ impl Finding {
         Self::new(check, "this system does not say", Verdict::CouldBeBetter)
     }
 
-    /// Adds the command, unless there is nothing to mend.
+    /// Adds the command, unless there is nothing to fix.
     fn mend(mut self, remedy: impl Into<String>) -> Self {
         if self.verdict != Verdict::Good {
             self.remedy = Some(remedy.into());
@@ -63,7 +63,7 @@ impl Finding {
     }
 }
 
-/// The rate for which the duration of socket buffers is stated.
+/// The rate for which the report converts socket buffers to time.
 const RATE: Rate = Rate::from_mbps(100);
 
 /// All findings, in the order of the report.
@@ -88,7 +88,7 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// Good from what an endpoint asks for; bad below the 212,992 bytes that Linux has by itself.
+/// Good from the size that an endpoint requests; bad below Linux's default of 212,992 bytes.
 fn buffer(check: &str, name: &str, limit: Option<u64>) -> Finding {
     const USUAL: u64 = 212_992;
     const ASKED: u64 = SYSTEM_BUFFER as u64;
@@ -185,7 +185,7 @@ fn loopback(found: Option<&Result<Loopback, String>>) -> Vec<Finding> {
     ]
 }
 
-/// Good where reading the clock needs no system call: below 200 ns; bad from 2 us.
+/// Good below 200 ns, which needs no system call; bad from 2 us.
 fn clock(clock: Option<&Clock>) -> Finding {
     const CHECK: &str = "clock";
     let Some(clock) = clock else {
@@ -215,10 +215,10 @@ fn clock(clock: Option<&Clock>) -> Finding {
     Finding::new(CHECK, found, verdict).mend(remedy)
 }
 
-/// Good up to 0.5 ms at the 99th percentile; bad above 5 ms, where pacing is no more.
+/// Good up to 0.5 ms at the 99th percentile; bad above 5 ms, where pacing is impossible.
 fn timers(lateness: &[Span]) -> Finding {
     const CHECK: &str = "timers";
-    // The smallest value that at least so many percent do not exceed.
+    // The smallest value that at least `percent` of the values do not exceed.
     let rank = |percent: usize| (lateness.len() * percent).div_ceil(100).checked_sub(1);
     let at = |percent| rank(percent).and_then(|rank| lateness.get(rank)).copied();
     let (Some(median), Some(late)) = (at(50), at(99)) else {
@@ -277,7 +277,7 @@ fn kernel(release: Option<&str>) -> Finding {
     )
 }
 
-/// Those that Comity is compared with; without them it does the same.
+/// The controllers that Comity is compared with; it does not need them.
 fn congestion_controls(known: Option<&[String]>) -> Finding {
     const CHECK: &str = "TCP congestion controls";
     let Some(known) = known else {
@@ -319,8 +319,8 @@ fn queueing(queueing: Option<&Queueing>) -> Finding {
         .mend(format!("sudo sysctl -w net.core.default_qdisc=fq{now}"))
 }
 
-/// Good where full packets fit; bad where the first ones of a connection do not. Other networks on
-/// the way may carry less.
+/// Good if full packets fit; bad if the first packets of a connection do not. Other networks on the
+/// path may have a smaller MTU.
 fn mtu(mtu: Option<Mtu>) -> Finding {
     const CHECK: &str = "MTU of the outgoing interface";
     let Some(mtu) = mtu else {
@@ -348,7 +348,7 @@ fn mtu(mtu: Option<Mtu>) -> Finding {
             Verdict::Bad,
         ),
     };
-    // A larger MTU than the network carries would cut the host off: only the user can know.
+    // An MTU above that of the network would cut the host off: only the user can decide.
     let remedy = "ip route get 192.0.2.1; ip link show";
     Finding::new(CHECK, found, verdict).mend(remedy)
 }

@@ -1,4 +1,4 @@
-//! `comity doctor`: [`probe`] collects facts about this host, [`judge`] says what they mean.
+//! `comity doctor`: [`probe`] collects facts about this host, [`judge`] evaluates them.
 
 mod facts;
 mod judge;

@@ -1,4 +1,4 @@
-//! Looking at this host.
+//! Collects the facts about this host.
 
 use std::fs;
 use std::io::{self, IoSliceMut};
@@ -35,7 +35,7 @@ pub(super) fn probe(ports: &[u16]) -> Facts {
     }
 }
 
-/// What this host lacks for each controller that this program can add to the kernel.
+/// The missing requirements for each controller that this program can add to the kernel.
 fn kernel_controllers() -> Vec<(&'static str, Vec<String>)> {
     #[cfg(feature = "laboratory")]
     let all = comity_kernel::Controller::ALL
@@ -61,7 +61,7 @@ fn number(path: &str) -> Option<u64> {
     word(path)?.parse().ok()
 }
 
-/// How long a datagram may take on the loopback interface.
+/// The maximum time of a datagram on the loopback interface.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 fn loopback() -> io::Result<Loopback> {
@@ -107,7 +107,7 @@ fn loopback() -> io::Result<Loopback> {
     let segments = sending.max_gso_segments();
     let given = SEGMENTS.min(segments.max(1));
     let size = Some(SEGMENT).filter(|_| given > 1);
-    // A refusal counts as datagrams that did not arrive.
+    // A refusal counts as lost datagrams.
     let was_sent = send(&vec![0; SEGMENT * given], size, None).is_ok();
     let (mut arrived, mut coalesced) = (0, 0);
     while was_sent && arrived < given {
@@ -158,7 +158,7 @@ fn clock() -> Option<Clock> {
 fn lateness() -> Vec<Span> {
     const WAITS: usize = 300;
     const WAIT: Duration = Duration::from_micros(200);
-    // Threads may be woken 50 us late by intention, unless they ask not to be.
+    // By default, the system may wake a thread 50 us late.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let Ok(wait) = Timespec::try_from(WAIT) else {
         return Vec::new();
@@ -197,7 +197,7 @@ fn port(number: u16) -> Port {
                 .flatten()
                 .map(|address| (address, is_reached(&listener, address).unwrap_or(false)))
                 .collect();
-            // A host without IPv6 has nothing to be reached at.
+            // A host without IPv6 has no address to test.
             if let Ok(listener) = UdpSocket::bind((Ipv6Addr::LOCALHOST, number)) {
                 tried.push((
                     loopback[1],
@@ -209,7 +209,7 @@ fn port(number: u16) -> Port {
     Port { number, reached }
 }
 
-/// The address that datagrams to elsewhere would leave from. Connecting a UDP socket sends nothing.
+/// The source address of datagrams to other hosts. Connecting a UDP socket sends nothing.
 fn own_address(elsewhere: IpAddr) -> Option<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect((elsewhere, 9)).ok()?;
@@ -223,7 +223,7 @@ fn is_reached(listener: &UdpSocket, address: IpAddr) -> io::Result<bool> {
     let from = sender.local_addr()?;
     sender.send_to(b"comity doctor", (address, listener.local_addr()?.port()))?;
     let mut bytes = [0; 64];
-    // Others may send to this port too, but not for ever.
+    // Others may send to this port too, but not endlessly.
     for _ in 0..16 {
         if listener.recv_from(&mut bytes)?.1 == from {
             return Ok(true);

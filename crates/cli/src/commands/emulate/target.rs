@@ -1,23 +1,23 @@
-//! Whether anybody listens at the target.
+//! Whether a program listens at the target.
 
 use comity_emulator::Statistics;
 use comity_units::Span;
 
-/// For how long packets have to be refused: a target may start after its callers, and what they
-/// sent before they knew of its end comes behind that. A host that accepts packets refuses none for
-/// as long; a system may report one refusal in a second.
+/// How long packets must be refused. A target may start after its callers, and callers may send
+/// packets after its end before they know of it. A host that accepts packets refuses none for this
+/// long; a system may report one refusal per second.
 const LASTS: Span = Span::from_secs(2);
-/// The same at the end, when no more will be seen.
+/// The same time at the end, when no more packets follow.
 const RECENT: Span = Span::from_secs(1);
 
 /// The counts of an emulator at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     elapsed: Span,
-    /// Packets sent to the target, and those that came from it.
+    /// Packets sent to the target, and packets from it.
     sent: u64,
     answered: u64,
-    /// Reports that packets were not accepted.
+    /// Reports that packets were refused.
     refused: u64,
 }
 
@@ -32,7 +32,7 @@ impl From<&Statistics> for Counts {
     }
 }
 
-/// Tells a target where nobody listens from one that starts late, or has ended in good order.
+/// Distinguishes a target without a listener from one that starts late or ended normally.
 #[derive(Debug, Default)]
 pub(super) struct Target {
     last: Counts,
@@ -41,17 +41,17 @@ pub(super) struct Target {
     has_told_end: bool,
 }
 
-/// A target that refuses what is sent, and answers nothing.
+/// A target that refuses packets and answers nothing.
 #[derive(Clone, Copy, Debug)]
 struct Refusing {
     since: Span,
     until: Span,
-    /// Packets sent when it last did.
+    /// Packets sent at its last refusal.
     sent: u64,
 }
 
 impl Target {
-    /// What to say of the target `to` now; each thing once.
+    /// The warning about the target `to` now; each warning once.
     pub(super) fn judge(&mut self, counts: Counts, to: &str) -> Option<String> {
         self.update(counts);
         let refusing = self.refusing?;
@@ -69,7 +69,7 @@ impl Target {
         ))
     }
 
-    /// What to say at the end. A target that has answered may have ended before its callers.
+    /// The warning at the end. A target that has answered may have ended before its callers.
     pub(super) fn judge_end(mut self, counts: Counts, to: &str) -> Option<String> {
         self.update(counts);
         let refusing = self.refusing.filter(|_| counts.answered == 0)?;
@@ -107,9 +107,9 @@ impl Target {
 mod tests {
     use super::*;
 
-    /// What is said of a target in so many seconds, with the second in which it was, and at the
-    /// end. It has a packet each 200 ms until the second `sends`, refuses those that it does not
-    /// accept, and answers the others if it `answers`.
+    /// The warnings about a target within this number of seconds, each with its second, and the
+    /// warning at the end. The target receives a packet every 200 ms until the second `sends`,
+    /// refuses packets that it does not accept, and answers the others if it `answers`.
     fn said(
         seconds: f64,
         sends: f64,
@@ -140,7 +140,7 @@ mod tests {
         let expected = "nobody listened at 192.0.2.1:9000: its host refused packets, the last one 19.8 s after the start; \
                         start the receiver first, or check the port";
         assert_eq!(end.as_deref(), Some(expected));
-        // A caller that gives up soon, and an emulator that runs on.
+        // A caller that gives up soon, and an emulator that continues.
         let (told, end) = said(20.0, 1.0, true, |_| false);
         assert_eq!(told, []);
         assert!(end.is_some());
@@ -151,17 +151,17 @@ mod tests {
         for answers in [true, false] {
             let (told, end) = said(20.0, 20.0, answers, |now| now >= 1.9);
             assert_eq!((told, end), (Vec::new(), None), "{answers}");
-            // So late that it was reported before.
+            // At a time when it was reported before.
             let (told, end) = said(20.0, 20.0, answers, |now| now >= 7.0);
             assert_eq!((told.len(), end), (1, None), "{answers}");
         }
-        // Nothing is known of a silent target that refuses nothing.
+        // Nothing is known of a silent target that refuses no packets.
         assert_eq!(said(20.0, 20.0, false, |_| true), (Vec::new(), None));
     }
 
     #[test]
     fn a_target_that_ends_before_its_callers_is_told_if_they_go_on() {
-        // The last packets of a caller that has to learn of it.
+        // The last packets of a caller that does not know yet.
         let (told, end) = said(20.0, 11.0, true, |now| now < 10.0);
         assert_eq!((told, end), (Vec::new(), None));
         let (told, end) = said(20.0, 20.0, true, |now| now < 10.0);
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn one_refusal_in_a_second_is_enough() {
-        // A router reports no more of them.
+        // A router reports no more refusals.
         let (told, end) = said(20.0, 20.0, false, |now| {
             !((now * 5.0) as u64).is_multiple_of(5)
         });

@@ -1,4 +1,4 @@
-//! The part of a flow's document that is the kernel's own.
+//! The kernel's own part of a flow's document.
 
 use comity_kernel::Socket;
 use serde_json::{Map, Value, json};

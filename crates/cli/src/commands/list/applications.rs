@@ -1,4 +1,4 @@
-//! Applications of the papers, which are made of the keys of a flow.
+//! Applications of the papers, as keys of a flow.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use super::listed::{Entry, Listed};
 use super::systems::{default, of_key};
 use crate::commands::tables::Table;
 
-/// All of them.
+/// All applications.
 pub(super) fn applications() -> impl Iterator<Item = Listed> {
     APPLICATIONS.iter().map(|application| Listed {
         name: application.name,
@@ -24,7 +24,7 @@ pub(super) fn applications() -> impl Iterator<Item = Listed> {
     })
 }
 
-/// With its own value of each parameter; those of its tables that it leaves out have their default.
+/// With its own value of each parameter. Parameters that its tables leave out have their defaults.
 fn entry(application: &Application) -> Entry {
     let mut entry = Entry::new(
         application.name,
@@ -43,8 +43,8 @@ fn entry(application: &Application) -> Entry {
     entry
 }
 
-/// The keys of a flow, and behind them every parameter that they have, with what stands for those
-/// that are left out.
+/// The keys of a flow, followed by all of their parameters, with defaults for those that are left
+/// out.
 fn text(application: &Application) -> String {
     let mut text = format!(
         "{}: an application\n\n{}\n\nsource: {}\n\n[[flow]]\n{}",
@@ -73,7 +73,7 @@ fn text(application: &Application) -> String {
     text
 }
 
-/// Its keys are TOML, as a flow has them, and so are the values of its parameters.
+/// The keys as TOML, as in a flow, and likewise the values of its parameters.
 fn document(application: &Application) -> Value {
     let keys: BTreeMap<_, _> = application.keys.iter().copied().collect();
     let parameters: Vec<Value> = application

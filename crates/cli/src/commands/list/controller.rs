@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::listed::{Entry, Listed, words};
 use crate::commands::tables::Table;
 
-/// What stands above them in the list.
+/// The heading of the controllers in the list.
 const HEADING: &str =
     "Controllers (cc=NAME&cc.PARAMETER=VALUE in a URI, controller and parameters in a scenario)";
 
-/// All of them.
+/// All controllers.
 pub(super) fn controllers() -> impl Iterator<Item = Listed> {
     TABLE.iter().map(|row| Listed {
         name: row.name,
@@ -80,7 +80,7 @@ fn document(row: &Row) -> Value {
     })
 }
 
-/// Quantities are texts with their unit, as in scenarios and URIs; numbers are numbers.
+/// Quantities are texts with a unit, as in scenarios and URIs; numbers are numbers.
 fn parameter(parameter: &Parameter) -> Value {
     let mut value = json!({
         "name": parameter.name,
@@ -124,7 +124,7 @@ fn shown(value: &impl ToString) -> Value {
     json!(value.to_string())
 }
 
-/// The largest of a unit is no limit.
+/// The maximum of a unit means no limit.
 fn limit(text: &str) -> Value {
     let unlimited = [
         comity_units::Span::MAX.to_string(),
@@ -138,7 +138,7 @@ fn limit(text: &str) -> Value {
     }
 }
 
-/// What drives which transport.
+/// The transports that the controller supports.
 fn transports(row: &Row) -> &'static str {
     if row.drives_tcp() {
         "tcp, sections"
@@ -155,7 +155,7 @@ fn receiver(row: &Row) -> &'static str {
     }
 }
 
-/// What becomes of lost bytes of sections where `reliability` is not given.
+/// The treatment of lost bytes of sections by default.
 fn losses(row: &Row) -> &'static str {
     match row.repeats_losses() {
         true => "retransmitted until the deadline (reliability timeline)",
@@ -163,7 +163,7 @@ fn losses(row: &Row) -> &'static str {
     }
 }
 
-/// What stands before the first full stop that ends a sentence.
+/// The text before the first full stop that ends a sentence.
 pub(super) fn first_sentence(text: &str) -> &str {
     let (first, _) = text.split_once(". ").unwrap_or((text, ""));
     first.trim_end_matches('.')

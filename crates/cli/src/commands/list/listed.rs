@@ -1,26 +1,26 @@
-//! What stands in the list.
+//! The entries of the list.
 
 use serde_json::Value;
 
-/// What has a name.
+/// An item with a name.
 pub(super) struct Listed {
     pub(super) name: &'static str,
-    /// The list of the JSON document that has it.
+    /// The list of the JSON document that contains it.
     pub(super) key: &'static str,
-    /// What stands above it in the overview.
+    /// Its heading in the overview.
     pub(super) heading: &'static str,
-    /// What it is, in the overview.
+    /// Its description in the overview.
     pub(super) entry: Entry,
-    /// What it is, with every parameter.
+    /// Its description with every parameter.
     pub(super) text: String,
     /// The same as JSON.
     pub(super) document: Value,
 }
 
-/// The description of one name.
+/// The description of an item.
 pub(super) struct Entry {
     name: &'static str,
-    /// Pieces that are not broken where they fit into a line, paragraph by paragraph.
+    /// Pieces that stay on one line if they fit, by paragraph.
     pub(super) paragraphs: Vec<Vec<String>>,
 }
 
@@ -59,8 +59,8 @@ pub(super) fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Adds pieces with a space between them, from the column `indent` on. The first line begins with
-/// `name`. A piece that is longer than a line is broken at its spaces.
+/// Adds pieces with a space between them, indented to the column `indent`. The first line begins
+/// with `name`. A piece that is longer than a line is broken at its spaces.
 pub(super) fn wrap(text: &mut String, name: &str, indent: usize, length: usize, pieces: &[String]) {
     let width = length.saturating_sub(indent);
     let mut line = format!("{name:indent$}");

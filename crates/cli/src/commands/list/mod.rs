@@ -42,7 +42,7 @@ pub(crate) fn list(args: &args::Catalogue) -> Result<(), Failure> {
     })
 }
 
-/// All that this program has. A program without the laboratory has controllers alone.
+/// All items of this program. A program without the laboratory has controllers only.
 fn listed() -> Vec<Listed> {
     let all = controllers();
     #[cfg(feature = "laboratory")]
@@ -57,8 +57,8 @@ fn listed() -> Vec<Listed> {
     all.collect()
 }
 
-/// The names that the list has, each once: a recovery and a controller may have one name. Every
-/// start of the program asks for them, so nothing else of the list is made.
+/// The names in the list, without duplicates: a recovery and a controller may have the same name.
+/// Every start of the program needs them, so this creates nothing else.
 pub(crate) fn names() -> Vec<&'static str> {
     let names = TABLE.iter().map(|row| row.name);
     #[cfg(feature = "laboratory")]

@@ -1,5 +1,5 @@
-//! Everything that has a name, in groups: what it is, its source, its parameters with what stands
-//! for those that are left out.
+//! All named items in groups, each with its description, its source and its parameters with their
+//! defaults.
 //!
 //! ```text
 //! psp     Spaces packets and adjusts the spacing once per round trip ..
@@ -12,12 +12,12 @@ use std::io::{self, IsTerminal};
 
 use super::listed::{Listed, words, wrap};
 
-/// The length of a line where no terminal limits it. Longer ones are hard to read.
+/// The line length without a terminal. Longer lines are hard to read.
 const LONGEST_LINE: usize = 100;
-/// Below this, what is broken into lines cannot be read either.
+/// Broken lines below this length cannot be read either.
 const SHORTEST_LINE: usize = 40;
 
-/// The characters of a line of the standard output.
+/// The line length of the standard output.
 pub(super) fn line_length() -> usize {
     let out = io::stdout();
     let columns = out
@@ -31,7 +31,7 @@ pub(super) fn line_length() -> usize {
         .clamp(SHORTEST_LINE, LONGEST_LINE)
 }
 
-/// All of it, in lines of at most so many characters, but for single words that are longer.
+/// The overview in lines of at most `length` characters, except for longer words.
 pub(super) fn overview(listed: &[Listed], length: usize) -> String {
     let mut text = String::new();
     for group in listed.chunk_by(|one, next| one.heading == next.heading) {

@@ -1,4 +1,4 @@
-//! What has a name besides the controllers.
+//! The named items other than controllers.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,19 +13,19 @@ use crate::commands::tables::Table;
 /// The table of a flow in the reference of scenarios.
 pub(super) const FLOW: &str = "[[flow]]";
 
-/// One thing that can be chosen by name.
+/// An item that can be chosen by name.
 #[derive(Clone, Debug)]
 pub(super) struct System {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    /// What it is, in one line.
+    /// Its description, in one line.
     pub(super) summary: Cow<'static, str>,
-    /// Where it is defined.
+    /// Its source.
     pub(super) source: &'static str,
 }
 
 impl System {
-    /// The keys that go with it in a scenario; `None` where it has no part in one that is its own.
+    /// Its keys in a scenario; `None` if it has none of its own.
     pub(super) fn keys(&self) -> Option<Vec<Key>> {
         match self.kind {
             Kind::System => reference::keys("a time-line", None),
@@ -35,7 +35,7 @@ impl System {
         }
     }
 
-    /// What it sets: keys of a flow with their values.
+    /// Its settings: keys of a flow with their values.
     pub(super) fn settings(&self) -> Vec<(&'static str, String)> {
         match self.kind {
             Kind::Preset => reference::preset(self.name).unwrap_or_default(),
@@ -44,7 +44,7 @@ impl System {
     }
 }
 
-/// What is chosen.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Deliver,
@@ -71,7 +71,7 @@ impl Kind {
         Self::Reader,
     ];
 
-    /// The key of a scenario that takes it.
+    /// The key of a scenario that accepts it.
     pub(super) const fn key(self) -> &'static str {
         match self {
             Self::Deliver => "deliver",
@@ -86,7 +86,7 @@ impl Kind {
         }
     }
 
-    /// The table of scenarios that declares all of them, where one does.
+    /// The table of scenarios that declares all items of this kind, if there is one.
     const fn table(self) -> Option<&'static str> {
         match self {
             Self::Reader => Some("a reader"),
@@ -95,7 +95,7 @@ impl Kind {
         }
     }
 
-    /// What stands above them in the list.
+    /// Its heading in the list.
     pub(super) const fn heading(self) -> &'static str {
         match self {
             Self::Deliver => "When the receiver delivers sections (deliver)",
@@ -127,7 +127,7 @@ const fn system(
     }
 }
 
-/// All of them, in the order of [`Kind::ALL`].
+/// All items, in the order of [`Kind::ALL`].
 pub(super) fn systems() -> Vec<System> {
     let declared = Kind::ALL.into_iter().flat_map(|kind| {
         let choices = kind.table().and_then(reference::choices);
@@ -142,7 +142,7 @@ pub(super) fn systems() -> Vec<System> {
     SYSTEMS.iter().cloned().chain(declared).collect()
 }
 
-/// Its place in the list.
+/// Its entry in the list.
 pub(super) fn listed(system: &System) -> Listed {
     Listed {
         name: system.name,
@@ -154,7 +154,7 @@ pub(super) fn listed(system: &System) -> Listed {
     }
 }
 
-/// Those that no table of scenarios tells enough of.
+/// The items that the tables of scenarios do not describe fully.
 const SYSTEMS: &[System] = &[
     system(
         Kind::System,
@@ -384,7 +384,7 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    /// Every word that a schema admits for `key`, wherever it stands.
+    /// Every word that a schema admits for `key`, anywhere in it.
     fn words(schema: &Value, key: &str, found: &mut Vec<String>) {
         let Value::Object(fields) = schema else {
             if let Value::Array(items) = schema {
@@ -423,7 +423,7 @@ mod tests {
         }
     }
 
-    /// Whatever is said to be as in the preset, each preset sets.
+    /// Every preset sets the keys that the table describes as set by it.
     #[test]
     fn presets_tell_of_all_that_they_set() {
         let keys_of = |title: &str, choice, before: &str| -> Vec<String> {
@@ -440,8 +440,7 @@ mod tests {
         for preset in SYSTEMS.iter().filter(|system| system.kind == Kind::Preset) {
             let settings = preset.settings();
             for key in &expected {
-                // The table is described key by key, and the two of a recovery's variant belong to
-                // it.
+                // The table describes each key, and the two of a recovery's variant belong to it.
                 if ["rto", "pipe", "deflate_window"].contains(&key.as_str()) {
                     continue;
                 }

@@ -87,7 +87,7 @@ fn entry(file: &Path, outline: &Result<Scenario, Problems>) -> Value {
     }
 }
 
-/// Collects the scenario files below a folder; hidden folders and build output are passed by.
+/// Collects the scenario files below a folder, except in hidden folders and build output.
 fn find(dir: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -95,7 +95,7 @@ fn find(dir: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
         let name = name.to_string_lossy();
         let kind = entry.file_type()?;
         if kind.is_dir() && !name.starts_with('.') && name != "target" {
-            // A folder below that may not be read hides its own files only.
+            // An unreadable subfolder hides only its own files.
             if let Err(error) = find(&path, files)
                 && error.kind() != std::io::ErrorKind::PermissionDenied
             {
@@ -108,7 +108,7 @@ fn find(dir: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether a file has a table `scenario`, in whatever spelling; a key of that name may be a text.
+/// Whether a file has a table `scenario`, in any spelling; a key of that name may be a text.
 fn is_scenario(path: &Path) -> bool {
     fs::read_to_string(path).is_ok_and(|text| {
         text.lines().any(|line| {

@@ -5,7 +5,7 @@ use comity_sim::scenario::{Problem, ProblemKind, Problems, Run, Scenario, Shard}
 use crate::args;
 use crate::commands::{Failure, complain, has_colours, say};
 
-/// Reads a scenario, saying everything that is wrong with it, and what --set does to its sweep.
+/// Reads a scenario. Reports all of its errors, and the effect of --set on its sweep.
 pub(crate) fn load(reading: &args::Reading, seeds: Option<Vec<u64>>) -> Result<Scenario, Failure> {
     let scenario = load_silently(reading, seeds)?;
     for note in scenario.notes() {
@@ -14,7 +14,7 @@ pub(crate) fn load(reading: &args::Reading, seeds: Option<Vec<u64>>) -> Result<S
     Ok(scenario)
 }
 
-/// As [`load`], for a part of a command that has said it.
+/// As [`load`], for a part of a command whose main part has reported it.
 pub(crate) fn load_silently(
     reading: &args::Reading,
     seeds: Option<Vec<u64>>,
@@ -39,7 +39,7 @@ fn refuse(problems: &Problems) -> Failure {
     }
 }
 
-/// The runs at these points that belong to a shard, or says what does not exist.
+/// The runs at these points that belong to a shard, or an error about missing ones.
 pub(super) fn choose_runs(
     scenario: &Scenario,
     points: &[String],

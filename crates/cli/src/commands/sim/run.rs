@@ -38,7 +38,7 @@ pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
     job.execute(&scenario, simulation)
 }
 
-/// The runs of a scenario that a command does, whoever does them.
+/// The runs of a scenario that a command executes, in the simulator or in the lab.
 pub(crate) struct Job<'a> {
     pub(crate) world: &'static str,
     pub(crate) reading: &'a args::Reading,
@@ -49,7 +49,7 @@ pub(crate) struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Does the runs, and prints and stores what comes out.
+    /// Executes the runs, and prints and stores the results.
     pub(crate) fn execute<W>(
         &self,
         scenario: &Arc<Scenario>,
@@ -141,7 +141,7 @@ impl Job<'_> {
         if done > 0 && printing.json {
             print(format!("{:#}\n", summary.json(scenario, wall_seconds)))?;
         } else if done > 0 && !printing.quiet {
-            // The time says nothing of runs that an earlier command did.
+            // The time does not include runs of an earlier command.
             let has_stored = store.as_ref().is_some_and(|store| store.found() > 0);
             print(summary.text(scenario, (!has_stored).then_some(wall_seconds)))?;
         }
@@ -160,7 +160,7 @@ impl Job<'_> {
         }
     }
 
-    /// Opens the store beside the results, if they are to be stored.
+    /// Opens the store beside the results, if results are to be stored.
     fn open(&self, scenario: &Scenario) -> Result<Option<RunStore>, Failure> {
         let Some(out) = &self.printing.out else {
             return Ok(None);
@@ -196,7 +196,7 @@ impl Job<'_> {
         }
     }
 
-    /// The command as a shell would take it, without what does not change results.
+    /// The command in shell syntax, without options that do not change results.
     fn command(&self) -> String {
         let file = self.reading.file.to_string_lossy();
         let mut words = vec![
@@ -216,7 +216,7 @@ impl Job<'_> {
     }
 }
 
-/// A word as a shell would take it.
+/// A word in shell syntax.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./=,:+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -226,19 +226,19 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// A run that was done.
+/// A completed run.
 pub(crate) struct Measured {
     pub(crate) report: RunReport,
-    /// The number of links of the topology itself.
+    /// The number of links in the topology itself.
     pub(crate) backbone: usize,
-    /// What went wrong with single flows, or makes the results doubtful.
+    /// Errors of single flows, and reasons to doubt the results.
     pub(crate) complaints: Vec<String>,
 }
 
-/// What comes out of a run, or why it failed.
+/// The result of a run, or why it failed.
 pub(crate) type Outcome = (Run, Result<Measured, String>);
 
-/// Runs these runs of a scenario in order. Each is stored as it ends.
+/// Simulates these runs of a scenario in order. Each is stored when it ends.
 fn simulation(
     scenario: &Arc<Scenario>,
     runs: Vec<Run>,
@@ -287,7 +287,7 @@ fn simulation(
     }
 }
 
-/// Simulates a run. One that panics fails alone, and the panic hook has reported the place.
+/// Simulates a run. If it panics, only this run fails; the panic hook has reported the location.
 fn simulate_alone(
     network: &Network,
     run: &Run,

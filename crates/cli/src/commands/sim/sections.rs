@@ -1,4 +1,4 @@
-//! What became of the sections of a group of flows at one point of a sweep.
+//! The outcomes of sections of a group of flows at one point of a sweep.
 
 use comity_sim::report::{FlowReport, FrameCounts, SectionsReport};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ pub(super) struct Sections {
     on_time_bytes: Vec<f64>,
     decodable_bytes: Vec<f64>,
     equal_share_bytes: Vec<f64>,
-    /// Decodable bytes over what an equal share could have carried of the source.
+    /// Decodable bytes, divided by the bytes of the source that an equal share could carry.
     decodable_of_share: Vec<f64>,
     intra: Vec<f64>,
     predicted: Vec<f64>,
@@ -63,7 +63,7 @@ pub(super) fn header(unit: RateUnit) -> Vec<String> {
 }
 
 impl Sections {
-    /// Takes in those of a run that are flows of sections.
+    /// Adds the flows of sections of a run.
     pub(super) fn add(&mut self, flows: &[&FlowReport]) {
         let reports: Vec<&SectionsReport> = flows
             .iter()
@@ -83,7 +83,7 @@ impl Sections {
                 list.push(part as f64 / whole as f64);
             }
         };
-        // What was open at the end says nothing; what was refused or shed never arrives.
+        // Sections that are open at the end do not count. Refused and shed ones never arrive.
         let settled = sum(|of| of.submitted + of.refused + of.shed - of.open);
         share(&mut self.on_time, sum(|of| of.on_time), settled);
         share(&mut self.late, sum(|of| of.late), settled);
@@ -124,7 +124,7 @@ impl Sections {
             .extend(mean(&each(|of| of.slack_median_s)));
     }
 
-    /// Whether there are flows of sections in the group.
+    /// Whether the group has no flows of sections.
     pub(super) fn is_empty(&self) -> bool {
         self.submitted.is_empty()
     }

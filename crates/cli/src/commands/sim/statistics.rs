@@ -9,7 +9,7 @@ pub(super) fn mean(values: &[f64]) -> Option<f64> {
         .map(|estimate| estimate.mean)
 }
 
-/// The mean of as many values as there are, with half of the interval that the true mean lies in.
+/// The mean of the existing values, with half of its confidence interval.
 pub(super) fn estimate(values: &[f64]) -> Value {
     match metrics::mean_with_interval(values) {
         Ok(estimate) => json!({

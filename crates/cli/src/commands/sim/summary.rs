@@ -1,4 +1,4 @@
-//! What the runs of a scenario come to: per point and group, over the seeds.
+//! The results of a scenario's runs: per point and group, over the seeds.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use super::sections::{self, Sections};
 use super::statistics::{estimate, least, mean, most};
 use crate::numbers::thousands;
 
-/// The version of the JSON document: raised when a key changes its meaning or goes away.
+/// The version of the JSON document. It increases when a key changes its meaning or is removed.
 const FORMAT: &str = "comity-sim-run/2";
 
-/// Everything that is said about a scenario's runs.
+/// The complete summary of a scenario's runs.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
     points: Vec<Point>,
@@ -26,11 +26,11 @@ pub(super) struct Summary {
     packet_hops: u64,
     runs: u64,
     has_warmup: bool,
-    /// How late the routers of a lab were, if these runs were in one.
+    /// The lateness of the lab's routers, if the runs were in a lab.
     routers: Option<Routers>,
 }
 
-/// How late the routers of runs in a lab were.
+/// The lateness of the lab's routers.
 #[derive(Debug, Default)]
 struct Routers {
     packets: u64,
@@ -81,7 +81,7 @@ struct Point {
 struct Group {
     name: String,
     flows: usize,
-    /// The least and the largest base round trip of its flows, in seconds.
+    /// The minimum and maximum base round-trip time of its flows, in seconds.
     base_rtt: Option<[f64; 2]>,
     goodput: Vec<f64>,
     throughput: Vec<f64>,
@@ -93,20 +93,19 @@ struct Group {
     retransmitted: Vec<f64>,
     timeouts: Vec<f64>,
     delay: Vec<f64>,
-    /// How long after its last start the group took to share equally, in those runs in which it
-    /// did.
+    /// The time from the last start until the group shared equally, in the runs in which it did.
     convergence: Vec<f64>,
-    /// In how many runs that was looked for.
+    /// The number of runs in which the time was measured.
     sought: usize,
-    /// Reads of playback readers that found their data, as a share of all.
+    /// The share of the reads of playback readers that found their data.
     reads: Vec<f64>,
-    /// Means over its players: start-up delay, number of stalls, seconds of them.
+    /// Means over the players: start-up delay, number of stalls, seconds of stalls.
     startup: Vec<f64>,
     stalls: Vec<f64>,
     stalled: Vec<f64>,
-    /// The mean time from start to end of those flows that came to one.
+    /// The mean time from start to end of the flows that ended.
     completion: Vec<f64>,
-    /// Their mean rate in that time, in bit/s.
+    /// The mean rate of these flows in that time, in bit/s.
     transfer: Vec<f64>,
     completed: usize,
     sections: Sections,
@@ -130,7 +129,7 @@ impl Group {
         let sent = sum(|flow| flow.sent_packets);
         let offered = sent + sum(|flow| flow.acks);
         self.flows = self.flows.max(flows.len());
-        // Every run of a point has the same network.
+        // All runs of a point have the same network.
         self.base_rtt = FlowReport::base_rtt_range(flows.iter().copied());
         self.goodput.extend(mean(&goodputs));
         self.throughput.extend(mean(&throughputs));
@@ -172,7 +171,7 @@ impl Group {
         self.sections.add(flows);
     }
 
-    /// The mean time to equal shares, and where it is not that of all runs, of how many it is.
+    /// The mean time to equal shares, and the number of runs, unless it is all of them.
     fn convergence_text(&self) -> String {
         match (mean(&self.convergence), self.sought) {
             (_, 0) => "-".into(),
@@ -184,7 +183,7 @@ impl Group {
         }
     }
 
-    /// The base round trip in milliseconds, or the least and the largest.
+    /// The base round-trip time in milliseconds, or its minimum and maximum.
     fn base_rtt_text(&self) -> String {
         let Some([least, most]) = self.base_rtt else {
             return "-".into();
@@ -202,7 +201,7 @@ impl Group {
         }
     }
 
-    /// Takes in what the players among the flows found.
+    /// Adds the results of the players among the flows.
     fn add_playback(&mut self, flows: &[&FlowReport]) {
         let players: Vec<_> = flows.iter().filter_map(|flow| flow.playback).collect();
         let sum = |of: fn(&PlaybackReport) -> u64| players.iter().map(of).sum::<u64>() as f64;
@@ -219,7 +218,7 @@ impl Group {
         self.stalled.extend(of_each(|of| Some(of.stalled_s)));
     }
 
-    /// Takes in how long the flows took that came to an end.
+    /// Adds the durations of the flows that ended.
     fn add_completion(&mut self, flows: &[&FlowReport]) {
         let (mut times, mut rates) = (Vec::new(), Vec::new());
         for flow in flows {
@@ -286,7 +285,7 @@ fn axis_json(value: &AxisValue) -> Value {
 }
 
 impl Summary {
-    /// Takes in a run; `backbone` links from the first are those of the topology itself.
+    /// Adds a run. The first `backbone` links are those of the topology itself.
     pub(super) fn add(&mut self, run: &Run, report: &RunReport, backbone: usize) {
         self.runs += 1;
         self.has_warmup |= !report.warmup.is_zero();
@@ -333,7 +332,7 @@ impl Summary {
         }));
     }
 
-    /// The whole as one JSON document, described in `docs/reference/run-json.md`.
+    /// The summary as one JSON document, described in `docs/reference/run-json.md`.
     pub(super) fn json(&self, scenario: &Scenario, wall_seconds: f64) -> Value {
         let axes = scenario.axes();
         let points: Vec<Value> = self
@@ -372,7 +371,7 @@ impl Summary {
         })
     }
 
-    /// Tables for people. The runs took `wall_seconds`, unless some were stored before.
+    /// Tables for people. `wall_seconds` is the time of the runs, unless some were stored before.
     pub(super) fn text(&self, scenario: &Scenario, wall_seconds: Option<f64>) -> String {
         let mut text = scenario.name().to_owned();
         if let Some(description) = scenario.description() {
@@ -436,7 +435,7 @@ impl Summary {
         text
     }
 
-    /// Whether means are over several seeds, so that they have an interval.
+    /// Whether means have intervals, because they are over several seeds.
     fn has_intervals(&self) -> bool {
         self.points.iter().any(|point| point.runs.len() > 1)
     }
@@ -502,7 +501,7 @@ impl Summary {
                 row.extend([
                     rate(least(&group.least)),
                     rate(most(&group.most)),
-                    // The index of one flow is 1, whatever it gets.
+                    // The index of one flow is 1, whatever its rate.
                     or_dash(mean(&group.jain).filter(|_| group.flows > 1), |jain| {
                         format!("{jain:.4}")
                     }),
@@ -536,7 +535,7 @@ impl Summary {
         table
     }
 
-    /// What became of sections, if there are any.
+    /// The outcomes of sections, if there are any.
     fn sections(&self, scenario: &Scenario) -> Option<Table> {
         let groups = || {
             let all = self.points.iter().flat_map(|point| &point.groups);
@@ -641,7 +640,7 @@ impl Point {
     }
 }
 
-/// The entry called `name`, made when it is not there.
+/// The entry with this `name`, created if it does not exist.
 fn named<'e, T>(
     entries: &'e mut Vec<T>,
     name: &str,

@@ -17,7 +17,7 @@ use super::super::{Failure, complain, say};
 use super::load::{choose_runs, load};
 use crate::args;
 
-/// The most logs that are written at once. Each is an open file.
+/// The maximum number of logs written at once. Each is an open file.
 const MAX_LOGS: usize = 200;
 
 pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
@@ -111,13 +111,13 @@ fn find_run(scenario: &Scenario, args: &args::Trace) -> Result<Run, Failure> {
     Ok(runs.swap_remove(number))
 }
 
-/// Held while files are made or take their names, so that an interrupt finds all of them or none.
+/// Held while files are created or renamed, so that an interrupt finds all of them or none.
 fn change_files() -> MutexGuard<'static, ()> {
     static CHANGING: Mutex<()> = Mutex::new(());
     CHANGING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has the interrupt key end the program with nothing left behind.
+/// Makes the interrupt key end the program without leaving files behind.
 fn discard_when_interrupted(outputs: &Outputs) {
     let partial: Vec<PathBuf> = outputs
         .all()
@@ -138,7 +138,7 @@ fn discard_when_interrupted(outputs: &Outputs) {
     );
 }
 
-/// The indices of the things that are called so.
+/// The indices of the items with these names.
 fn choose<'n>(
     what: &str,
     chosen: &[String],
@@ -195,11 +195,11 @@ impl std::fmt::Display for Error {
     }
 }
 
-/// Where a trace goes.
+/// The destination of a trace.
 enum Target {
-    /// A file that appears under its path when it is whole.
+    /// A file that appears at its path when it is complete.
     File { path: PathBuf, partial: PathBuf },
-    /// The standard output, which is written as the run goes on.
+    /// The standard output, written during the run.
     Standard,
 }
 
@@ -221,7 +221,7 @@ impl Target {
         matches!(self, Self::Standard)
     }
 
-    /// What is on the disk before the trace is whole.
+    /// The file on the disk before the trace is complete.
     fn partial(&self) -> Option<&Path> {
         match self {
             Self::File { partial, .. } => Some(partial),
@@ -248,7 +248,7 @@ impl Target {
         }
     }
 
-    /// Removes what was written so far; that there may be nothing is no matter.
+    /// Removes the partial file, if there is one.
     fn discard(&self) {
         if let Some(partial) = self.partial() {
             let _ = std::fs::remove_file(partial);
@@ -262,8 +262,7 @@ impl Target {
     }
 }
 
-/// Writes for as long as somebody reads: a reader that has gone away, such as `head`, has seen
-/// enough, and the other traces of the run go on.
+/// Writes until the reader closes the pipe, such as `head`. The other traces of the run continue.
 struct WhileRead<W> {
     out: W,
     is_over: bool,
@@ -277,7 +276,7 @@ impl<W> WhileRead<W> {
         }
     }
 
-    /// `result`, or `otherwise` once the reader has gone away.
+    /// `result`, or `otherwise` once the reader is gone.
     fn unless_over<T>(&mut self, result: io::Result<T>, otherwise: T) -> io::Result<T> {
         match result {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {
@@ -345,7 +344,7 @@ impl Outputs {
     }
 }
 
-/// `out.sqlog` with the name of a flow in it: `out.tcp-0.sqlog`.
+/// `out.sqlog` with the name of a flow: `out.tcp-0.sqlog`.
 fn named(path: &Path, name: &str) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     match path.extension() {
@@ -360,7 +359,7 @@ fn named(path: &Path, name: &str) -> PathBuf {
 mod tests {
     use super::*;
 
-    /// A pipe that takes so many writes.
+    /// A pipe that accepts this many writes.
     struct Pipe(u32);
 
     impl Write for Pipe {

@@ -43,14 +43,14 @@ pub(super) fn prepare(host: &args::TcpHost) -> Result<Prepared, Failure> {
         permitted: CapabilitySet::empty(),
         inheritable: CapabilitySet::empty(),
     };
-    // Threads that begin later have none either.
+    // Threads that start later have none either.
     set_capabilities(None, none)
         .map_err(|error| complain(&format!("cannot drop the capabilities: {error}")))?;
     Ok(Prepared { tun, config })
 }
 
 impl Prepared {
-    /// With sections, and an offer to be time-lined or none. Deadlines are those of the receiver.
+    /// Sends sections, with or without offering time-lined TCP. Deadlines are set by the receiver.
     pub(super) fn in_sections(mut self, framing: Framing, is_timelined: bool) -> Self {
         self.config.framing = framing;
         self.config.tcp.timeline = is_timelined.then_some(TimelineConfig {
@@ -77,7 +77,7 @@ impl Prepared {
 fn configure(device: &str, addresses: &[String]) -> Result<(), Failure> {
     let mut commands = String::new();
     for address in addresses {
-        // An address of IPv6 is of use at once, without a search for another host that has it.
+        // An IPv6 address is usable at once with `nodad`, without duplicate address detection.
         let nodad = if address.contains(':') { " nodad" } else { "" };
         commands += &format!("address replace {address} dev {device}{nodad}\n");
     }

@@ -1,11 +1,11 @@
-//! What the sender and the player of a video tell each other.
+//! The messages between the sender and the player of a video.
 
-/// What stands in front of the media in a section: 16 bytes, big-endian.
+/// The header of the media in a section: 16 bytes, big-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label {
-    /// The number of the picture in the source, in decoding order.
+    /// The number of the picture in decoding order.
     pub(super) number: u64,
-    /// The number of the picture that it depends on, if any; all ones on the wire for none.
+    /// The number of the picture that it depends on, if any; all ones on the wire for `None`.
     pub(super) needs: Option<u64>,
 }
 
@@ -15,7 +15,7 @@ impl Label {
         whole.to_be_bytes()
     }
 
-    /// Reads a label; returns it with the media behind it.
+    /// Reads a label. Returns it with the media after it.
     pub(super) fn decode(content: &[u8]) -> Option<(Self, &[u8])> {
         let (label, media) = content.split_first_chunk()?;
         let whole = u128::from_be_bytes(*label);
@@ -28,10 +28,10 @@ impl Label {
     }
 }
 
-/// The player's report: which of the sections since the last report were in time.
+/// The player's report: which sections since the last report were on time.
 ///
-/// The number of the first section (64 bits, big-endian), then a byte for each section, 1 for one
-/// in time.
+/// The number of the first section (64 bits, big-endian), then a byte for each section, 1 if it was
+/// on time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) first: u64,

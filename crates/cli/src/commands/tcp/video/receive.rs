@@ -1,4 +1,4 @@
-//! The player: it keeps the pictures that came in time, and tells the sender.
+//! The player: writes the pictures that arrive on time, and reports to the sender.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ use crate::args;
 use crate::commands::tcp::run;
 use crate::commands::{Failure, complain, print, say};
 
-/// How much of the stream is read at a time.
+/// The number of bytes to read at a time.
 const BUFFER: usize = 64 << 10;
 
 pub(crate) fn receive(args: &args::TcpVideoReceive) -> Result<(), Failure> {
@@ -59,7 +59,7 @@ pub(crate) fn receive(args: &args::TcpVideoReceive) -> Result<(), Failure> {
     })
 }
 
-/// Opens the output. It does not replace a file unless it may.
+/// Opens the output. Replaces a file only if permitted.
 fn open(args: &args::TcpVideoReceive) -> Result<Box<dyn Write>, Failure> {
     if args.output.as_os_str() == "-" {
         if args.json {
@@ -108,13 +108,13 @@ struct Player {
     reader: SectionReader,
     writer: TsWriter,
     decodability: Decodability,
-    /// The first picture that is not judged.
+    /// The first picture that is not judged yet.
     next_picture: u64,
     pending: Report,
     counts: Counts,
 }
 
-/// What became of sections and pictures.
+/// The outcomes of sections and pictures.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     on_time: u64,
@@ -122,7 +122,7 @@ struct Counts {
     cut: u64,
     /// Numbers of absent sections.
     missing: u64,
-    /// Pictures on time that need others which were not.
+    /// Pictures on time that depend on others that were not.
     undecodable: u64,
     /// Written pictures: I, P and B.
     written: [u64; 3],
@@ -193,7 +193,7 @@ impl Player {
         let settled = self.pending.first + self.pending.in_time.len() as u64;
         let missing = number.saturating_sub(settled);
         self.counts.missing += missing;
-        // Longer runs say no more to the sender.
+        // Longer runs carry no more information.
         let told = missing.min(BUFFER as u64) as usize;
         self.pending.first = number - told as u64 - self.pending.in_time.len() as u64;
         self.pending
@@ -243,7 +243,7 @@ impl Player {
         Ok(())
     }
 
-    /// Sends the report that is due, if any section settled since the last one.
+    /// Sends the due report, if any section settled since the last one.
     async fn tell(&mut self, stream: &TcpStream) -> Result<(), ReceiveError> {
         if self.pending.in_time.is_empty() {
             return Ok(());
@@ -260,7 +260,7 @@ impl Player {
         Ok(())
     }
 
-    /// Prints what arrived: lines on the standard error, or a JSON document on the standard output.
+    /// Prints the results: lines on the standard error, or a JSON document on the standard output.
     fn report(
         &self,
         args: &args::TcpVideoReceive,
@@ -304,7 +304,7 @@ impl Player {
     }
 }
 
-/// Unix time in microseconds, by which sections are due.
+/// Unix time in microseconds, the clock of the deadlines.
 #[expect(
     clippy::disallowed_methods,
     reason = "the sender's deadlines come by this clock"

@@ -20,7 +20,7 @@ use crate::commands::files::cannot_open;
 use crate::commands::tcp::run;
 use crate::commands::{Failure, complain, print, say};
 
-/// How often the sender takes stock of its own counters, for a peer that does not report.
+/// The interval at which the sender evaluates its own counters, for a peer that does not report.
 const INTERVAL: Span = Span::from_secs(1);
 
 pub(crate) fn stream(args: &args::TcpVideoSend) -> Result<(), Failure> {
@@ -46,7 +46,7 @@ pub(crate) fn stream(args: &args::TcpVideoSend) -> Result<(), Failure> {
     })
 }
 
-/// There is no connection, or none any more.
+/// There is no connection, or it was lost.
 fn lost(args: &args::TcpVideoSend, error: &io::Error) -> Result<(), Failure> {
     say(&format!("error: {}: {error}", args.peer));
     Err(Failure::Unconnected)
@@ -75,7 +75,7 @@ fn pictures(source: &[u8]) -> Result<Vec<MediaSection>, String> {
     }
 }
 
-/// A submitted section that no report has named.
+/// A submitted section without a report so far.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     number: u64,
@@ -90,11 +90,11 @@ struct Sender<'a> {
     start: Time,
     selection: Selection,
     reports: SectionReader,
-    /// The peer has not closed its side.
+    /// Whether the peer has not closed its side.
     hears: bool,
     has_heard: bool,
     open: VecDeque<Open>,
-    /// The counters when the sender last took stock, and when it does next.
+    /// The counters at the last evaluation, and the time of the next one.
     before: SectionStatistics,
     stock_at: Time,
     /// The sections submitted before the last change of the schedule.
@@ -153,7 +153,7 @@ impl<'a> Sender<'a> {
         })
     }
 
-    /// The pictures that are submitted at present.
+    /// The pictures to submit at present.
     const fn schedule(&self) -> Schedule {
         match self.args.pictures {
             Pictures::Auto => self.selection.schedule(),
@@ -223,7 +223,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Reads what arrived as reports. A peer that sends anything else reports nothing.
+    /// Reads arrived data as reports. A peer that sends other data reports nothing.
     fn hear(&mut self, buffer: &[u8], pieces: &[Piece]) {
         let mut rest = buffer;
         for piece in pieces {
@@ -263,7 +263,7 @@ impl<'a> Sender<'a> {
         self.judge(in_time, missed);
     }
 
-    /// Judges the schedule by the sender's own counters, as long as the peer reports nothing.
+    /// Evaluates the schedule by the sender's own counters while the peer does not report.
     fn take_stock(&mut self, now: Time) -> io::Result<()> {
         if now < self.stock_at {
             return Ok(());
@@ -298,7 +298,7 @@ impl<'a> Sender<'a> {
         self.stream.acknowledged().await
     }
 
-    /// Prints what became of the pictures: lines on the standard error, or a JSON document on the
+    /// Prints the outcomes of the pictures: lines on the standard error, or a JSON document on the
     /// standard output.
     fn report(&self, error: Option<&io::Error>) -> Result<(), Failure> {
         let sections = self.stream.section_statistics().unwrap_or_default();
