@@ -266,7 +266,7 @@ impl Spectator for Live {
         self.opening.iter().for_each(|line| say(line));
     }
 
-    fn tell(&mut self, progress: &Progress) {
+    fn on_progress(&mut self, progress: &Progress) {
         let line = line(progress, &self.names);
         self.show(progress.elapsed_s, &line);
     }

@@ -142,12 +142,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("secret");
         fs::write(&file, "secret").unwrap();
-        let told = |mode| {
+        let exposed = |mode| {
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
             exposure(&file)
         };
         for mode in [0o640, 0o604, 0o620, 0o602, 0o644] {
-            let text = told(mode).unwrap();
+            let text = exposed(mode).unwrap();
             assert!(
                 text.contains(&format!("(mode {mode:o}); chmod 600")),
                 "{text}"
@@ -155,7 +155,7 @@ mod tests {
         }
         // Execute permission alone does not expose the content.
         for mode in [0o600, 0o400, 0o711] {
-            assert_eq!(told(mode), None, "{mode:o}");
+            assert_eq!(exposed(mode), None, "{mode:o}");
         }
         // The shell's <(command) is not a file.
         assert_eq!(exposure(Path::new("/dev/null")), None);

@@ -12,7 +12,7 @@ use comity_sim::network::{FlowSpec, TransportSpec};
 use comity_sim::results::store::RunStore;
 use comity_sim::scenario::{Interrupted, Run, RunSettings, Scenario};
 
-use super::progress::{OnInterrupt, Teller};
+use super::progress::{OnInterrupt, RunReporter};
 use super::sim::load::{load, load_silently};
 use super::sim::run::{Job, Measured, Outcome};
 use super::{Failure, complain, print, say};
@@ -103,7 +103,8 @@ fn run(args: args::LabRun) -> Result<(), Failure> {
     };
     let running = |store: Option<Arc<RunStore>>| {
         let (scenario, reading) = (scenario.clone(), args.reading.clone());
-        move |cancel: &'static AtomicBool, teller: &Teller<Outcome, Result<(), Interrupted>>| {
+        move |cancel: &'static AtomicBool,
+              reporter: &RunReporter<Outcome, Result<(), Interrupted>>| {
             for run in scenario.runs() {
                 let interrupted = Interrupted { done: run.number };
                 if cancel.load(Ordering::Relaxed) {
@@ -112,13 +113,13 @@ fn run(args: args::LabRun) -> Result<(), Failure> {
                 let endpoint = |call: &EndpointCall| endpoint_command(&reading, &run, call);
                 let (network, asked) = scenario.prepare(&run);
                 if let Some(stored) = store.as_ref().and_then(|store| store.get(run.number)) {
-                    teller.finished(run.number + 1);
+                    reporter.finished(run.number + 1);
                     let measured = Measured {
                         report: stored.report,
                         backbone: asked.backbone,
                         complaints: Vec::new(),
                     };
-                    teller.news((run, Ok(measured)));
+                    reporter.news((run, Ok(measured)));
                     continue;
                 }
                 let settings = Settings {
@@ -149,8 +150,8 @@ fn run(args: args::LabRun) -> Result<(), Failure> {
                     Ok(Err(())) => return Err(interrupted),
                     Err(reason) => Err(reason),
                 };
-                teller.finished(run.number + 1);
-                teller.news((run, outcome));
+                reporter.finished(run.number + 1);
+                reporter.news((run, outcome));
             }
             Ok(())
         }

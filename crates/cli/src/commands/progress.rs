@@ -23,29 +23,29 @@ enum Message<N, E> {
 }
 
 /// The running thread's side of the channel.
-pub(crate) struct Teller<N, E>(mpsc::Sender<Message<N, E>>);
+pub(crate) struct RunReporter<N, E>(mpsc::Sender<Message<N, E>>);
 
-impl<N, E> Teller<N, E> {
+impl<N, E> RunReporter<N, E> {
     /// This many runs are done.
     pub(crate) fn finished(&self, done: usize) {
-        self.tell(Message::Finished(done));
+        self.send_message(Message::Finished(done));
     }
 
     /// A result is available.
     pub(crate) fn news(&self, news: N) {
-        self.tell(Message::News(news));
+        self.send_message(Message::News(news));
     }
 
-    fn tell(&self, message: Message<N, E>) {
+    fn send_message(&self, message: Message<N, E>) {
         // The receiver is gone if the execution was interrupted.
         drop(self.0.send(message));
     }
 }
 
-impl<N, E> Drop for Teller<N, E> {
+impl<N, E> Drop for RunReporter<N, E> {
     fn drop(&mut self) {
         // The interrupt key keeps the channel open, so a closed channel cannot signal the end.
-        self.tell(Message::Gone);
+        self.send_message(Message::Gone);
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) enum OnInterrupt<'a> {
 pub(crate) fn follow<N: Send + 'static, E: Send + 'static>(
     (runs, quiet): (usize, bool),
     on_interrupt: OnInterrupt<'_>,
-    work: impl FnOnce(&'static AtomicBool, &Teller<N, E>) -> E + Send + 'static,
+    work: impl FnOnce(&'static AtomicBool, &RunReporter<N, E>) -> E + Send + 'static,
     mut take: impl FnMut(N, &Progress),
 ) -> Result<E, Failure> {
     let (sender, messages) = mpsc::channel();
@@ -76,9 +76,9 @@ pub(crate) fn follow<N: Send + 'static, E: Send + 'static>(
     let cancel = interrupt_key(linger, move || interrupt.send(Message::Interrupt).is_ok());
     let progress = Progress::new(runs, quiet);
     std::thread::spawn(move || {
-        let teller = Teller(sender);
-        let end = work(cancel, &teller);
-        teller.tell(Message::End(end));
+        let reporter = RunReporter(sender);
+        let end = work(cancel, &reporter);
+        reporter.send_message(Message::End(end));
     });
     loop {
         match messages.recv_timeout(TICK) {
@@ -205,8 +205,8 @@ mod tests {
 
     #[test]
     fn a_thread_that_panics_ends_the_wait() {
-        let work = |_: &'static AtomicBool, teller: &Teller<u8, ()>| {
-            teller.news(7);
+        let work = |_: &'static AtomicBool, reporter: &RunReporter<u8, ()>| {
+            reporter.news(7);
             panic!("this panic is part of the test");
         };
         let mut news = Vec::new();

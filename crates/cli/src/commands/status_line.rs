@@ -18,18 +18,18 @@ pub(super) const LINES: Duration = Duration::from_secs(10);
 /// The interval between updates on a terminal.
 pub(super) const TICK: Duration = Duration::from_millis(200);
 
-/// Calls `tell` at the first request to end; the returned flag becomes true then. The program ends
-/// at a later request, after `linger`, or if `tell` returns that the receiver is gone.
+/// Calls `notify` at the first request to end; the returned flag becomes true then. The program
+/// ends at a later request, after `linger`, or if `notify` returns that the receiver is gone.
 pub(crate) fn interrupt_key(
     linger: Option<Duration>,
-    tell: impl Fn() -> bool + Send + 'static,
+    notify: impl Fn() -> bool + Send + 'static,
 ) -> &'static AtomicBool {
     static CANCEL: AtomicBool = AtomicBool::new(false);
     interrupt::on_request("at once", linger, move |request| match request {
         Request::First => {
             CANCEL.store(true, Ordering::Relaxed);
             // After the end of the work, the receiver is gone.
-            if !tell() {
+            if !notify() {
                 std::process::exit(130);
             }
         }

@@ -238,12 +238,12 @@ impl Clip {
         let mut shown: Vec<(Time, usize)> = (0..)
             .zip(&sections)
             .filter(|(_, section)| Kind::of(section.frame).is_picture())
-            .map(|(place, section)| (section.source_time + reordering(section), place))
+            .map(|(index, section)| (section.source_time + reordering(section), index))
             .collect();
         shown.sort_unstable();
         let mut pictures = vec![None; sections.len()];
-        for (number, (_, place)) in shown.into_iter().enumerate() {
-            if let Some(picture) = pictures.get_mut(place) {
+        for (number, (_, index)) in shown.into_iter().enumerate() {
+            if let Some(picture) = pictures.get_mut(index) {
                 *picture = Some(number);
             }
         }

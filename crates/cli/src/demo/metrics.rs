@@ -226,11 +226,11 @@ fn shares(setup: &Setup, flows: &[Flow], (from, to): (f64, f64)) -> Vec<FlowShar
         .iter()
         .zip(rates)
         .enumerate()
-        .map(|(place, (flow, mbps))| FlowShare {
+        .map(|(position, (flow, mbps))| FlowShare {
             name: flow.name.clone(),
             mbps,
             share: if sum > 0.0 { mbps / sum } else { 0.0 },
-            fair_mbps: if place == 0 { video } else { other },
+            fair_mbps: if position == 0 { video } else { other },
         })
         .collect()
 }

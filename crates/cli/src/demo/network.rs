@@ -66,7 +66,7 @@ pub(crate) trait Spectator {
     /// The settings were valid, and all flows are connected.
     fn begin(&mut self);
     /// The video is on its way.
-    fn tell(&mut self, progress: &Progress);
+    fn on_progress(&mut self, progress: &Progress);
 }
 
 /// Runs until all sections are sent, or `is_stopped`. With `others`, the same video goes over SRT
@@ -130,8 +130,8 @@ async fn run_comity(
     ));
     let ends = std::iter::once(main.clone()).chain(rivals.flows.iter().cloned());
     let mut watch = Watch::new(start, ends.collect());
-    let mut tell = |progress: &Progress| spectator.tell(progress);
-    let ids = watch.until(feeding, &mut tell).await;
+    let mut on_progress = |progress: &Progress| spectator.on_progress(progress);
+    let ids = watch.until(feeding, &mut on_progress).await;
     let length_s = match &ids {
         Ok(ids) if ids.len() == plan.len() => setup.duration.as_secs_f64(),
         _ => since(start, now()),
@@ -141,7 +141,7 @@ async fn run_comity(
         let patience = sender.latency() + PATIENCE;
         timeout(patience, sender.finish()).await
     });
-    let finished = watch.until(finishing, &mut tell).await;
+    let finished = watch.until(finishing, &mut on_progress).await;
     let last = main.sender.stats();
     let reported = match timeout(PATIENCE, receiving).await {
         Ok(Ok(reported)) => reported,
@@ -247,12 +247,12 @@ fn outcomes(
         .map(|report| ((report.stream, report.id), report))
         .collect();
     let plan = plan.get(..ids.len()).unwrap_or(plan);
-    let report = |place: usize| {
-        let stream = StreamId(plan.get(place)?.stream);
-        reports.get(&(stream, *ids.get(place)?)).copied()
+    let report = |index: usize| {
+        let stream = StreamId(plan.get(index)?.stream);
+        reports.get(&(stream, *ids.get(index)?)).copied()
     };
-    Sent::all(plan, latency, |place, due_s| {
-        match report(place).map(|report| report.outcome) {
+    Sent::all(plan, latency, |index, due_s| {
+        match report(index).map(|report| report.outcome) {
             None => Fate::Unreported,
             Some(Err(reason)) => Fate::Gap(reason),
             Some(Ok(completed)) => Fate::Complete {
@@ -285,17 +285,21 @@ impl Watch {
     }
 
     /// Samples until the task is done, and returns its result.
-    async fn until<T>(&mut self, task: JoinHandle<T>, tell: &mut impl FnMut(&Progress)) -> T {
+    async fn until<T>(
+        &mut self,
+        task: JoinHandle<T>,
+        on_progress: &mut impl FnMut(&Progress),
+    ) -> T {
         let mut task = std::pin::pin!(task);
         loop {
             if let Some(done) = finished(task.as_mut(), SAMPLING).await {
                 return done;
             }
-            self.sample(tell).await;
+            self.sample(on_progress).await;
         }
     }
 
-    async fn sample(&mut self, tell: &mut impl FnMut(&Progress)) {
+    async fn sample(&mut self, on_progress: &mut impl FnMut(&Progress)) {
         let mut progress = None;
         for (ends, flow) in self.ends.iter().zip(&mut self.flows) {
             let sender = ends.sender.stats();
@@ -340,7 +344,7 @@ impl Watch {
                     flow.rate_mbps(to - 1.0, to).unwrap_or(0.0)
                 })
                 .collect();
-            tell(&progress);
+            on_progress(&progress);
         }
     }
 

@@ -285,7 +285,7 @@ impl Chart {
     fn legend(&self, area: &Area<'_>, columns: u32) -> Drawn {
         let width = area.dim_in_pixel().0 / columns;
         let mut count = 0;
-        let mut place = || {
+        let mut position = || {
             let (column, row) = (count % columns, count / columns);
             count += 1;
             let middle = row * ENTRY.1 + ENTRY.1 / 2;
@@ -296,7 +296,7 @@ impl Chart {
             area.draw(&Text::new(name.to_owned(), (x + 24, y - 6), style))
         };
         for layer in self.shown() {
-            let (x, y) = place();
+            let (x, y) = position();
             let colour = layer.colour.rgb();
             match &layer.mark {
                 Mark::Crosses(_) => area.draw(&Cross::new((x + 9, y), 3, colour.stroke_width(2))),
@@ -309,7 +309,7 @@ impl Chart {
             name((x, y), &layer.name)?;
         }
         for rule in &self.rules {
-            let (x, y) = place();
+            let (x, y) = position();
             let ends = [(x, y), (x + 18, y)];
             area.draw(&DashedPathElement::new(ends, 5, 4, INK.stroke_width(2)))?;
             name((x, y), rule.name)?;

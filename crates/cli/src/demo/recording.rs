@@ -87,11 +87,11 @@ impl Sent {
         latency: Span,
         fate: impl Fn(usize, f64) -> Fate,
     ) -> Vec<Self> {
-        let places: BTreeMap<(u16, u64), usize> = (0..)
+        let indices: BTreeMap<(u16, u64), usize> = (0..)
             .zip(plan)
-            .map(|(place, planned)| ((planned.stream, planned.number), place))
+            .map(|(index, planned)| ((planned.stream, planned.number), index))
             .collect();
-        let of = |(place, planned): (usize, &Planned)| {
+        let of = |(index, planned): (usize, &Planned)| {
             let allowed = latency + planned.media.deadline;
             let due_s = (planned.at + allowed).as_secs_f64();
             let needs = planned.needs.map(|needs| (planned.stream, needs));
@@ -103,8 +103,8 @@ impl Sent {
                 shown_s: planned.shown.as_secs_f64(),
                 allowed_ms: allowed.as_secs_f64() * 1e3,
                 bytes: planned.media.payload.len() as u64,
-                needs: needs.and_then(|needs| places.get(&needs).copied()),
-                fate: fate(place, due_s),
+                needs: needs.and_then(|needs| indices.get(&needs).copied()),
+                fate: fate(index, due_s),
             }
         };
         plan.iter().enumerate().map(of).collect()

@@ -115,14 +115,14 @@ async fn carry(
     let arrivals = Arrivals::new(plan.len());
     let receiving = tokio::spawn(receive(output, arrivals.clone()));
     let mut sent = 0;
-    for (place, planned) in (0_u32..).zip(plan) {
+    for (index, planned) in (0_u32..).zip(plan) {
         let due = start + Duration::from(planned.at);
         sleep_until(due.into()).await;
         if is_stopped.load(Ordering::Relaxed) {
             break;
         }
         for part in planned.media.payload.chunks(MESSAGE - MARK) {
-            let message = [&place.to_be_bytes(), part].concat();
+            let message = [&index.to_be_bytes(), part].concat();
             // A message that loopback refuses is lost, as on any network.
             let _ = input.send(&message).await;
         }
@@ -139,8 +139,8 @@ async fn carry(
         ));
     }
     let plan = plan.get(..sent).unwrap_or(plan);
-    Ok(Sent::all(plan, setup.latency, |place, due_s| {
-        arrivals.fate(place, plan.get(place), due_s, start)
+    Ok(Sent::all(plan, setup.latency, |index, due_s| {
+        arrivals.fate(index, plan.get(index), due_s, start)
     }))
 }
 
@@ -164,18 +164,18 @@ impl Arrivals {
         let Some((mark, part)) = message.split_first_chunk::<MARK>() else {
             return;
         };
-        let place = usize::try_from(u32::from_be_bytes(*mark)).unwrap_or(usize::MAX);
+        let index = usize::try_from(u32::from_be_bytes(*mark)).unwrap_or(usize::MAX);
         let mut arrived = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(section) = arrived.get_mut(place) {
+        if let Some(section) = arrived.get_mut(index) {
             section.bytes += part.len();
             section.last = Some(at);
         }
     }
 
-    fn fate(&self, place: usize, planned: Option<&Planned>, due_s: f64, start: Instant) -> Fate {
+    fn fate(&self, index: usize, planned: Option<&Planned>, due_s: f64, start: Instant) -> Fate {
         let arrived = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let size = planned.map(|planned| planned.media.payload.len());
-        match arrived.get(place) {
+        match arrived.get(index) {
             Some(&Arrived {
                 bytes,
                 last: Some(last),
@@ -281,13 +281,13 @@ mod tests {
     fn a_section_is_complete_with_its_last_byte() {
         let plan = super::super::clip::Clip::bundled().plan(1, Span::from_secs(1));
         let big = plan.iter().position(|p| p.media.payload.len() > 1_400);
-        let place = big.unwrap();
-        let planned = plan.get(place).unwrap();
+        let index = big.unwrap();
+        let planned = plan.get(index).unwrap();
         let arrivals = Arrivals::new(plan.len());
         let start = now();
         let at = |ms| start + Duration::from_millis(ms);
-        let fate = || arrivals.fate(place, Some(planned), 0.4, start);
-        let mark = u32::try_from(place).unwrap().to_be_bytes();
+        let fate = || arrivals.fate(index, Some(planned), 0.4, start);
+        let mark = u32::try_from(index).unwrap().to_be_bytes();
         let (head, tail) = planned.media.payload.split_at(1_312);
         arrivals.on_message(&[&mark, head].concat(), at(350));
         assert!(matches!(fate(), Fate::Gap(_)));

@@ -63,16 +63,16 @@ fn runs(
         .map(|number| {
             let seed = Seed::new(setup.seed.wrapping_add(number));
             let times = completions(setup, plan, link, seed)?;
-            let fate = |place, due_s| fate(&times, place, due_s);
+            let fate = |index, due_s| fate(&times, index, due_s);
             let sections = Sent::all(plan, setup.latency, fate);
             Ok((Viewing::of(&sections).shown_share(), sections))
         })
         .collect()
 }
 
-fn fate(times: &[Option<Time>], place: usize, due_s: f64) -> Fate {
+fn fate(times: &[Option<Time>], index: usize, due_s: f64) -> Fate {
     let begin_s = BEGIN.as_secs_f64();
-    match times.get(place).copied().flatten() {
+    match times.get(index).copied().flatten() {
         Some(at) => Fate::Complete {
             slack_ms: (due_s - (at.as_secs_f64() - begin_s)) * 1e3,
         },
@@ -170,11 +170,11 @@ impl Observer for Seen<'_> {
         let skipped = rest
             .take_while(|frame| u64::from(frame.bytes) != event.bytes)
             .count();
-        let place = self.next + skipped;
-        if let Some(time) = self.times.get_mut(place) {
+        let index = self.next + skipped;
+        if let Some(time) = self.times.get_mut(index) {
             *time = event.completed;
         }
-        self.next = place + 1;
+        self.next = index + 1;
     }
 }
 

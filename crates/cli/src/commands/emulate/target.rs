@@ -37,8 +37,8 @@ impl From<&Statistics> for Counts {
 pub(super) struct Target {
     last: Counts,
     refusing: Option<Refusing>,
-    has_told_none: bool,
-    has_told_end: bool,
+    has_warned_absent: bool,
+    has_warned_ended: bool,
 }
 
 /// A target that refuses packets and answers nothing.
@@ -56,11 +56,11 @@ impl Target {
         self.update(counts);
         let refusing = self.refusing?;
         let lasted = refusing.until.saturating_sub(refusing.since);
-        let (has_told, text) = match counts.answered {
-            0 => (&mut self.has_told_none, "yet; it may start at any time"),
-            _ => (&mut self.has_told_end, "any more"),
+        let (has_warned, text) = match counts.answered {
+            0 => (&mut self.has_warned_absent, "yet; it may start at any time"),
+            _ => (&mut self.has_warned_ended, "any more"),
         };
-        if lasted < LASTS || core::mem::replace(has_told, true) {
+        if lasted < LASTS || core::mem::replace(has_warned, true) {
             return None;
         }
         Some(format!(
@@ -110,14 +110,14 @@ mod tests {
     /// The warnings about a target within this number of seconds, each with its second, and the
     /// warning at the end. The target receives a packet every 200 ms until the second `sends`,
     /// refuses packets that it does not accept, and answers the others if it `answers`.
-    fn said(
+    fn judged(
         seconds: f64,
         sends: f64,
         answers: bool,
         accepts: impl Fn(f64) -> bool,
     ) -> (Vec<(f64, String)>, Option<String>) {
         let (mut target, mut counts) = (Target::default(), Counts::default());
-        let mut told = Vec::new();
+        let mut warnings = Vec::new();
         for turn in 0..(seconds * 5.0) as u64 {
             let now = turn as f64 / 5.0;
             counts.elapsed = Span::from_millis(200) * turn;
@@ -127,46 +127,46 @@ mod tests {
                 counts.answered += u64::from(answers && accepts(now));
             }
             let text = target.judge(counts, "192.0.2.1:9000");
-            told.extend(text.map(|text| (now, text)));
+            warnings.extend(text.map(|text| (now, text)));
         }
-        (told, target.judge_end(counts, "192.0.2.1:9000"))
+        (warnings, target.judge_end(counts, "192.0.2.1:9000"))
     }
 
     #[test]
     fn a_target_where_nobody_listens_is_told_after_two_seconds_and_at_the_end() {
-        let (told, end) = said(20.0, 20.0, true, |_| false);
+        let (warnings, end) = judged(20.0, 20.0, true, |_| false);
         let expected = "nobody listens at 192.0.2.1:9000 yet; it may start at any time: its host has refused packets for 2 s";
-        assert_eq!(told, [(2.0, expected.into())]);
+        assert_eq!(warnings, [(2.0, expected.into())]);
         let expected = "nobody listened at 192.0.2.1:9000: its host refused packets, the last one 19.8 s after the start; \
                         start the receiver first, or check the port";
         assert_eq!(end.as_deref(), Some(expected));
         // A caller that gives up soon, and an emulator that continues.
-        let (told, end) = said(20.0, 1.0, true, |_| false);
-        assert_eq!(told, []);
+        let (warnings, end) = judged(20.0, 1.0, true, |_| false);
+        assert_eq!(warnings, []);
         assert!(end.is_some());
     }
 
     #[test]
     fn a_target_that_starts_late_is_no_target_where_nobody_listens() {
         for answers in [true, false] {
-            let (told, end) = said(20.0, 20.0, answers, |now| now >= 1.9);
-            assert_eq!((told, end), (Vec::new(), None), "{answers}");
+            let (warnings, end) = judged(20.0, 20.0, answers, |now| now >= 1.9);
+            assert_eq!((warnings, end), (Vec::new(), None), "{answers}");
             // At a time when it was reported before.
-            let (told, end) = said(20.0, 20.0, answers, |now| now >= 7.0);
-            assert_eq!((told.len(), end), (1, None), "{answers}");
+            let (warnings, end) = judged(20.0, 20.0, answers, |now| now >= 7.0);
+            assert_eq!((warnings.len(), end), (1, None), "{answers}");
         }
         // Nothing is known of a silent target that refuses no packets.
-        assert_eq!(said(20.0, 20.0, false, |_| true), (Vec::new(), None));
+        assert_eq!(judged(20.0, 20.0, false, |_| true), (Vec::new(), None));
     }
 
     #[test]
     fn a_target_that_ends_before_its_callers_is_told_if_they_go_on() {
         // The last packets of a caller that does not know yet.
-        let (told, end) = said(20.0, 11.0, true, |now| now < 10.0);
-        assert_eq!((told, end), (Vec::new(), None));
-        let (told, end) = said(20.0, 20.0, true, |now| now < 10.0);
-        let [(at, text)] = &told[..] else {
-            panic!("{told:?}")
+        let (warnings, end) = judged(20.0, 11.0, true, |now| now < 10.0);
+        assert_eq!((warnings, end), (Vec::new(), None));
+        let (warnings, end) = judged(20.0, 20.0, true, |now| now < 10.0);
+        let [(at, text)] = &warnings[..] else {
+            panic!("{warnings:?}")
         };
         assert_eq!(*at, 12.0);
         assert!(text.contains("any more"), "{text}");
@@ -176,10 +176,10 @@ mod tests {
     #[test]
     fn one_refusal_in_a_second_is_enough() {
         // A router reports no more refusals.
-        let (told, end) = said(20.0, 20.0, false, |now| {
+        let (warnings, end) = judged(20.0, 20.0, false, |now| {
             !((now * 5.0) as u64).is_multiple_of(5)
         });
-        assert_eq!(told.len(), 1);
+        assert_eq!(warnings.len(), 1);
         assert!(end.is_some());
     }
 }

@@ -10,7 +10,7 @@ use comity_sim::results::store::RunStore;
 use comity_sim::results::{self, LimitedByReceiveWindow, SeedsWithoutEffect};
 use comity_sim::scenario::{Execution, Interrupted, Run, RunSettings, Scenario, execute, simulate};
 
-use super::super::progress::{OnInterrupt, Teller, follow};
+use super::super::progress::{OnInterrupt, RunReporter, follow};
 use super::super::results::refused;
 use super::super::tables::plural;
 use super::super::{Failure, complain, print, say};
@@ -58,7 +58,7 @@ impl Job<'_> {
     where
         W: FnOnce(
                 &'static AtomicBool,
-                &Teller<Outcome, Result<(), Interrupted>>,
+                &RunReporter<Outcome, Result<(), Interrupted>>,
             ) -> Result<(), Interrupted>
             + Send
             + 'static,
@@ -246,12 +246,12 @@ fn simulation(
     jobs: Option<NonZeroUsize>,
 ) -> impl FnOnce(
     &'static AtomicBool,
-    &Teller<Outcome, Result<(), Interrupted>>,
+    &RunReporter<Outcome, Result<(), Interrupted>>,
 ) -> Result<(), Interrupted>
 + Send
 + 'static {
     let scenario = scenario.clone();
-    move |cancel, teller| {
+    move |cancel, reporter| {
         let execution = Execution {
             jobs,
             cancel: Some(cancel),
@@ -281,8 +281,8 @@ fn simulation(
                     complaints,
                 })
             },
-            |done| teller.finished(done),
-            |outcome| teller.news((outcome.run.clone(), outcome.report)),
+            |done| reporter.finished(done),
+            |outcome| reporter.news((outcome.run.clone(), outcome.report)),
         )
     }
 }

@@ -90,9 +90,9 @@ mod tests {
         let latency = Duration::from_millis(latency);
         let judge = |&round_trip: &u64| {
             let open = advice.is_open(peer);
-            let told = advice.judge(peer, latency, Duration::from_millis(round_trip));
-            assert!(open || told.is_none());
-            told
+            let text = advice.judge(peer, latency, Duration::from_millis(round_trip));
+            assert!(open || text.is_none());
+            text
         };
         round_trips.iter().map(judge).collect()
     }
@@ -102,16 +102,16 @@ mod tests {
         assert_eq!(judged(150, &[100, 100, 100]), [None, None, None]);
         // A queue that disappeared, and a later one.
         assert_eq!(judged(150, &[300, 100, 300]), [None, None, None]);
-        let told = judged(120, &[302, 301, 301]);
-        assert_eq!((&told[0], &told[2]), (&None, &None));
-        let told = told[1].clone().expect("advice");
+        let text = judged(120, &[302, 301, 301]);
+        assert_eq!((&text[0], &text[2]), (&None, &None));
+        let text = text[1].clone().expect("advice");
         assert!(
-            told.contains("192.0.2.1:9000: the latency is 120 ms and the path alone takes 150 ms"),
-            "{told}"
+            text.contains("192.0.2.1:9000: the latency is 120 ms and the path alone takes 150 ms"),
+            "{text}"
         );
-        assert!(told.contains("latency=1210ms"), "{told}");
-        let told = judged(149, &[100, 100])[1].clone().expect("advice");
-        assert!(told.contains("a round trip takes 100 ms"), "{told}");
-        assert!(told.contains("latency=400ms"), "{told}");
+        assert!(text.contains("latency=1210ms"), "{text}");
+        let text = judged(149, &[100, 100])[1].clone().expect("advice");
+        assert!(text.contains("a round trip takes 100 ms"), "{text}");
+        assert!(text.contains("latency=400ms"), "{text}");
     }
 }

@@ -46,20 +46,20 @@ pub(crate) fn observer(
             why,
             more,
         } => reporter.refused(plain(*from), word, &refusal(*why), *more),
-        Event::PathSize(peer, size) => tell_size(&reporter, *peer, *size),
+        Event::PathSize(peer, size) => report_size(&reporter, *peer, *size),
         Event::LeftBehind { peer, max_bytes } => reporter.warn(&format!(
             "{peer} is more than {max_bytes} bytes behind another receiver; it was disconnected, so that the others \
              need not wait. It may call again; a larger sndbuf tolerates a longer backlog"
         )),
         Event::Missing(missing) => gaps.add(missing, &reporter),
-        Event::Notice(notice, count) => tell_notice(&reporter, notice, *count, began),
+        Event::Notice(notice, count) => report_notice(&reporter, notice, *count, began),
         Event::Undrained(error) => reporter.warn(&format!("{error}{}", hint(error))),
         _ => {}
     }
     })
 }
 
-fn tell_size(reporter: &Reporter, peer: SocketAddr, PathSize { datagram, max }: PathSize) {
+fn report_size(reporter: &Reporter, peer: SocketAddr, PathSize { datagram, max }: PathSize) {
     match datagram < max {
         true => reporter.warn(&format!(
             "the path to {peer} carries datagrams of {datagram} bytes, but not of {max}: from now on, packets \
@@ -72,7 +72,7 @@ fn tell_size(reporter: &Reporter, peer: SocketAddr, PathSize { datagram, max }: 
     }
 }
 
-fn tell_notice(reporter: &Reporter, notice: &Notice, count: u64, began: Instant) {
+fn report_notice(reporter: &Reporter, notice: &Notice, count: u64, began: Instant) {
     let elapsed = now().saturating_duration_since(began);
     let text = match elapsed >= AT_THE_BEGINNING {
         // `comity check` reports the times of the stream instead.

@@ -111,17 +111,17 @@ pub(crate) fn relay(args: &args::Relay) -> Result<(), Failure> {
 /// Runs, and reports a failure on standard error, or as an object with `--json`.
 fn report(
     verb: Verb,
-    places: (&str, &str),
+    arguments: (&str, &str),
     args: &args::Common,
     options: Options<'_>,
 ) -> Result<(), Failure> {
     // Standard output carries the media.
-    let channel = match places.1 {
+    let channel = match arguments.1 {
         "-" | "file://con" => Channel::Error,
         _ => Channel::Output,
     };
     let reporter = Reporter::new(args.quiet, args.json.then_some(channel));
-    run(verb, places, args, options, &reporter).map_err(|error| {
+    run(verb, arguments, args, options, &reporter).map_err(|error| {
         let failure = error.failure();
         reporter.failed(&error.to_string(), failure.into());
         failure
@@ -165,9 +165,9 @@ fn run(
         Uri::File(path) => Some(&**path),
         _ => None,
     };
-    for (place, path) in [("OUTPUT", output_file), ("--gaps", gaps), ("--qlog", qlog)] {
+    for (argument, path) in [("OUTPUT", output_file), ("--gaps", gaps), ("--qlog", qlog)] {
         if let Some(path) = path {
-            existing.check(place, path)?;
+            existing.check(argument, path)?;
         }
     }
     let token = match &args.metrics_token {
@@ -342,9 +342,9 @@ fn read(text: &str) -> Result<Uri, Error> {
 
 fn check(verb: Verb, (from, input): (&str, &Uri), (to, output): (&str, &Uri)) -> Result<(), Error> {
     let is_connected = |uri: &Uri| matches!(uri, Uri::Comity(_));
-    let wrong = |place, text, expected, other| {
+    let wrong = |argument, text, expected, other| {
         Err(Error::usage(format!(
-            "{place}: is {:?}; expected {expected}; comity {other}",
+            "{argument}: is {:?}; expected {expected}; comity {other}",
             without_secrets(text)
         )))
     };
@@ -489,7 +489,7 @@ mod tests {
 
     #[test]
     fn settings_that_do_nothing_are_named_and_no_others() {
-        let told = |input: &str, output: &str| {
+        let warnings_of = |input: &str, output: &str| {
             let uri = |text: &str| text.parse().unwrap();
             warnings_of_settings(&uri(input), &uri(output))
         };
@@ -498,16 +498,16 @@ mod tests {
         let receiver = "comity://:9?rcvbuf=1MiB&deliver=early";
         // Settings without effect at each end.
         let none: [&str; 0] = [];
-        assert_eq!(told("-", sender), none);
-        assert_eq!(told(receiver, "-"), none);
-        assert_eq!(told(receiver, sender), none);
+        assert_eq!(warnings_of("-", sender), none);
+        assert_eq!(warnings_of(receiver, "-"), none);
+        assert_eq!(warnings_of(receiver, sender), none);
         // Settings that both use, and settings with their default values.
         let own = Settings::default();
         let (controller, buffer) = (own.controller, own.receive_buffer);
         let usual = format!("comity://:9?latency=1s&cc={controller}&rcvbuf={buffer}B");
-        assert_eq!(told(&usual, "-"), none);
-        assert_eq!(told("-", &usual), none);
-        let wrong = told(sender, receiver);
+        assert_eq!(warnings_of(&usual, "-"), none);
+        assert_eq!(warnings_of("-", &usual), none);
+        let wrong = warnings_of(sender, receiver);
         let [at_input, at_output] = &wrong[..] else {
             panic!("{wrong:?}")
         };

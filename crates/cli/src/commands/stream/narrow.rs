@@ -40,7 +40,7 @@ pub(crate) struct NarrowPaths {
 struct Path {
     samples: VecDeque<Sample>,
     was_silent: bool,
-    is_told: bool,
+    is_reported: bool,
 }
 
 /// A connection at one moment.
@@ -61,24 +61,24 @@ impl NarrowPaths {
     pub(crate) fn judge(&mut self, snapshot: &Snapshot) -> Vec<String> {
         let whole = snapshot.passed.whole.values();
         let source_bytes = whole.map(|count| count.bytes).sum();
-        let mut told = Vec::new();
+        let mut warnings = Vec::new();
         for peer in &snapshot.output.connections {
             if self.paths.len() >= MOST && !self.paths.contains_key(&peer.peer) {
                 continue;
             }
             let path = self.paths.entry(peer.peer.clone()).or_default();
-            if path.is_told {
+            if path.is_reported {
                 continue;
             }
             path.add(sample(snapshot.elapsed_s, source_bytes, peer));
             if can_be_punctual(peer)
                 && let Some(text) = path.judge()
             {
-                path.is_told = true;
-                told.push(format!("{}: {text}", peer.peer));
+                path.is_reported = true;
+                warnings.push(format!("{}: {text}", peer.peer));
             }
         }
-        told
+        warnings
     }
 }
 
@@ -189,7 +189,7 @@ mod tests {
         at: impl Fn(f64) -> At,
     ) -> Vec<(f64, String)> {
         let mut paths = NarrowPaths::default();
-        let mut told = Vec::new();
+        let mut warnings = Vec::new();
         for check in 0..seconds * 2 {
             let now = f64::from(check) / 2.0;
             let (submitted, arrived, shed, target) = at(now);
@@ -219,9 +219,9 @@ mod tests {
                     bytes,
                 },
             );
-            told.extend(paths.judge(&snapshot).into_iter().map(|text| (now, text)));
+            warnings.extend(paths.judge(&snapshot).into_iter().map(|text| (now, text)));
         }
-        told
+        warnings
     }
 
     fn per_second(now: f64, rate: f64) -> u64 {
@@ -238,9 +238,9 @@ mod tests {
 
     #[test]
     fn a_narrow_path_is_told_once_with_a_rate_that_fits() {
-        let told = judged(2.0, 60, 200.0, drops_a_tenth(|_| 1.5));
-        let [(at, text)] = &told[..] else {
-            panic!("{told:?}")
+        let warnings = judged(2.0, 60, 200.0, drops_a_tenth(|_| 1.5));
+        let [(at, text)] = &warnings[..] else {
+            panic!("{warnings:?}")
         };
         assert_eq!(*at, 5.0);
         for part in [
@@ -326,10 +326,10 @@ mod tests {
                 (submitted, submitted - dropped, dropped, 0.8)
             }
         };
-        let told = judged(2.0, 60, 200.0, narrow);
+        let warnings = judged(2.0, 60, 200.0, narrow);
         assert!(
-            matches!(told[..], [(at, _)] if (31.0..34.0).contains(&at)),
-            "{told:?}"
+            matches!(warnings[..], [(at, _)] if (31.0..34.0).contains(&at)),
+            "{warnings:?}"
         );
     }
 

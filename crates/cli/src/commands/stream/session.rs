@@ -29,8 +29,8 @@ impl Session {
         let mut advice = LatencyAdvice::default();
         let mut narrow = NarrowPaths::default();
         let mut glance = interval(GLANCE);
-        let mut tell = interval(self.every.unwrap_or(Duration::MAX / 4));
-        for timer in [&mut glance, &mut tell] {
+        let mut print_status = interval(self.every.unwrap_or(Duration::MAX / 4));
+        for timer in [&mut glance, &mut print_status] {
             timer.set_missed_tick_behavior(MissedTickBehavior::Skip);
             // The first tick is immediate.
             timer.tick().await;
@@ -46,7 +46,7 @@ impl Session {
                         self.reporter.status(&self.monitor.snapshot());
                     }
                 }
-                _ = tell.tick(), if self.every.is_some() => self.tell(),
+                _ = print_status.tick(), if self.every.is_some() => self.print_status(),
             }
         };
         let last = self.monitor.snapshot();
@@ -66,7 +66,7 @@ impl Session {
         })
     }
 
-    fn tell(&self) {
+    fn print_status(&self) {
         let snapshot = self.monitor.snapshot();
         self.reporter.object("statistics", &snapshot);
         if !self.reporter.is_terminal() {

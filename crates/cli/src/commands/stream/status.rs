@@ -15,10 +15,10 @@ use super::super::console::{CLEAR_LINE, overwrite, write_error};
 
 /// Writes text to the standard error, and JSON objects, one per line, for programs.
 #[derive(Clone, Debug)]
-pub(crate) struct Reporter(Arc<Mutex<Telling>>);
+pub(crate) struct Reporter(Arc<Mutex<ReporterState>>);
 
 #[derive(Debug)]
-struct Telling {
+struct ReporterState {
     is_quiet: bool,
     is_terminal: bool,
     json: Option<Channel>,
@@ -52,7 +52,7 @@ pub(crate) enum Deadlines {
 
 impl Reporter {
     pub(crate) fn new(is_quiet: bool, json: Option<Channel>) -> Self {
-        Self(Arc::new(Mutex::new(Telling {
+        Self(Arc::new(Mutex::new(ReporterState {
             is_quiet,
             // A status line would break the JSON lines.
             is_terminal: io::stderr().is_terminal() && json != Some(Channel::Error),
@@ -63,44 +63,44 @@ impl Reporter {
         })))
     }
 
-    fn telling(&self) -> MutexGuard<'_, Telling> {
+    fn state(&self) -> MutexGuard<'_, ReporterState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the status is a line that is overwritten on a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
-        self.telling().is_terminal
+        self.state().is_terminal
     }
 
     /// A notice.
     pub(crate) fn note(&self, message: &str) {
-        let mut telling = self.telling();
-        telling.object(&json!({ "event": "note", "message": message }));
-        if !telling.is_quiet && telling.json != Some(Channel::Error) {
-            telling.line(message);
+        let mut state = self.state();
+        state.object(&json!({ "event": "note", "message": message }));
+        if !state.is_quiet && state.json != Some(Channel::Error) {
+            state.line(message);
         }
     }
 
     /// A line for people with the numbers of the last object.
     pub(crate) fn remark(&self, message: &str) {
-        let mut telling = self.telling();
-        if !telling.is_quiet && telling.json.is_none() {
-            telling.line(message);
+        let mut state = self.state();
+        if !state.is_quiet && state.json.is_none() {
+            state.line(message);
         }
     }
 
     /// A warning, printed even with `--quiet`.
     pub(crate) fn warn(&self, message: &str) {
-        let mut telling = self.telling();
-        telling.object(&json!({ "event": "warning", "message": message }));
-        if telling.json != Some(Channel::Error) {
-            telling.line(&format!("warning: {message}"));
+        let mut state = self.state();
+        state.object(&json!({ "event": "warning", "message": message }));
+        if state.json != Some(Channel::Error) {
+            state.line(&format!("warning: {message}"));
         }
     }
 
     /// The address to call or to send to, printed once everything is open.
     pub(crate) fn listening(&self, address: SocketAddr) {
-        if let Some(waiting) = &mut self.telling().listening {
+        if let Some(waiting) = &mut self.state().listening {
             waiting.push(address);
             return;
         }
@@ -114,16 +114,16 @@ impl Reporter {
 
     /// Reports why the command fails, as an object with `--json`, and otherwise as a line.
     pub(crate) fn failed(&self, message: &str, code: u8) {
-        let mut telling = self.telling();
-        telling.object(&json!({ "event": "error", "message": message, "code": code }));
-        if telling.json != Some(Channel::Error) {
-            telling.line(&format!("error: {message}"));
+        let mut state = self.state();
+        state.object(&json!({ "event": "error", "message": message, "code": code }));
+        if state.json != Some(Channel::Error) {
+            state.line(&format!("error: {message}"));
         }
     }
 
     /// Prints the address, once everything is open.
     pub(crate) fn opened(&self) {
-        let waiting = self.telling().listening.take();
+        let waiting = self.state().listening.take();
         for address in waiting.unwrap_or_default() {
             self.listening(address);
         }
@@ -132,20 +132,20 @@ impl Reporter {
     /// Reports a refused call, and the number of further calls with the same reason since the last
     /// report.
     pub(crate) fn refused(&self, address: SocketAddr, word: &str, text: &str, more: u64) {
-        let mut telling = self.telling();
-        telling.object(&json!({
+        let mut state = self.state();
+        state.object(&json!({
             "event": "refused",
             "address": address.to_string(),
             "reason": word,
             "message": text,
             "more": more,
         }));
-        if telling.json != Some(Channel::Error) {
+        if state.json != Some(Channel::Error) {
             let before = match more {
                 0 => String::new(),
                 more => format!(" (and {more} other calls since the last such warning)"),
             };
-            telling.line(&format!("warning: rejected {address}{before}: {text}"));
+            state.line(&format!("warning: rejected {address}{before}: {text}"));
         }
     }
 
@@ -170,65 +170,65 @@ impl Reporter {
     }
 
     fn event(&self, name: &str, address: SocketAddr, reason: Option<String>, text: &str) {
-        let mut telling = self.telling();
+        let mut state = self.state();
         let mut object = json!({ "event": name, "address": address.to_string() });
         if let (Some(reason), Some(object)) = (reason, object.as_object_mut()) {
             object.insert("reason".into(), reason.into());
         }
-        telling.object(&object);
-        if !telling.is_quiet && telling.json != Some(Channel::Error) {
-            telling.line(text);
+        state.object(&object);
+        if !state.is_quiet && state.json != Some(Channel::Error) {
+            state.line(text);
         }
     }
 
     /// Prints the status: overwrites a line on a terminal, and adds a line elsewhere.
     pub(crate) fn status(&self, snapshot: &Snapshot) {
-        let mut telling = self.telling();
-        if telling.is_quiet {
+        let mut state = self.state();
+        if state.is_quiet {
             return;
         }
-        let text = telling.describe(snapshot);
-        if telling.is_terminal {
+        let text = state.describe(snapshot);
+        if state.is_terminal {
             overwrite(&text);
-            telling.has_status = true;
-        } else if telling.json.is_none() {
-            telling.line(&text);
+            state.has_status = true;
+        } else if state.json.is_none() {
+            state.line(&text);
         }
     }
 
     /// Writes a JSON object, if enabled.
     pub(crate) fn object(&self, event: &str, snapshot: &Snapshot) {
-        let telling = self.telling();
-        if telling.json.is_none() {
+        let state = self.state();
+        if state.json.is_none() {
             return;
         }
         let mut object = serde_json::to_value(snapshot).unwrap_or_default();
         if let Some(object) = object.as_object_mut() {
             object.insert("event".into(), event.into());
         }
-        telling.object(&object);
+        state.object(&object);
     }
 
     /// Prints the summary at the end.
     pub(crate) fn summary(&self, snapshot: &Snapshot) {
-        let mut telling = self.telling();
-        if has_happened(snapshot) && !telling.is_quiet && telling.json.is_none() {
+        let mut state = self.state();
+        if has_happened(snapshot) && !state.is_quiet && state.json.is_none() {
             let text = summary(snapshot);
-            telling.line(text.trim_end());
+            state.line(text.trim_end());
         }
     }
 
     /// Ends the status line.
     pub(crate) fn close(&self) {
-        let mut telling = self.telling();
-        if telling.has_status {
-            telling.has_status = false;
+        let mut state = self.state();
+        if state.has_status {
+            state.has_status = false;
             write_error("\n");
         }
     }
 }
 
-impl Telling {
+impl ReporterState {
     fn line(&mut self, text: &str) {
         let clear = if self.has_status { CLEAR_LINE } else { "" };
         self.has_status = false;
@@ -466,8 +466,8 @@ mod tests {
 
     use super::*;
 
-    fn telling(earlier: &[(f64, [u64; 2])]) -> Telling {
-        Telling {
+    fn state(earlier: &[(f64, [u64; 2])]) -> ReporterState {
+        ReporterState {
             is_quiet: false,
             is_terminal: false,
             json: None,
@@ -479,7 +479,7 @@ mod tests {
 
     #[test]
     fn a_status_has_rates_since_the_one_before() {
-        let mut telling = telling(&[(1.0, [1_000_000, 0])]);
+        let mut state = state(&[(1.0, [1_000_000, 0])]);
         let mut snapshot = Snapshot {
             elapsed_s: 3.0,
             ..Snapshot::default()
@@ -492,17 +492,17 @@ mod tests {
         });
         snapshot.output.unsent = Some(Unsent::default());
         assert_eq!(
-            telling.describe(&snapshot),
+            state.describe(&snapshot),
             "3.0 s  on time 0  late 0  gaps 0  shed 4  in 4.00 Mb/s  out 2.00 Mb/s  not connected  sections 0"
         );
         snapshot.elapsed_s = 6.0;
-        let idle = telling.describe(&snapshot);
+        let idle = state.describe(&snapshot);
         assert!(idle.contains("  in 0.00 Mb/s  out 0.00 Mb/s"), "{idle}");
     }
 
     #[test]
     fn a_rate_is_a_mean_over_seconds_however_often_it_is_asked_for() {
-        let mut telling = telling(&[(0.0, [0; 2])]);
+        let mut state = state(&[(0.0, [0; 2])]);
         // A megabit every half second, and a key frame of five once in two seconds.
         let mut bytes = 0;
         for half_seconds in 1..=40_u32 {
@@ -511,11 +511,11 @@ mod tests {
             } else {
                 125_000
             };
-            let [inward, outward] = telling.rates(f64::from(half_seconds) / 2.0, [bytes, 0]);
+            let [inward, outward] = state.rates(f64::from(half_seconds) / 2.0, [bytes, 0]);
             assert!(half_seconds < 4 || (inward - 4.0).abs() < 1e-9, "{inward}");
             assert!(outward.abs() < 1e-9);
         }
-        assert!(telling.earlier.len() <= 5);
+        assert!(state.earlier.len() <= 5);
     }
 
     #[test]
@@ -550,7 +550,7 @@ mod tests {
                 output: output.clone(),
                 passed: passed.clone(),
             };
-            telling(&[]).describe(&snapshot)
+            state(&[]).describe(&snapshot)
         };
         let media = Side::default();
         assert_eq!(

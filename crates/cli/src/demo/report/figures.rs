@@ -156,10 +156,10 @@ fn rate_points(flow: &Flow, length_s: f64) -> Vec<(f64, f64)> {
 
 /// The rate of each flow over time.
 fn rates(recording: &Recording) -> Chart {
-    let layer = |(place, flow): (usize, &Flow)| {
+    let layer = |(index, flow): (usize, &Flow)| {
         let points = rate_points(flow, recording.length_s);
         // The video has a thick line and its own colour; the others share four colours.
-        match place {
+        match index {
             0 => Layer::new(&flow.name, VIDEO, Mark::Curve(points, 2)),
             other => {
                 let colour = Colour(1 + ((other - 1) % 4) as u8);

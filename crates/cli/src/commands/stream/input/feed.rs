@@ -239,7 +239,7 @@ fn receive(
             let is_over = ends_at.is_some_and(|end| now() >= end);
             let received = overrun.receive(&socket, &mut datagram);
             if let Some(drops) = overrun.report(now())
-                && !tell_overrun(drops, &pieces)
+                && !report_overrun(drops, &pieces)
             {
                 return;
             }
@@ -284,7 +284,7 @@ fn end(
     pieces: &mpsc::Sender<Piece>,
 ) -> bool {
     let rest = overrun.rest();
-    if rest.is_none_or(|drops| tell_overrun(drops, pieces)) && take(Received::End, pieces) {
+    if rest.is_none_or(|drops| report_overrun(drops, pieces)) && take(Received::End, pieces) {
         // It fails when the consumer is gone.
         let _ = pieces.blocking_send(Piece::End);
     }
@@ -292,7 +292,7 @@ fn end(
 }
 
 /// Reports that this host dropped datagrams. Returns whether the consumer still exists.
-fn tell_overrun(drops: u64, pieces: &mpsc::Sender<Piece>) -> bool {
+fn report_overrun(drops: u64, pieces: &mpsc::Sender<Piece>) -> bool {
     let notice = notice::overrun(drops);
     pieces.blocking_send(Piece::Notice(notice)).is_ok()
 }
@@ -347,7 +347,7 @@ mod tests {
         let mut feed = datagrams(socket).unwrap();
         let mut came = 0;
         // The system reports the count with the next datagram that it accepts.
-        let told = loop {
+        let overrun_report = loop {
             sent += send();
             match feed.pieces.blocking_recv() {
                 Some(Piece::Bytes(bytes)) => came += bytes.len() / 1_000,
@@ -355,13 +355,13 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        assert_eq!(told.kind, "overrun");
-        let mut words = told.text.split_whitespace();
-        let told: usize = words.nth(3).unwrap().parse().unwrap();
+        assert_eq!(overrun_report.kind, "overrun");
+        let mut words = overrun_report.text.split_whitespace();
+        let overrun_report: usize = words.nth(3).unwrap().parse().unwrap();
         came += notices(feed, 0).1 / 1_000;
         assert!(
-            (1..=sent - came).contains(&told),
-            "{told} of {sent}, {came}"
+            (1..=sent - came).contains(&overrun_report),
+            "{overrun_report} of {sent}, {came}"
         );
     }
 

@@ -31,7 +31,7 @@ pub(crate) struct MediaInput {
     reader: Reader,
     config: ReaderConfig,
     has_ended: bool,
-    has_told_growth: bool,
+    has_reported_growth: bool,
     pace: Pace,
     waiting: Waiting,
     /// For live sources.
@@ -96,7 +96,7 @@ impl MediaInput {
             reader: Reader::new(config),
             config,
             has_ended: false,
-            has_told_growth: false,
+            has_reported_growth: false,
             pace,
             waiting: Waiting::default(),
             silence: Silence::new(now()),
@@ -114,7 +114,7 @@ impl MediaInput {
         loop {
             if self.waiting.is_full()
                 && self.is_stored()
-                && !core::mem::replace(&mut self.waiting.has_told_full, true)
+                && !core::mem::replace(&mut self.waiting.has_reported_full, true)
             {
                 let held = self.waiting.span().mul_f64(self.speed());
                 return Ok(Some(SourceItem::Notice(notice::full(READ_AHEAD, held))));
@@ -135,7 +135,7 @@ impl MediaInput {
                     continue;
                 }
                 Some(Event::Notice(notice)) => {
-                    return Ok(Some(SourceItem::Notice(self.said(&notice))));
+                    return Ok(Some(SourceItem::Notice(self.notice_for(&notice))));
                 }
                 None => {}
             }
@@ -193,7 +193,7 @@ impl MediaInput {
 
     /// Reports once, at the end, that a file has grown since it was read.
     fn growth(&mut self) -> Option<SourceItem> {
-        if core::mem::replace(&mut self.has_told_growth, true) {
+        if core::mem::replace(&mut self.has_reported_growth, true) {
             return None;
         }
         let (name, more) = self.feed.growth(self.read)?;
@@ -248,9 +248,9 @@ impl MediaInput {
         furthest.checked_sub(lookahead).unwrap_or(furthest)
     }
 
-    fn said(&self, notice: &comity_media::Notice) -> Notice {
+    fn notice_for(&self, notice: &comity_media::Notice) -> Notice {
         let stored_at = self.is_stored().then_some(self.config.assumed_rate);
-        notice::said(notice, stored_at)
+        notice::for_operator(notice, stored_at)
     }
 
     /// Whether the section that is due first is known, or the buffer is full.
@@ -297,7 +297,7 @@ impl Source for MediaInput {
         if self.has_ended || !self.is_stored() && self.feed.cut() {
             return;
         }
-        (self.has_ended, self.has_told_growth) = (true, true);
+        (self.has_ended, self.has_reported_growth) = (true, true);
         if self.is_stored() {
             self.transport.finish();
             self.read -= self.waiting.payload();
@@ -351,7 +351,7 @@ impl Pace {
     }
 
     /// Converts a time of the source to this host's clock.
-    fn place(&mut self, source_time: Time) -> Instant {
+    fn instant_of(&mut self, source_time: Time) -> Instant {
         match self {
             Self::Stored { start, speed } => {
                 let start = *start.get_or_insert_with(now);
@@ -364,7 +364,7 @@ impl Pace {
 
     /// A missing section for a unit that is incomplete at the source.
     fn miss(&mut self, unit: &MissingUnit) -> (Instant, Missing) {
-        let source_time = self.place(unit.source_time);
+        let source_time = self.instant_of(unit.source_time);
         let missing = Missing {
             stream: StreamId(unit.stream),
             id: SectionId(unit.number),
@@ -381,7 +381,7 @@ impl Pace {
     /// Converts a section to this host's clock.
     fn lay(&mut self, section: MediaSection) -> MediaUnit {
         let deadline = Duration::from(section.deadline);
-        let source_time = self.place(section.source_time);
+        let source_time = self.instant_of(section.source_time);
         let due = match self {
             Self::Stored { speed, .. } => Due::AfterLatency(deadline.div_f64(*speed)),
             Self::Live { .. } => Due::Live {

@@ -69,7 +69,7 @@ pub(super) fn overrun(datagrams: u64) -> Notice {
 
 /// The meaning of a notice for the operator of the source. `stored_at` is the assumed rate of a
 /// file without times.
-pub(super) fn said(notice: &media::Notice, stored_at: Option<Rate>) -> Notice {
+pub(super) fn for_operator(notice: &media::Notice, stored_at: Option<Rate>) -> Notice {
     Notice {
         kind: kind(notice),
         text: text(notice, stored_at),

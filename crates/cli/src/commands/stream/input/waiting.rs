@@ -22,7 +22,7 @@ pub(super) struct Waiting {
     items: BTreeMap<(Instant, u64), Waits>,
     /// The bytes that they count towards [`READ_AHEAD`].
     pub(super) bytes: usize,
-    pub(super) has_told_full: bool,
+    pub(super) has_reported_full: bool,
     count: u64,
     latest: BTreeMap<StreamId, Instant>,
     pub(super) furthest: Option<Instant>,
@@ -58,7 +58,7 @@ impl From<Waits> for SourceItem {
 
 impl Waiting {
     pub(super) fn add(&mut self, unit: MediaUnit) {
-        let latest = self.place(unit.stream, unit.source_time);
+        let latest = self.due_at(unit.stream, unit.source_time);
         let is_picture = |frame: &Frame| frame.frame_type.is_picture();
         if unit.frame.as_ref().is_some_and(is_picture) {
             self.furthest_picture = self.furthest_picture.max(Some(latest));
@@ -67,12 +67,12 @@ impl Waiting {
     }
 
     pub(super) fn miss(&mut self, source_time: Instant, missing: Missing) {
-        let latest = self.place(missing.stream, source_time);
+        let latest = self.due_at(missing.stream, source_time);
         self.insert(latest, Waits::Missing(missing));
     }
 
     /// When an item of a stream with this source time is due: not before the previous item.
-    fn place(&mut self, stream: StreamId, source_time: Instant) -> Instant {
+    fn due_at(&mut self, stream: StreamId, source_time: Instant) -> Instant {
         let latest = self.latest.entry(stream).or_insert(source_time);
         *latest = source_time.max(*latest);
         self.furthest = self.furthest.max(Some(*latest));

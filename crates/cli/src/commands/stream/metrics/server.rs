@@ -160,8 +160,8 @@ async fn serve(stream: TcpStream, page: Arc<Page>) {
 
 fn respond(request: &Request<Incoming>, page: &Page) -> Response<String> {
     let refused = page.refuses(request.headers());
-    let place = (request.method(), request.uri().path());
-    let (status, kind, body) = match (refused, place) {
+    let resource = (request.method(), request.uri().path());
+    let (status, kind, body) = match (refused, resource) {
         (Some((status, reason)), _) => (status, PLAIN, reason.into()),
         (None, (&Method::GET | &Method::HEAD, "/metrics")) => {
             let mut body = String::new();

@@ -187,22 +187,22 @@ mod tests {
     #[test]
     fn a_name_that_promises_another_container_is_told_if_it_gets_a_transport_stream() {
         let packets = [&[0x47; 188][..], &[0x47; 188]].concat();
-        let told = |name: &str, first: &[u8]| {
+        let warning = |name: &str, first: &[u8]| {
             let mut beginning = Beginning::of_file(Path::new(name));
             assert_eq!(beginning.bytes(&[]), None);
-            let told = beginning.bytes(first);
+            let warning = beginning.bytes(first);
             assert_eq!(beginning.bytes(&packets), None, "once, at the beginning");
-            told
+            warning
         };
-        let text = told("/tmp/film.MP4", &packets).unwrap();
+        let text = warning("/tmp/film.MP4", &packets).unwrap();
         assert!(
             text.starts_with("/tmp/film.MP4: gets an MPEG transport stream"),
             "{text}"
         );
         // A film in MP4, which the sender did not recognise.
-        assert_eq!(told("film.mp4", b"\0\0\0\x20ftypisom"), None);
+        assert_eq!(warning("film.mp4", b"\0\0\0\x20ftypisom"), None);
         for name in ["film.ts", "film.mp4.ts", "mp4", "/dev/null", "film.m2ts"] {
-            assert_eq!(told(name, &packets), None, "{name}");
+            assert_eq!(warning(name, &packets), None, "{name}");
         }
     }
 }

@@ -131,13 +131,13 @@ impl MediaOutput {
 
     fn new(name: String, target: impl Target + Send + 'static, room: Room) -> Result<Self, Error> {
         let (pieces, waiting) = mpsc::channel(WAITING);
-        let (tell, written) = oneshot::channel();
+        let (report, written) = oneshot::channel();
         let ledger = Ledger::default();
         let count = ledger.written.clone();
         std::thread::Builder::new()
             .name("output".into())
             // The receiver of the result may be gone.
-            .spawn(move || drop(tell.send(write_all(target, waiting, &count))))
+            .spawn(move || drop(report.send(write_all(target, waiting, &count))))
             .map_err(|error| Error::failed(format!("cannot start a thread: {error}")))?;
         Ok(Self {
             writer: TsWriter::new(WriterConfig::default()),
@@ -197,11 +197,11 @@ impl MediaOutput {
                 u32::try_from(piece.capacity()).map_or(self.room.0, |taken| taken.min(self.room.0));
             // When the thread ends, it closes the semaphore.
             let free = self.free.clone().acquire_many_owned(taken).await;
-            let place = match &self.pieces {
+            let permit = match &self.pieces {
                 Some(pieces) => pieces.reserve().await.ok(),
                 None => None,
             };
-            let (Some(place), Ok(room)) = (place, free) else {
+            let (Some(permit), Ok(room)) = (permit, free) else {
                 return self.ended().await;
             };
             let has_room = now();
@@ -210,7 +210,7 @@ impl MediaOutput {
                 let slow = self.slow.as_mut();
                 let rate = slow.and_then(|slow| slow.on_room(wants_room, has_room, length));
                 wants_room = has_room;
-                place.send(Piece {
+                permit.send(Piece {
                     bytes,
                     came,
                     spacing,

@@ -50,7 +50,7 @@ impl Output {
             Uri::Comity(uri) => {
                 let serves_many = options.max_subscribers > 1;
                 let dialer = connecting.dialer(uri, Purpose::Send { serves_many })?;
-                tell_of_losses(uri, connecting.reporter);
+                warn_of_losses(uri, connecting.reporter);
                 return Ok(Self::Connected(Box::new(Fanout::new(dialer, options))));
             }
         };
@@ -129,7 +129,7 @@ impl Sink for Output {
 }
 
 /// Reports that the controller does not retransmit.
-fn tell_of_losses(uri: &ComityUri, reporter: &Reporter) {
+fn warn_of_losses(uri: &ComityUri, reporter: &Reporter) {
     let name = &uri.settings.controller;
     if uri.settings.effective_reliability() == Reliability::None
         && table::find(name).is_ok_and(|row| !row.repeats_losses())

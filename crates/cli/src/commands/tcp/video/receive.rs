@@ -158,7 +158,7 @@ impl Player {
                     }
                     self.take(&buffer, pieces.get(..count).unwrap_or_default())?;
                 }
-                _ = tick.tick() => self.tell(stream).await?,
+                _ = tick.tick() => self.send_report(stream).await?,
             }
         }
     }
@@ -194,11 +194,11 @@ impl Player {
         let missing = number.saturating_sub(settled);
         self.counts.missing += missing;
         // Longer runs carry no more information.
-        let told = missing.min(BUFFER as u64) as usize;
-        self.pending.first = number - told as u64 - self.pending.in_time.len() as u64;
+        let listed = missing.min(BUFFER as u64) as usize;
+        self.pending.first = number - listed as u64 - self.pending.in_time.len() as u64;
         self.pending
             .in_time
-            .extend(std::iter::repeat_n(false, told));
+            .extend(std::iter::repeat_n(false, listed));
         self.pending.in_time.push(is_on_time);
         match (section.is_complete, is_on_time) {
             (false, _) => self.counts.cut += 1,
@@ -232,19 +232,19 @@ impl Player {
         self.output
             .write_all(&bytes)
             .map_err(ReceiveError::Output)?;
-        let place = match kind {
+        let index = match kind {
             FrameType::Predicted { .. } => 1,
             FrameType::Bidirectional { .. } => 2,
             _ => 0,
         };
-        if let Some(count) = self.counts.written.get_mut(place) {
+        if let Some(count) = self.counts.written.get_mut(index) {
             *count += 1;
         }
         Ok(())
     }
 
     /// Sends the due report, if any section settled since the last one.
-    async fn tell(&mut self, stream: &TcpStream) -> Result<(), ReceiveError> {
+    async fn send_report(&mut self, stream: &TcpStream) -> Result<(), ReceiveError> {
         if self.pending.in_time.is_empty() {
             return Ok(());
         }

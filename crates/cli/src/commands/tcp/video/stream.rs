@@ -91,8 +91,8 @@ struct Sender<'a> {
     selection: Selection,
     reports: SectionReader,
     /// Whether the peer has not closed its side.
-    hears: bool,
-    has_heard: bool,
+    is_peer_open: bool,
+    has_report: bool,
     open: VecDeque<Open>,
     /// The counters at the last evaluation, and the time of the next one.
     before: SectionStatistics,
@@ -109,12 +109,12 @@ struct Counts([u64; 3]);
 
 impl Counts {
     fn add(&mut self, kind: FrameType) {
-        let place = match kind {
+        let index = match kind {
             FrameType::Predicted { .. } => 1,
             FrameType::Bidirectional { .. } => 2,
             _ => 0,
         };
-        if let Some(count) = self.0.get_mut(place) {
+        if let Some(count) = self.0.get_mut(index) {
             *count += 1;
         }
     }
@@ -142,8 +142,8 @@ impl<'a> Sender<'a> {
             start,
             selection: Selection::default(),
             reports: SectionReader::new(LONGEST),
-            hears: true,
-            has_heard: false,
+            is_peer_open: true,
+            has_report: false,
             open: VecDeque::new(),
             before: SectionStatistics::default(),
             stock_at: start + INTERVAL,
@@ -214,17 +214,17 @@ impl<'a> Sender<'a> {
                         return Ok(());
                     }
                 }
-                count = self.stream.receive_pieces(&mut buffer, &mut pieces), if self.hears => {
+                count = self.stream.receive_pieces(&mut buffer, &mut pieces), if self.is_peer_open => {
                     let count = count?;
-                    self.hears = count > 0;
-                    self.hear(&buffer, pieces.get(..count).unwrap_or_default());
+                    self.is_peer_open = count > 0;
+                    self.read_reports(&buffer, pieces.get(..count).unwrap_or_default());
                 }
             }
         }
     }
 
     /// Reads arrived data as reports. A peer that sends other data reports nothing.
-    fn hear(&mut self, buffer: &[u8], pieces: &[Piece]) {
+    fn read_reports(&mut self, buffer: &[u8], pieces: &[Piece]) {
         let mut rest = buffer;
         for piece in pieces {
             if piece.kind == PieceKind::Gap {
@@ -241,7 +241,7 @@ impl<'a> Sender<'a> {
             if let Some(report) = Report::decode(&section.bytes)
                 && section.is_complete
             {
-                self.has_heard = true;
+                self.has_report = true;
                 self.on_report(&report);
             }
         }
@@ -271,7 +271,7 @@ impl<'a> Sender<'a> {
         self.stock_at = now + INTERVAL;
         let counters = self.stream.section_statistics()?;
         let settled = counters.submitted - counters.open;
-        if !self.has_heard && settled > self.changed_at {
+        if !self.has_report && settled > self.changed_at {
             let in_time = counters.on_time - self.before.on_time;
             let before = self.before.submitted - self.before.open;
             self.judge(in_time, settled - before - in_time);
@@ -311,7 +311,7 @@ impl<'a> Sender<'a> {
             let document = json!({
                 "peer": self.args.peer,
                 "delivery": delivery,
-                "has_feedback": self.has_heard,
+                "has_feedback": self.has_report,
                 "schedule_changes": self.selection.choice(),
                 "submitted": by_type(submitted),
                 "not_submitted": by_type(spared),
