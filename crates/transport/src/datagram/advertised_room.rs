@@ -1,10 +1,10 @@
 //! The receiver's side of flow control: the room of its buffer that the peer knows.
 
-/// At most so many packets with a Credit frame are in flight. Beyond that, only a request of the
-/// peer and a lost packet make another one, so a peer that never answers fills no record of them.
+/// The maximum number of packets with a Credit frame in flight. Beyond it, only a request of the
+/// peer and a lost packet cause another one, so a peer that never answers cannot fill the record.
 pub(super) const MAX_UNANSWERED: u32 = 4_096;
 
-/// The last report of free room to the peer, and when the next one is worth sending.
+/// The last report of free room to the peer, and when the next one is due.
 ///
 /// `admitted` counts the bytes that the peer could have counted against its credit so far
 /// ([`Inbox::admitted`](crate::timeline::Inbox::admitted)).
@@ -31,37 +31,37 @@ impl AdvertisedRoom {
         }
     }
 
-    /// How much room the peer knows of, at least, if it has the last report.
+    /// The minimum room that the peer knows of if it has received the last report.
     const fn known(&self, admitted: u64) -> u64 {
         self.reported
             .saturating_sub(admitted - self.admitted_before)
     }
 
-    /// Whether a report is worth a packet.
+    /// Whether a report is due in a packet of its own.
     pub(super) const fn is_due(&self) -> bool {
         self.is_due
     }
 
-    /// Whether a report is worth adding to a packet: a peer that knows of plenty of room need not
-    /// hear of more.
+    /// Whether a report should be added to a packet: a peer that knows of plenty of room needs no
+    /// update.
     pub(super) const fn is_worth_telling(&self, room: u64, admitted: u64) -> bool {
         let known = self.known(admitted);
         known < self.buffer / 4 * 3 && known < room && self.unanswered < MAX_UNANSWERED
     }
 
-    /// The room of sections changed hands all at once: the peer must learn of it.
+    /// Makes a report due, because the room has changed by more than the peer can know.
     pub(super) const fn demand(&mut self) {
         self.is_due = true;
     }
 
-    /// The peer waits for room, or what it sent found none. It may know of more than there is, or
-    /// of less.
+    /// The peer waits for room, or its sections found none. It may know of more or of less room
+    /// than there is.
     pub(super) const fn on_shortage(&mut self) {
         self.is_due |= self.unanswered < MAX_UNANSWERED;
     }
 
-    /// The application took a section, and `room` is free now. A peer without anything in flight
-    /// gets no acknowledgement that says so, and learns of much more room by a report.
+    /// The application accepted a section, and `room` is free now. A peer without packets in flight
+    /// receives no acknowledgement with the new room. It learns of much more room by a report.
     pub(super) const fn on_freed(&mut self, room: u64, admitted: u64) {
         let known = self.known(admitted);
         let was_little = known < self.buffer / 2 && room >= self.buffer / 2;
@@ -96,13 +96,13 @@ mod tests {
 
     #[test]
     fn much_more_room_is_worth_a_packet() {
-        // The buffer is full, and the peer knows it.
+        // The buffer is full, and the peer knows that.
         for (room, expected) in [(0, false), (249, false), (250, true), (1_000, true)] {
             let mut advertised = AdvertisedRoom::new(BUFFER);
             advertised.on_freed(room, 1_000);
             assert_eq!(advertised.is_due(), expected, "{room}");
         }
-        // Half of the buffer is free again: a little more than the peer knows of is news.
+        // Half of the buffer is free again: slightly more than the peer knows of is worth a report.
         let mut advertised = AdvertisedRoom::new(BUFFER);
         advertised.on_freed(499, 510);
         assert!(!advertised.is_due());

@@ -13,7 +13,7 @@ pub(super) const PACE_INTERVAL: Span = Span::from_millis(2);
 const MARGIN: f64 = 1.1;
 
 /// The multiple of the peak rate for a burst without time for a repair. At three times the peak,
-/// more packets are lost to the speed than are in time because of it.
+/// the speed causes more losses than it saves sections.
 const ONE_TRY_GAIN: f64 = 2.0;
 
 /// The state of [`Pacing::Bucket`]: its tokens, and the pace of the present queue.
@@ -50,7 +50,7 @@ impl PacingGain {
 }
 
 impl BucketPace {
-    /// The queue has changed, so that the pace has to be found anew.
+    /// The queue has changed, so the pace is out of date.
     pub(super) const fn on_queue_changed(&mut self) {
         self.paced_at = None;
     }
@@ -62,13 +62,13 @@ impl BucketPace {
         }
     }
 
-    /// Whether the pace is older than [`PACE_INTERVAL`], or of another queue.
+    /// Whether the pace is older than [`PACE_INTERVAL`], or for another queue.
     pub(super) fn is_stale(&self, now: Time) -> bool {
         let is_fresh = |at: Time| now.saturating_since(at) < PACE_INTERVAL;
         !self.paced_at.is_some_and(is_fresh)
     }
 
-    /// Finds the pace from the rate that the queue needs.
+    /// Sets the pace from the rate that the queue needs.
     pub(super) fn set_pace(
         &mut self,
         now: Time,
@@ -100,7 +100,7 @@ impl BucketPace {
         }
     }
 
-    /// When `missing` bytes have been filled in at this rate.
+    /// When the bucket will have gained `missing` bytes at this rate.
     pub(super) fn filled_by(&self, rate: Rate, missing: Bytes) -> Time {
         self.bucket.filled_at() + rate.transmission_time(missing)
     }
@@ -130,7 +130,7 @@ mod tests {
             pace.set_pace(now, needed, gain, RATE, PEAK);
             assert_eq!(pace.pace(RATE, PEAK), expected, "{needed} {gain:?}");
         }
-        // The controller has slowed down since: its new peak holds.
+        // The controller has slowed down since: its new peak applies.
         assert_eq!(
             pace.pace(Rate::ZERO, Rate::from_mbps(1)),
             Rate::from_mbps(2)

@@ -5,7 +5,7 @@ use comity_units::{Bytes, Rate, Span, Time};
 
 use crate::Pacer;
 
-/// Spaces packets by the rate that the application allows, whatever path they take.
+/// Spaces packets by the maximum rate of the application, whatever their path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ceiling {
     /// [`Rate::MAX`] for none.
@@ -36,7 +36,7 @@ impl Ceiling {
     /// A packet of `wire` bytes left. The next one waits until the rate has room for both.
     pub(super) fn on_sent(&mut self, now: Time, wire: u64) {
         if let Some(rate) = self.rate() {
-            // A late timer is compensated, a pause is not.
+            // It compensates for a late timer, but not for a pause.
             let wire = Bytes::new(wire);
             let quantum = wire + rate.amount_in(Span::from_millis(1));
             self.pacer
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(ceiling.release_at(NOW), NOW);
         ceiling.on_sent(NOW, 1_000);
         assert_eq!(ceiling.release_at(NOW), NOW + Span::from_millis(1));
-        // What the controller holds back for longer leaves no sooner.
+        // A packet that the controller holds back for longer leaves no sooner.
         let later = NOW + Span::from_millis(5);
         assert_eq!(ceiling.release_at(later), later);
     }

@@ -1,4 +1,4 @@
-//! What a connection is configured with.
+//! The configuration of a connection.
 
 use core::fmt;
 use core::ops::RangeInclusive;
@@ -16,67 +16,65 @@ use crate::wire::parameters::ACK_DELAY_DEFAULT;
 pub struct Config {
     /// How long lost bytes are retransmitted.
     pub reliability: Reliability,
-    /// When this end gives sections up by itself.
+    /// When this end gives up sections by itself.
     pub drop: DropPolicy,
-    /// When this end hands sections to its application.
+    /// When this end delivers sections to its application.
     pub deliver: Deliver,
-    /// Whether an incomplete section of the peer becomes a gap at its deadline: whether the peer
+    /// Whether an incomplete section of the peer becomes a gap at its deadline. Set if the peer
     /// [enforces its deadlines](Self::enforces_deadlines), whatever this end does with its own.
     pub expect_deadlines: bool,
     /// The protected payload of a full packet in bytes: the datagram without headers and tag.
     /// Together with [`Config::overhead`] it must fit the path's MTU. At least [`MIN_PAYLOAD`].
     pub payload: u32,
-    /// The protected payload that the path is known to carry, at least [`MIN_PAYLOAD`]: packets
-    /// begin with it, larger ones up to [`Config::payload`] are tried first, and when the path
-    /// swallows them packets have this size again. `None`: the path carries [`Config::payload`].
+    /// The protected payload that the path is known to carry, at least [`MIN_PAYLOAD`]. Packets
+    /// begin with this size. Larger ones up to [`Config::payload`] are tried first, and packets
+    /// return to this size if the path drops larger ones. `None`: the path carries
+    /// [`Config::payload`].
     pub base_payload: Option<u32>,
-    /// What a packet has on the wire besides its protected payload:
-    /// [`SEALING`](crate::wire::limits::SEALING), and the headers of UDP and IP.
+    /// The bytes of a packet on the wire besides its protected payload:
+    /// [`SEALING`](crate::wire::limits::SEALING), and the UDP and IP headers.
     pub overhead: u32,
-    /// An acknowledgement leaves at the latest after so many packets that ask for one.
+    /// The maximum number of ACK-eliciting packets before an acknowledgement.
     pub ack_frequency: u32,
-    /// An acknowledgement leaves at the latest so long after the first packet that asks for one.
+    /// The maximum delay of an acknowledgement after the first ACK-eliciting packet.
     pub ack_delay: Span,
-    /// A packet leaves at the latest so long after the one before it, to keep state in the network
-    /// alive.
+    /// The maximum interval between packets, to keep state in the network alive.
     pub keep_alive: Span,
-    /// The most that is sent, headers included, whatever the controller allows; [`Rate::MAX`] for
-    /// no limit. Acknowledgements and probes do not wait for it, but sections wait for what they
-    /// have used.
+    /// The maximum sending rate, headers included, whatever the controller allows; [`Rate::MAX`]
+    /// for no limit. Acknowledgements and probes do not wait for it, but count against it.
     pub max_rate: Rate,
-    /// The connection ends when nothing has arrived for so long.
+    /// The time without received packets after which the connection ends.
     pub idle_timeout: Span,
-    /// Whether windows are spread over the round trip where the controller itself does not pace.
+    /// Whether windows are spread over the round-trip time if the controller does not pace.
     pub pace_windows: bool,
-    /// Whether packets ask the network to mark instead of drop.
+    /// Whether packets request ECN marks instead of drops.
     pub ecn: bool,
-    /// The most bytes of sections that wait to be sent; beyond it a submission is refused.
+    /// The maximum bytes of sections that wait to be sent. Further submissions are refused.
     pub send_buffer: u64,
-    /// The most sections that wait to be sent.
+    /// The maximum number of sections that wait to be sent.
     pub send_sections: u32,
-    /// The most bytes of sections that are collected or wait to be handed to the application. 0: it
-    /// has no room for any, and nothing that the peer says of sections takes memory.
+    /// The maximum bytes of sections that are incomplete or wait for the application. With 0, this
+    /// end has no room for sections, and the peer's announcements of sections take no memory.
     pub receive_buffer: u64,
-    /// The most sections that are open at the receiver.
+    /// The maximum number of open sections at the receiver.
     pub receive_sections: u32,
-    /// How far the deadline of a received section may lie behind the arrival of its first byte. A
-    /// later one counts as this one.
+    /// The maximum time from the arrival of a section's first byte to its deadline. A later
+    /// deadline counts as this one.
     pub max_latency: Span,
-    /// How long after the peer's end, or its silence, received sections still wait for their
-    /// deadlines.
+    /// How long received sections still wait for their deadlines after the peer closed or timed
+    /// out.
     pub play_out: Span,
-    /// Whether packets with sections are filled up to [`Config::payload`], so that all have one
-    /// size.
+    /// Whether packets with sections are padded to [`Config::payload`], so that all have one size.
     pub pad: bool,
-    /// Whether packets have tokens, and acknowledgements prove that the packets arrived which they
-    /// name: whether both ends know how.
+    /// Whether packets have tokens, and acknowledgements prove the arrival of the packets that they
+    /// name. Requires the support of both ends.
     pub proofs: bool,
-    /// The seed of the tokens and of the numbers that are left out.
+    /// The seed of the tokens and of the skipped numbers.
     pub seed: Seed,
 }
 
 impl Config {
-    /// What holds where nobody says otherwise.
+    /// The defaults.
     pub const DEFAULT: Self = Self {
         reliability: Reliability::Timeline,
         drop: DropPolicy::Infeasible,
@@ -85,8 +83,8 @@ impl Config {
         payload: DEFAULT_DATAGRAM as u32 - SEALING,
         base_payload: None,
         overhead: SEALING + UDP_IPV4,
-        // Each costs a call of the system at both ends; holes and marks are acknowledged at once
-        // all the same, and controllers count bytes, not acknowledgements.
+        // Each acknowledgement costs a system call at both ends. Holes and marks are acknowledged
+        // at once anyway, and controllers count bytes, not acknowledgements.
         ack_frequency: 4,
         ack_delay: ACK_DELAY_DEFAULT,
         keep_alive: Span::from_secs(1),
@@ -112,7 +110,7 @@ impl Default for Config {
     }
 }
 
-/// What each setting may be.
+/// The valid range of each setting.
 pub mod bounds {
     use core::ops::RangeInclusive;
 
@@ -122,10 +120,10 @@ pub mod bounds {
 
     const DAY: Span = Span::from_secs(86_400);
 
-    /// The largest datagram in bytes: UDP just carries it.
+    /// The largest datagram in bytes, close to the limit of UDP.
     pub const MAX_DATAGRAM: u32 = 65_000;
-    /// [`Config::payload`](super::Config::payload) in bytes. Every frame but sections fits into the
-    /// least one whole; the largest is that of a packet without protection.
+    /// [`Config::payload`](super::Config::payload) in bytes. Every frame except sections fits into
+    /// the minimum as a whole. The maximum is that of a packet without protection.
     pub const PAYLOAD: RangeInclusive<u32> = 600..=MAX_DATAGRAM - DATA_HEADER as u32;
     /// [`Config::ack_frequency`](super::Config::ack_frequency) in packets.
     pub const ACK_FREQUENCY: RangeInclusive<u32> = 1..=1_000;
@@ -148,7 +146,7 @@ pub mod bounds {
     pub const SECTIONS: RangeInclusive<u32> = 1..=1 << 20;
 }
 
-/// The least protected payload.
+/// The minimum protected payload.
 pub const MIN_PAYLOAD: u32 = *bounds::PAYLOAD.start();
 
 /// A setting is out of range.
@@ -156,11 +154,11 @@ pub const MIN_PAYLOAD: u32 = *bounds::PAYLOAD.start();
 pub struct ConfigError {
     /// The setting's name.
     pub name: &'static str,
-    /// What it was.
+    /// Its value.
     pub value: u64,
-    /// The least that it may be.
+    /// The minimum.
     pub min: u64,
-    /// The most that it may be.
+    /// The maximum.
     pub max: u64,
 }
 
@@ -179,12 +177,12 @@ impl fmt::Display for ConfigError {
 impl core::error::Error for ConfigError {}
 
 impl Config {
-    /// Whether this end has room for sections of the peer.
+    /// Whether this end has room for the peer's sections.
     pub const fn takes_sections(&self) -> bool {
         self.receive_buffer > 0
     }
 
-    /// Whether sections are abandoned at their deadline when this end sends them.
+    /// Whether this end abandons its sections at their deadlines.
     pub fn enforces_deadlines(&self) -> bool {
         self.reliability != Reliability::Full && self.drop != DropPolicy::Never
     }

@@ -1,4 +1,4 @@
-//! The controller of a path: what it learns, what it decided, and what follows for departures.
+//! The congestion controller of a path: its inputs, its decision, and the resulting departures.
 
 use alloc::boxed::Box;
 
@@ -13,37 +13,36 @@ use super::episode::{Episode, Progress};
 use crate::Pacer;
 use crate::timeline::Tokens;
 
-/// The sampling period of RFC 7661: several round trips, a second at least.
+/// The sampling period of RFC 7661: several round trips, and at least a second.
 const PEAK_MEMORY: Span = Span::from_secs(1);
 
-/// The gain of a paced window: it must leave before the acknowledgements of its round trip.
+/// The gain of a paced window, which must leave before the acknowledgements of its round trip.
 const PACING_GAIN: f64 = 1.25;
-/// The same in slow start, in which the window doubles in a round trip.
+/// The gain in slow start, in which the window doubles every round trip.
 const SLOW_START_GAIN: f64 = 2.0;
 
-/// A controller, its last decision, and the pacer and token bucket that carry it out.
+/// A controller, its last decision, and the pacer and token bucket that apply it.
 ///
-/// The decision in force is the one of the last [`Congestion::obey`]. Events that come in a group
-/// change it once, at the end of the group: see each `on_` method.
+/// The decision changes only in [`Congestion::apply`]. Events in a group change it once, at the end
+/// of the group: see each `on_` method.
 #[derive(Debug)]
 pub(super) struct Congestion {
     controller: Box<dyn Controller>,
     decision: Decision,
-    /// Windows are spread over the round trip if the controller does not pace by itself.
+    /// Whether to spread windows over the round-trip time if the controller does not pace.
     paces_windows: bool,
     pacer: Pacer,
     bucket: BucketPace,
     episode: Episode,
-    /// The most that was in flight during the last one to two seconds: the application need not
-    /// have used it at every moment to prove that the path carries it (`pipeACK` of RFC 7661,
-    /// section 4.2).
+    /// The maximum in flight during the last one to two seconds. The application need not have used
+    /// it continuously to prove that the path carries it (`pipeACK` of RFC 7661, section 4.2).
     peak: TwoWindows<u64>,
-    /// The number of the packet before which the window, or the pacer of a controller without one,
-    /// held data back.
+    /// The number of the packet at which the window, or the pacer of a controller without a window,
+    /// last held data back.
     limited_before: Option<PacketNumber>,
 }
 
-/// A token bucket as the controller decided it ([`Pacing::Bucket`]).
+/// A token bucket as set by the controller ([`Pacing::Bucket`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bucket {
     pub(super) rate: Rate,
@@ -53,12 +52,12 @@ pub(super) struct Bucket {
     pub(super) proven: Rate,
 }
 
-/// Losses or marks that were found together.
+/// Losses or marks that were detected together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signal {
-    /// When the newest of these packets had left.
+    /// The departure time of the newest of these packets.
     pub(super) sent_at: Time,
-    /// The payload lost.
+    /// The lost payload.
     pub(super) lost: u64,
     /// The payload in flight before.
     pub(super) in_flight: u64,
@@ -79,8 +78,8 @@ impl Congestion {
         }
     }
 
-    /// The path has changed: nothing that was found out about the old one holds. `last_tag` is the
-    /// last tag that left.
+    /// The path has changed: measurements of the old one are invalid. `last_tag` is the last tag
+    /// that left.
     pub(super) fn on_new_path(
         &mut self,
         now: Time,
@@ -92,14 +91,14 @@ impl Congestion {
         self.episode = Episode::from(now);
     }
 
-    /// Reads the controller's decision.
+    /// Applies the controller's decision.
     pub(super) fn obey(&mut self) {
         self.decision = self.controller.decision();
     }
 
     // ---------------------------------------------------------------- what it decided
 
-    /// What the controller needs to know.
+    /// The signals that the controller needs.
     pub(super) fn needs(&self) -> Needs {
         self.controller.needs()
     }
@@ -131,15 +130,14 @@ impl Congestion {
         self.decision.wakeup.unwrap_or(Time::MAX)
     }
 
-    /// When a silence that may be probed at `at` is to be probed: no sooner than the controller
-    /// itself takes it for a timeout.
+    /// When to probe a silence that may be probed at `at`: not before the controller's own timeout.
     pub(super) fn probe_at(&self, at: Time) -> Time {
         self.decision
             .no_feedback_deadline
             .map_or(at, |deadline| at.max(deadline))
     }
 
-    /// Whether the window lets one more packet of `size` bytes leave.
+    /// Whether the window has room for another packet of `size` bytes.
     pub(super) const fn has_window(&self, in_flight: u64, size: u64) -> bool {
         in_flight == 0 || in_flight.saturating_add(size) <= self.decision.window.get()
     }
@@ -149,12 +147,12 @@ impl Congestion {
         matches!(self.decision.pacing, Pacing::Gap(_) | Pacing::At(_))
     }
 
-    /// Whether the controller itself spreads packets in time.
+    /// Whether the controller itself paces.
     pub(super) fn is_paced(&self) -> bool {
         self.decision.pacing != Pacing::Unpaced
     }
 
-    /// How packets are spread: as the controller says, or its window over the round trip `rtt`.
+    /// The pacing: that of the controller, or its window over the round-trip time `rtt`.
     pub(super) fn pacing(&self, rtt: Option<Span>) -> Pacing {
         match (self.decision.pacing, rtt) {
             (Pacing::Unpaced, Some(rtt))
@@ -166,16 +164,15 @@ impl Congestion {
                 };
                 Pacing::Rate(Rate::of(self.decision.window, rtt).mul_f64(gain))
             }
-            // The controller may have moved since the pace was found, or nobody has looked for it
-            // yet.
+            // The rates may have changed since the pace was set, or no pace is set yet.
             (Pacing::Bucket { rate, peak, .. }, _) => Pacing::Rate(self.bucket.pace(rate, peak)),
-            // Packets leave one by one. The quantum bounds what a late timer lets out together.
+            // Packets leave one by one. The quantum bounds the burst after a late timer.
             (Pacing::Bursts { rate, .. }, _) => Pacing::Rate(rate),
             (pacing, _) => pacing,
         }
     }
 
-    /// The mean rate of the pacing, if it has one. `packet` is the wire size of a full packet.
+    /// The mean pacing rate, if packets are paced. `packet` is the wire size of a full packet.
     pub(super) fn pacing_rate(&self, rtt: Option<Span>, packet: Bytes) -> Option<Rate> {
         if let Some(bucket) = self.bucket() {
             return Some(bucket.rate);
@@ -187,7 +184,7 @@ impl Congestion {
         }
     }
 
-    /// When the pacer lets the next packet leave.
+    /// When the pacer releases the next packet.
     pub(super) fn released_at(&self, rtt: Option<Span>) -> Time {
         self.pacer.release_at(self.pacing(rtt))
     }
@@ -219,7 +216,7 @@ impl Congestion {
         self.bucket().map(|bucket| self.bucket.tokens(bucket.depth))
     }
 
-    /// When the bucket will have `missing` more tokens.
+    /// When the bucket will have gained `missing` tokens.
     pub(super) fn filled_by(&self, bucket: &Bucket, missing: Bytes) -> Time {
         self.bucket.filled_by(bucket.rate, missing)
     }
@@ -229,12 +226,12 @@ impl Congestion {
         self.bucket.fill(now, self.decision.pacing);
     }
 
-    /// The queue has changed, so its bursts need another pace.
+    /// The queue has changed, so the pace of its bursts is out of date.
     pub(super) const fn on_queue_changed(&mut self) {
         self.bucket.on_queue_changed();
     }
 
-    /// Whether the pace of bursts has to be found anew.
+    /// Whether the pace of bursts must be computed again.
     pub(super) fn needs_pace(&self, now: Time) -> bool {
         self.bucket().is_some() && self.bucket.is_stale(now)
     }
@@ -248,12 +245,12 @@ impl Congestion {
 
     // ---------------------------------------------------------------- departures
 
-    /// There is something to send. Takes note if the controller holds it back: `has_window` says
-    /// whether its window has room, and `is_held` whether its pacer or token bucket does not let
-    /// the packet `next` leave yet.
+    /// There is data to send. Records if the controller holds it back: `has_window` says whether
+    /// the window has room, and `is_held` whether the pacer or the token bucket holds the packet
+    /// `next` back.
     pub(super) fn on_attempt(&mut self, next: PacketNumber, has_window: bool, is_held: bool) {
-        // A pacer that follows from the window only spreads it. The calendar of a controller is a
-        // limit of its own.
+        // A pacer that spreads the window imposes no limit of its own. A pacer of a controller
+        // without a window does.
         let is_unlimited = self.decision.window == Bytes::MAX;
         let has_calendar = is_unlimited || matches!(self.decision.pacing, Pacing::At(_));
         if (!has_window && !is_unlimited) || (is_held && has_calendar) {
@@ -261,8 +258,7 @@ impl Congestion {
         }
     }
 
-    /// Whether the flow had less to send than it was allowed when `least` and the packets after it
-    /// left.
+    /// Whether the flow sent less than it was allowed when `least` and the packets after it left.
     pub(super) fn was_app_limited(&self, least: Option<PacketNumber>) -> bool {
         match (self.limited_before, least) {
             (Some(limited_before), Some(least)) => least >= limited_before,
@@ -270,12 +266,12 @@ impl Congestion {
         }
     }
 
-    /// So much is in flight now.
+    /// This amount is in flight now.
     pub(super) fn on_flight(&mut self, now: Time, in_flight: u64) {
         self.peak.raise(now, PEAK_MEMORY, in_flight);
     }
 
-    /// A packet that asks for an answer leaves. `packet` is the wire size of a full packet.
+    /// An ACK-eliciting packet leaves. `packet` is the wire size of a full packet.
     pub(super) fn on_sent(&mut self, sent: &Sent, rtt: Option<Span>, packet: Bytes) {
         let pacing = self.pacing(rtt);
         let quantum = quantum(pacing, packet);
@@ -286,31 +282,31 @@ impl Congestion {
         self.obey();
     }
 
-    /// The application has nothing more to send. Changes no decision.
+    /// The application has no more data to send. Changes no decision.
     pub(super) fn on_app_limited(&mut self) {
         self.controller.on_event(Event::AppLimited);
     }
 
-    /// What the next packet with data tells the receiver's half.
+    /// The tag of the next packet with data, for the receiver's half of the controller.
     pub(super) fn tag(&mut self, now: Time) -> Tag {
         self.controller.tag(now)
     }
 
-    /// A tag as long as the next one.
+    /// A tag of the same length as the next one.
     pub(super) fn upcoming_tag(&self) -> Tag {
         self.controller.upcoming_tag()
     }
 
     // ---------------------------------------------------------------- answers
 
-    /// The receiver's half reported.
+    /// The receiver's half of the controller reported.
     pub(super) fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         self.controller.on_event(Event::Feedback(feedback));
         self.obey();
     }
 
-    /// Packets that had been declared lost and left at these times arrived. The controller takes
-    /// its reaction back if all losses of the episode were such: any other one was real.
+    /// Packets with these departure times arrived after they had been declared lost. The controller
+    /// undoes its reaction if all losses of the episode were spurious.
     pub(super) fn on_late(&mut self, now: Time, sent_at: &[Time]) {
         if self.episode.on_late(sent_at) {
             self.controller.on_event(Event::SpuriousLoss { now });
@@ -318,18 +314,18 @@ impl Congestion {
         }
     }
 
-    /// When the newest packet acknowledged so far had left.
+    /// The departure time of the newest packet acknowledged so far.
     pub(super) const fn acknowledged_sent_at(&self) -> Time {
         self.episode.acknowledged_sent_at()
     }
 
-    /// The newest packet of an acknowledgement left at `sent_at`. Returns when the newest
-    /// acknowledged before it had left.
+    /// The newest packet of an acknowledgement left at `sent_at`. Returns the departure time of the
+    /// newest packet acknowledged before it.
     pub(super) fn on_acknowledged(&mut self, sent_at: Time) -> Time {
         self.episode.on_acknowledged(sent_at)
     }
 
-    /// An acknowledgement names these packets. Changes no decision before the events that follow.
+    /// An acknowledgement names these packets. Changes no decision; later events do.
     pub(super) fn on_packets_acked(&mut self, now: Time, numbers: &[PacketNumber]) {
         for &number in numbers {
             self.controller.on_event(Event::PacketAcked { now, number });
@@ -344,9 +340,9 @@ impl Congestion {
         }
     }
 
-    /// The newest packet of an acknowledgement left at `sent_at`: ends the recovery if it left
-    /// after the last reaction. Returns whether the acknowledgement still repairs. Changes no
-    /// decision before [`Congestion::on_ack`].
+    /// The newest packet of an acknowledgement left at `sent_at`. Ends the recovery if it left
+    /// after the last reaction. Returns whether the recovery continues. Changes no decision before
+    /// [`Congestion::on_ack`].
     pub(super) fn on_progress(&mut self, sent_at: Time) -> bool {
         let progress = self.episode.on_progress(sent_at);
         if progress == Progress::Recovered {
@@ -371,7 +367,7 @@ impl Congestion {
 
     // ---------------------------------------------------------------- losses
 
-    /// Packets were lost, in an episode or outside of one. Changes no decision by itself.
+    /// Packets were lost, inside or outside of an episode. Changes no decision by itself.
     pub(super) fn on_packets_lost(&mut self, now: Time, losses: &[PacketLoss]) {
         if self.needs().rate_samples {
             for loss in losses {
@@ -380,11 +376,11 @@ impl Congestion {
         }
     }
 
-    /// The path lost or marked packets. Returns whether that begins an episode, which the
-    /// controller learns of.
+    /// The path lost or marked packets. Returns whether that begins an episode, which is reported
+    /// to the controller.
     ///
-    /// The most of the last seconds counts as in flight. Otherwise a loss in a pause would cut the
-    /// window of an application that sends in bursts to nothing (RFC 7661, section 4.4).
+    /// The maximum in flight of the last seconds counts as in flight. Otherwise a loss in a pause
+    /// would cut the window of a bursty application to almost nothing (RFC 7661, section 4.4).
     pub(super) fn on_signal(&mut self, now: Time, signal: &Signal) -> bool {
         if !self.episode.is_over_for(signal.sent_at) {
             return false;
@@ -405,17 +401,18 @@ impl Congestion {
         true
     }
 
-    /// Packets that left at these times were lost, after [`Congestion::on_signal`] of them.
+    /// Packets with these departure times were lost. Called after [`Congestion::on_signal`] for
+    /// them.
     pub(super) fn on_lost(&mut self, sent_at: &[Time]) {
         self.episode.on_lost(sent_at);
     }
 
-    /// Whether anything was ever lost or marked on this path.
+    /// Whether any packet was lost or marked on this path.
     pub(super) const fn has_lost(&self) -> bool {
         self.episode.has_begun()
     }
 
-    /// The path carried nothing for so long that what is known of it is stale (RFC 9002, section
+    /// The path carried nothing for so long that its measurements are stale (RFC 9002, section
     /// 7.6).
     pub(super) fn on_persistent_congestion(&mut self, now: Time, in_flight: u64) {
         self.controller.on_event(Event::Timeout(&Timeout {
@@ -429,8 +426,8 @@ impl Congestion {
     }
 }
 
-/// How much may leave at once after a pause: a packet, and what a timer that is a millisecond late
-/// would have let out before it, another packet at least.
+/// The burst that may leave at once after a pause: a packet, and the packets that a timer with a
+/// delay of a millisecond would have released before it, at least one.
 fn quantum(pacing: Pacing, packet: Bytes) -> Bytes {
     match pacing {
         Pacing::Rate(rate) => packet + rate.amount_in(Span::from_millis(1)).max(packet),
@@ -446,8 +443,8 @@ mod tests {
     const RTT: Span = Span::from_millis(100);
     const PACKET: Bytes = Bytes::new(1_000);
 
-    /// Counts events in its window, and keeps what was in flight at the last loss as its slow-start
-    /// threshold.
+    /// Counts events in its window, and stores the bytes in flight at the last loss as its
+    /// slow-start threshold.
     #[derive(Debug)]
     struct Counter(Decision);
 
@@ -518,10 +515,10 @@ mod tests {
         congestion.on_flight(NOW, 1_000);
         assert!(congestion.on_signal(NOW, &signal(NOW, 1_000)));
         assert_eq!(congestion.ssthresh(), Some(Bytes::new(8_000)));
-        // A packet that left before the reaction is no news.
+        // A packet that left before the reaction is no new signal.
         assert!(!congestion.on_signal(NOW + RTT, &signal(NOW, 9_000)));
         assert_eq!(congestion.ssthresh(), Some(Bytes::new(8_000)));
-        // What was in flight counts no longer than two seconds.
+        // The maximum in flight is forgotten after two seconds.
         let later = NOW + Span::from_secs(3);
         congestion.on_flight(later, 500);
         assert!(congestion.on_signal(later, &signal(later, 700)));

@@ -1,4 +1,4 @@
-//! One end of a connection: its state, its timers and what the application sees.
+//! One end of a connection: its state, its timers and its interface to the application.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -36,20 +36,20 @@ use crate::wire::limits::MAX_SECTION;
 
 /// One end of a connection, open from the beginning.
 ///
-/// Kinds of method, and the order in which they are called:
+/// Kinds of methods, and the order in which to call them:
 ///
 /// * inputs: [`submit`](Self::submit), [`end`](Self::end), [`finish`](Self::finish),
 ///   [`close`](Self::close) by the application, [`on_packet`](Self::on_packet) by the network,
 ///   [`on_timer`](Self::on_timer) by the clock;
-/// * outputs, polled after any input until they give nothing:
+/// * outputs, polled after any input until they return nothing:
 ///   [`poll_transmit`](Self::poll_transmit), [`poll_delivery`](Self::poll_delivery),
 ///   [`poll_event`](Self::poll_event); then [`next_timer`](Self::next_timer).
 ///
-/// Times are of one clock and do not decrease from call to call.
+/// All times are of one clock and do not decrease from call to call.
 #[derive(Debug)]
 pub struct Connection<P: Payload> {
     pub(super) config: Config,
-    /// Zero of the clock of the deadlines and departures in packets.
+    /// The zero of the clock for the deadlines and departures in packets.
     pub(super) epoch: Time,
     pub(super) lifecycle: Lifecycle,
     pub(super) outbox: Outbox<P>,
@@ -65,12 +65,12 @@ pub struct Connection<P: Payload> {
     pub(super) advertised: AdvertisedRoom,
     pub(super) control: Control,
     pub(super) path: Path,
-    /// How large packets may be.
+    /// The size of packets, and the search for larger ones.
     pub(super) size: PathSize,
     pub(super) feedback: FeedbackFilter,
-    /// The tokens of this end's packets, where acknowledgements are proved.
+    /// The tokens of this end's packets, if acknowledgements are proved.
     pub(super) tokens: Option<Tokens>,
-    /// What is proved of the packets that the peer's meter reports on, where acknowledgements are.
+    /// The evidence about the peer's meter reports, if acknowledgements are proved.
     pub(super) evidence: Option<Evidence>,
     pub(super) reports: Reports,
     pub(super) departures: Departures,
@@ -80,13 +80,13 @@ pub struct Connection<P: Payload> {
 }
 
 impl<P: Payload> Connection<P> {
-    /// A connection that is open from `now` on; `now` is also the zero of the clock that this end
-    /// tells its deadlines in. `peer_ack_delay` is the largest delay with which the peer said it
-    /// acknowledges, and `meter` the receiver's half of the peer's controller, if that has one. The
-    /// controller is to be built for segments of [`Config::payload`] bytes.
+    /// A connection that is open from `now` on. `now` is also the zero of the clock for this end's
+    /// deadlines. `peer_ack_delay` is the peer's maximum acknowledgement delay. `meter` is the
+    /// receiver's half of the peer's controller, if that has one. The controller must be built for
+    /// segments of [`Config::payload`] bytes.
     ///
     /// # Errors
-    /// [`ConfigError`] when a setting is out of range.
+    /// [`ConfigError`] if a setting is out of range.
     pub fn new(
         config: Config,
         peer_ack_delay: Span,
@@ -112,7 +112,7 @@ impl<P: Payload> Connection<P> {
             ..inbox::Config::default()
         };
         let congestion = Congestion::new(controller, config.pace_windows);
-        // Until the peer says otherwise it is taken to have as much room as this end.
+        // Until the first report, the peer is assumed to have as much room as this end.
         let peers_room = match config.takes_sections() {
             true => config.receive_buffer,
             false => DEFAULT_BUFFER,
@@ -162,12 +162,12 @@ impl<P: Payload> Connection<P> {
 
     // ---------------------------------------------------------------- application
 
-    /// Takes a section. Its times are on the clock that `now` is of.
+    /// Submits a section. Its times are on the same clock as `now`.
     ///
-    /// A section whose deadline has passed is taken, and reported as expired at once.
+    /// A section whose deadline has passed is accepted, and reported as expired at once.
     ///
     /// # Errors
-    /// [`outbox::SubmitError`] when it cannot be taken: there is no room, it makes no sense, or the
+    /// [`outbox::SubmitError`] if it cannot be accepted: there is no room, it is invalid, or the
     /// connection is over.
     pub fn submit(
         &mut self,
@@ -176,8 +176,8 @@ impl<P: Payload> Connection<P> {
     ) -> Result<SectionId, outbox::SubmitError> {
         let length = section.payload.len().into();
         if self.is_open() && self.outbox.fits_peer(section.stream, length) {
-            // A section is judged by the present estimate, not by that of the last departure. One
-            // that the peer cannot hold changes nothing, however often a source submits it.
+            // Judges the section by the present estimate, not by that of the last departure. A
+            // section that the peer cannot hold changes nothing, however often it is submitted.
             self.congestion.fill(now);
             self.congestion.on_queue_changed();
             let estimate = self.estimate(now);
@@ -189,7 +189,7 @@ impl<P: Payload> Connection<P> {
     /// Uses up the next number of a stream without a section. The peer gets a gap with this reason,
     /// and later sections that need this number are abandoned.
     ///
-    /// # Errors
+    /// [`outbox::IntakeError`] if the stream accepts nothing more.
     /// [`outbox::IntakeError`] when the stream accepts nothing more.
     pub fn skip(
         &mut self,
@@ -203,7 +203,7 @@ impl<P: Payload> Connection<P> {
     /// first.
     ///
     /// # Errors
-    /// [`outbox::IntakeError`] when the stream accepts no more, or not so many.
+    /// [`outbox::IntakeError`] if the stream accepts no more, or not this many.
     pub fn skip_run(
         &mut self,
         stream: StreamId,
@@ -213,18 +213,18 @@ impl<P: Payload> Connection<P> {
         self.outbox.skip_run(stream, count, reason)
     }
 
-    /// Whether there is room for a section of `length` bytes in every stream so far, or there never
-    /// will be.
+    /// Whether every stream so far has room for a section of `length` bytes. Also true if there can
+    /// never be room for it.
     pub fn has_room(&self, length: u64) -> bool {
         self.outbox.has_room(length)
     }
 
-    /// Sections and their bytes in the send buffer.
+    /// The sections and bytes in the send buffer.
     pub fn held(&self) -> (usize, u64) {
         self.outbox.held()
     }
 
-    /// How many sections the peer keeps apart.
+    /// The maximum number of open sections at the peer.
     pub const fn max_open(&self) -> u64 {
         self.outbox.max_open()
     }
@@ -234,11 +234,11 @@ impl<P: Payload> Connection<P> {
         self.outbox.cancel(stream, section)
     }
 
-    /// Ends a stream: no more sections will come. The peer learns of it reliably.
+    /// Ends a stream: no more sections follow. The peer learns that reliably.
     ///
     /// # Errors
-    /// [`outbox::IntakeError`] when the stream has ended, or is one too many: of such a stream the
-    /// peer learns nothing.
+    /// [`outbox::IntakeError`] if the stream has ended, or exceeds the number of streams. The peer
+    /// never learns of such a stream.
     pub fn end(&mut self, stream: StreamId) -> Result<(), outbox::IntakeError> {
         let sections = self.outbox.end(stream)?;
         self.control.ends.push((stream, sections));
@@ -252,8 +252,8 @@ impl<P: Payload> Connection<P> {
         self.loss.finish();
     }
 
-    /// Whether every section has its outcome, and everything that the peer has to know was
-    /// acknowledged.
+    /// Whether every section has its outcome, and the peer has acknowledged everything that it must
+    /// know.
     pub fn is_settled(&self) -> bool {
         self.outbox.is_settled()
             && self.control.ends.is_empty()
@@ -261,8 +261,8 @@ impl<P: Payload> Connection<P> {
             && self.sent.in_flight_packets() == 0
     }
 
-    /// Closes the connection. What is not settled becomes a gap on both sides. What the peer's
-    /// close, or its silence, had left to be run out is ready at once.
+    /// Closes the connection. Unsettled sections become gaps on both sides. Sections that still
+    /// waited for their deadlines after the peer's end are ready at once.
     pub fn close(&mut self, now: Time, code: CloseCode, reason: &str) {
         if self.is_open() {
             self.outbox.close();
@@ -272,25 +272,24 @@ impl<P: Payload> Connection<P> {
         self.inbox.close();
     }
 
-    /// Closes the connection as [`close`](Self::close) does, and gives up all that has arrived and
-    /// was not handed out: the memory is free at once.
+    /// Closes the connection as [`close`](Self::close) does, and discards all received data that
+    /// was not delivered: its memory is free at once.
     pub fn evict(&mut self, now: Time, code: CloseCode, reason: &str) {
         self.close(now, code, reason);
         self.inbox.discard();
     }
 
-    /// The memory of what the peer sent, in bytes: an upper bound.
+    /// The memory that holds data of the peer, in bytes: an upper bound.
     pub fn memory(&self) -> u64 {
         self.inbox.memory()
     }
 
-    /// Sets the most memory that what the peer sends may take from now on; see
-    /// [`Inbox::set_memory_limit`].
+    /// Sets the maximum memory for data of the peer from now on; see [`Inbox::set_memory_limit`].
     pub fn set_memory_limit(&mut self, limit: u64) {
         self.inbox.set_memory_limit(limit);
     }
 
-    /// Whether something was refused because of the limit of memory since the last call.
+    /// Whether data was refused for lack of memory since the last call.
     pub const fn take_shortage(&mut self) -> bool {
         self.inbox.take_shortage()
     }
@@ -300,20 +299,20 @@ impl<P: Payload> Connection<P> {
         self.lifecycle.reason()
     }
 
-    /// The peer has ended the connection or is gone: every section gets its outcome, and what is to
-    /// be handed over at its deadline still is.
+    /// The peer has ended the connection or is gone. Every section gets its outcome, and sections
+    /// that wait for their deadlines are still delivered then.
     pub(super) fn play_out(&mut self, now: Time) {
         self.inbox.play_out(now + self.config.play_out);
         self.outbox.close();
     }
 
-    /// Whether sections or gaps are still to be polled.
+    /// Whether sections or gaps remain to be polled.
     pub fn has_deliveries(&self) -> bool {
         !self.inbox.is_empty()
     }
 
-    /// The peer broke the rules: the connection is closed, and every section of either end gets its
-    /// outcome.
+    /// The peer violated the protocol: closes the connection, and every section of either end gets
+    /// its outcome.
     pub(super) fn fail(&mut self, now: Time, violation: Violation) {
         if self.is_open() {
             self.inbox.close();
@@ -331,7 +330,7 @@ impl<P: Payload> Connection<P> {
         Some(delivery)
     }
 
-    /// What happened since the last call. Outcomes that are not polled count as held sections.
+    /// The next event. Outcomes that are not polled count as held sections.
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(outcome) = self.outbox.poll_outcome() {
             return Some(Event::Outcome(outcome));
@@ -342,7 +341,7 @@ impl<P: Payload> Connection<P> {
         self.lifecycle.poll_reason().map(Event::Closed)
     }
 
-    /// Whether the connection is over and owes nothing to anybody.
+    /// Whether the connection is over and has nothing more to send.
     pub fn is_closed(&self) -> bool {
         self.lifecycle.is_closed()
     }
@@ -357,31 +356,30 @@ impl<P: Payload> Connection<P> {
         self.inbox.is_finished(stream)
     }
 
-    /// Says how long a round trip took before the first packet, as a handshake measures it. The
-    /// clocks of the ends are related by it until a packet ends another one.
+    /// Sets a round-trip time that was measured before the first packet, by a handshake. It relates
+    /// the clocks of both ends until a packet measures another one.
     pub fn set_round_trip(&mut self, round_trip: Span) {
         self.clock.set_base_one_way(round_trip / 2);
     }
 
-    /// Asks the peer for an answer: the next packet says something that has to be acknowledged.
+    /// Requests an answer from the peer: the next packet is ACK-eliciting.
     pub const fn ping(&mut self) {
         self.control.ping = true;
     }
 
-    /// After how long without an answer it is worth asking again.
+    /// The time to wait for an answer before repeating a request.
     pub fn probe_timeout(&self) -> Span {
         self.loss.base_timeout()
     }
 
-    /// The next path frame of the packet that came last.
+    /// The next path frame of the last received packet.
     pub fn poll_path_frame(&mut self) -> Option<PathFrame> {
         self.notifications.poll_path_frame()
     }
 
-    /// The peer has moved to another path: nothing measured on the old one holds, and what becomes
-    /// of packets that left on it says nothing of the new one (RFC 9000, section 9.4). They went to
-    /// the old address: what they carry is retransmitted, but for what they turn out to have
-    /// brought.
+    /// The peer has moved to another path. Measurements of the old path are invalid, and packets
+    /// that left on it say nothing about the new one (RFC 9000, section 9.4). Their contents are
+    /// retransmitted, unless they turn out to have arrived.
     pub fn on_new_path(&mut self, now: Time, controller: Box<dyn Controller>) {
         self.loss.on_new_path();
         for contents in self.sent.abandon() {
@@ -403,8 +401,8 @@ impl<P: Payload> Connection<P> {
         self.ecn.on_path_changed(self.config.ecn);
     }
 
-    /// The system refused to send a packet of this protected payload to the peer: it is larger than
-    /// the first link of the path carries.
+    /// The system refused to send a packet with this protected payload to the peer: it exceeds the
+    /// MTU of the first link.
     pub fn on_too_large(&mut self, now: Time, payload: u32) {
         if self.is_open() {
             self.size.on_refused(now, payload);
@@ -421,23 +419,23 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// From now on remembers lost packets for [`take_losses`](Self::take_losses), which is to be
-    /// called often then.
+    /// Records lost packets from now on for [`take_losses`](Self::take_losses), which must then be
+    /// called often.
     pub fn keep_losses(&mut self) {
         self.notifications.keep_losses();
     }
 
-    /// The packets that were declared lost since the last call.
+    /// The packets declared lost since the last call.
     pub fn take_losses(&mut self) -> Vec<LostPacket> {
         self.notifications.take_losses()
     }
 
-    /// Packets that arrived, each number once.
+    /// Received packets, without duplicates.
     pub const fn received_packets(&self) -> u64 {
         self.statistics.received.packets
     }
 
-    /// The least round-trip time, once there is one.
+    /// The minimum round-trip time, once there is one.
     pub fn min_rtt(&self) -> Option<Span> {
         self.loss.min()
     }
@@ -472,7 +470,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// Whether the controller sets when each packet leaves ([`Pacing::Gap`], [`Pacing::At`]). It
-    /// then works by the space between two packets, and no average compensates a late one.
+    /// then depends on the gap between two packets, and no average compensates for a late one.
     ///
     /// [`Pacing::Gap`]: comity_congestion::Pacing::Gap
     /// [`Pacing::At`]: comity_congestion::Pacing::At
@@ -480,38 +478,38 @@ impl<P: Payload> Connection<P> {
         self.congestion.times_departures()
     }
 
-    /// What the application may send now: what the controller allows on the average, and at most
-    /// what the path was seen to carry, less headers and losses; `None` while neither has a limit
-    /// yet.
+    /// The bitrate at which the application should submit now: the average that the controller
+    /// allows, and at most the measured capacity of the path, without headers and losses. `None`
+    /// while neither has a limit yet.
     pub fn target_bitrate(&self) -> Option<Rate> {
         self.target.current()
     }
 
-    /// The capacity of the bottleneck, when the controller knows or estimates it.
+    /// The capacity of the bottleneck, if the controller knows or estimates it.
     pub fn capacity(&self) -> Option<Rate> {
         self.congestion.capacity()
     }
 
-    /// The local time at which the peer's clock, on which the times of its sections are, shows
-    /// `time`.
+    /// The local time at which the peer's clock shows `time`. The times of the peer's sections are
+    /// on that clock.
     pub fn to_local(&self, time: Time) -> Time {
         self.clock.to_local(time)
     }
 
-    /// How much faster than this end's clock the peer's runs, in parts per million.
+    /// How much faster the peer's clock runs than this end's, in parts per million.
     pub fn clock_drift_ppm(&self) -> f64 {
         self.clock.drift_ppm()
     }
 
-    /// When the pacer lets the next piece of a section leave; `None` when something else holds it
-    /// back, or there is none.
+    /// When the pacer releases the next piece of a section; `None` if something else holds it back,
+    /// or there is none.
     pub fn release_at(&self) -> Option<Time> {
         let waits =
             self.is_open() && self.outbox.backlog() > 0 && self.has_window() && self.has_credit();
         waits.then(|| self.released_at())
     }
 
-    /// What the peer said before the first packet that it has room for: the whole of its buffer.
+    /// The room that the peer announced before the first packet: its whole buffer.
     pub const fn set_initial_credit(&mut self, bytes: u64, sections: u32) {
         self.credit.set_initial(bytes);
         let max_section = MAX_SECTION as u64;
@@ -524,7 +522,7 @@ impl<P: Payload> Connection<P> {
         self.outbox.set_max_open(sections as u64);
     }
 
-    /// The settings.
+    /// The configuration.
     pub const fn config(&self) -> &Config {
         &self.config
     }
@@ -535,9 +533,9 @@ impl<P: Payload> Connection<P> {
     }
 }
 
-/// How many sections the inbox may hold something of: as many as fill the buffer with pieces of
-/// this size, so that a peer that sends them byte by byte does not take many times the memory that
-/// the buffer stands for.
+/// The maximum number of sections with data in the inbox: as many pieces of this size as fill the
+/// buffer. Otherwise a peer that sends sections byte by byte would take many times the memory of
+/// the buffer.
 fn max_records(config: &Config) -> usize {
     const LEAST: u64 = 256;
     let records = (config.receive_buffer / LEAST).max(u64::from(config.receive_sections));

@@ -1,4 +1,4 @@
-//! The sender's side of flow control: the room of the peer that it knows.
+//! The sender's side of flow control: the room that the peer has reported.
 
 use comity_units::{PacketNumber, Span};
 
@@ -6,8 +6,8 @@ use super::intervals::MEASURE_INTERVAL;
 
 /// The peer's credit, and this end's requests for more.
 ///
-/// The peer reports the room that it has not set aside yet. Sections that this end had begun by
-/// then may not have arrived yet. They count against the credit once their first acknowledgement
+/// The peer reports the room that it has not reserved yet. Sections that this end had begun by then
+/// may not have arrived yet. They count against the credit once their first acknowledgement
 /// arrives, unless the peer had sent that before the report:
 ///
 /// ```text
@@ -21,7 +21,7 @@ pub(super) struct PeerCredit {
     reported: u64,
     /// The packet that brought the report.
     reported_by: Option<PacketNumber>,
-    /// The newest packet whose acknowledgement was the first of a section.
+    /// The newest packet with the first acknowledgement of a section.
     answered_by: Option<PacketNumber>,
     answered_before: u64,
     /// Whether this end has requested credit since the report.
@@ -42,17 +42,17 @@ impl PeerCredit {
         }
     }
 
-    /// The peer's whole buffer, as it said before the first packet.
+    /// The peer's whole buffer, as announced before the first packet.
     pub(super) const fn set_initial(&mut self, bytes: u64) {
         self.reported = bytes;
     }
 
-    /// The packet `number` acknowledged something of a section for the first time.
+    /// The packet `number` acknowledged a part of a section for the first time.
     pub(super) fn on_answer(&mut self, number: PacketNumber) {
         self.answered_by = self.answered_by.max(Some(number));
     }
 
-    /// The packet `number` reports `bytes` of room. Returns whether the report is news.
+    /// The packet `number` reports `bytes` of room. Returns whether the report is new.
     pub(super) fn on_report(&mut self, number: PacketNumber, bytes: u64, answered: u64) -> bool {
         if self.reported_by.is_some_and(|before| before >= number) {
             return false;
@@ -60,27 +60,27 @@ impl PeerCredit {
         self.reported_by = Some(number);
         self.reported = bytes;
         self.is_requested = false;
-        // A section that a later packet answered may have taken its room after this report: it
-        // counts on.
+        // A section with its first acknowledgement in a later packet may have taken its room after
+        // this report: it continues to count.
         if self.answered_by <= Some(number) {
             self.answered_before = answered;
         }
         true
     }
 
-    /// Whether the last report said that there is no room at all.
+    /// Whether the last report was of no room at all.
     pub(super) const fn is_refused(&self) -> bool {
         self.reported == 0
     }
 
-    /// The credit less the sections that have taken their part of it since.
+    /// The credit, less the sections that have used it since the report.
     pub(super) const fn left(&self, answered: u64) -> u64 {
         self.reported
             .saturating_sub(answered - self.answered_before)
     }
 
     /// How long this end waits before it requests credit. The peer reports much more room by
-    /// itself, so a second request has time. `timeout` is the probe timeout.
+    /// itself, so a second request can wait longer. `timeout` is the probe timeout.
     pub(super) fn patience(&self, timeout: Span) -> Span {
         match self.is_requested {
             true => timeout.max(MEASURE_INTERVAL),

@@ -4,21 +4,21 @@ use comity_units::{PacketNumber, Seed, Span, Time};
 
 use super::missing::MIN_DISTANCE;
 
-/// Packets that tell only what was abandoned are at least so far apart.
+/// The minimum interval between packets that only report abandoned sections.
 pub(super) const TELL_INTERVAL: Span = Span::from_millis(2);
 
 /// The record of the last departures.
 ///
-/// Every few hundred packets one number is left out. A peer that acknowledges it guesses.
+/// Every few hundred packets, one number is skipped. A peer that acknowledges it is guessing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Departures {
     seed: Seed,
-    /// The number to be left out next.
+    /// The next number to skip.
     skip_at: PacketNumber,
-    /// Probes that are owed because the probe timer expired.
+    /// Probes due since the probe timer expired.
     probes: u32,
     last_at: Time,
-    /// When a packet last left for nothing but floors and notices.
+    /// When a packet last left only for floors and notices.
     told_at: Option<Time>,
 }
 
@@ -38,7 +38,7 @@ impl Departures {
         self.last_at
     }
 
-    /// A packet leaves, and `next` is the number behind it. Returns whether `next` is left out.
+    /// A packet leaves, and `next` is the following number. Returns whether to skip `next`.
     pub(super) fn on_sent(&mut self, now: Time, next: PacketNumber) -> bool {
         self.last_at = now;
         let is_skipped = next == self.skip_at;
@@ -50,8 +50,7 @@ impl Departures {
 
     // ---------------------------------------------------------------- probes
 
-    /// Whether the next packet is a probe: it leaves whatever window and pacer say, and asks for an
-    /// answer.
+    /// Whether the next packet is a probe: it ignores window and pacer, and is ACK-eliciting.
     pub(super) const fn owes_probe(&self) -> bool {
         self.probes > 0
     }
@@ -61,30 +60,30 @@ impl Departures {
         self.probes = 1;
     }
 
-    /// The packet that leaves asks for an answer.
+    /// An ACK-eliciting packet leaves.
     pub(super) const fn on_eliciting(&mut self) {
         self.probes = self.probes.saturating_sub(1);
     }
 
-    /// The peer has answered, or its path is a new one: no probe is owed.
+    /// The peer has answered, or the path has changed: no probe is due.
     pub(super) const fn on_answer(&mut self) {
         self.probes = 0;
     }
 
     // ---------------------------------------------------------------- news of abandoned sections
 
-    /// A packet leaves for nothing but news.
+    /// A packet leaves only for news.
     pub(super) const fn on_news_sent(&mut self, now: Time) {
         self.told_at = Some(now);
     }
 
-    /// When the next packet may leave for nothing but news.
+    /// When the next packet may leave only for news.
     pub(super) fn news_at(&self) -> Time {
         self.told_at.map_or(Time::ZERO, |at| at + TELL_INTERVAL)
     }
 }
 
-/// The first number at or behind `next` that is left out: 128 to 383 numbers lie between, by the
+/// The first number at or after `next` to skip: 128 to 383 numbers lie between, determined by the
 /// seed.
 fn next_skip(seed: Seed, next: PacketNumber) -> PacketNumber {
     let next = next.get();
@@ -99,7 +98,7 @@ mod tests {
 
     const NOW: Time = Time::from_secs(1);
 
-    /// The numbers left out among the first so many.
+    /// The skipped ones among the first `numbers` numbers.
     fn skipped(seed: u64, numbers: u64) -> Vec<u64> {
         let mut departures = Departures::new(Seed::new(seed), NOW);
         let mut next = PacketNumber::ZERO;
@@ -122,7 +121,7 @@ mod tests {
             let between = pair[1] - pair[0] - 1;
             assert!((128..=383).contains(&between), "{between}");
         }
-        // 100,000 numbers at 256.5 on the average.
+        // Every 256.5th of 100,000 numbers on average.
         assert!((370..=410).contains(&skipped.len()), "{}", skipped.len());
     }
 

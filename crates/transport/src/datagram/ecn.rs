@@ -2,8 +2,7 @@
 
 use crate::wire::frame::EcnCounts;
 
-/// Compares the marks that left with those that the peer counts, and stops marking when they cannot
-/// both be true.
+/// Compares the sent marks with the peer's counts, and stops marking if they contradict each other.
 ///
 /// Source: RFC 9000, section 13.4.2.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +13,7 @@ pub(super) struct EcnValidation {
 }
 
 impl EcnValidation {
-    /// Marks from the first packet on, if the configuration says so.
+    /// Marks from the first packet on, if `marks`.
     pub(super) fn new(marks: bool) -> Self {
         Self {
             sent: 0,
@@ -23,27 +22,27 @@ impl EcnValidation {
         }
     }
 
-    /// The path has changed: its marks are tried again. The counts run on.
+    /// The path has changed: marks are tried again. The counts continue.
     pub(super) const fn on_path_changed(&mut self, marks: bool) {
         self.is_valid = marks;
     }
 
-    /// Whether the next packet, which elicits an ACK, is marked; it is counted then.
+    /// Whether to mark the next ACK-eliciting packet. Counts it.
     pub(super) const fn mark(&mut self) -> bool {
         self.sent += self.is_valid as u64;
         self.is_valid
     }
 
-    /// The peer's counts in an ACK of `packets` packets that it had not acknowledged before. The
-    /// number of new CE marks.
+    /// Handles the counts in an ACK of `packets` newly acknowledged packets. Returns the number of
+    /// new CE marks.
     pub(super) fn on_counts(&mut self, counts: EcnCounts, packets: u32) -> u64 {
         let before = self.counted;
         let total = |counts: EcnCounts| counts.ect0.saturating_add(counts.ce);
-        // The counts of a reordered ACK are older.
+        // A reordered ACK has older counts.
         let Some(grew) = total(counts).checked_sub(total(before)) else {
             return 0;
         };
-        // More marks than were sent, or none of those that arrived.
+        // More marks than were sent, or none on the packets that arrived.
         if total(counts) > self.sent || (self.is_valid && grew == 0 && packets > 0) {
             self.is_valid = false;
         }
@@ -71,7 +70,7 @@ mod tests {
         assert_eq!(ecn.on_counts(counts(2, 1), 3), 1);
         assert_eq!(ecn.on_counts(counts(3, 1), 1), 0);
         assert!(ecn.mark());
-        // An older ACK says nothing.
+        // An older ACK has no effect.
         assert_eq!(ecn.on_counts(counts(1, 0), 0), 0);
         assert!(ecn.mark());
 

@@ -1,36 +1,36 @@
-//! The last loss episode that the controller knows, and which losses belong to it.
+//! The last loss episode reported to the controller, and the losses that belong to it.
 
 use comity_units::Time;
 
-/// One reaction of the controller, and the losses that it stands for: those of packets that left
-/// before the reaction and after the one before it.
+/// One reaction of the controller, and its losses: those of packets that left before this reaction
+/// and after the previous one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Episode {
     /// When it began.
     began_at: Option<Time>,
-    /// When the one before it began.
+    /// When the previous one began.
     before: Option<Time>,
-    /// How many packets were lost in it, without those that were only late.
+    /// The number of packets lost in it, without spurious losses.
     lost: u64,
-    /// Packets that left before it are still being acknowledged.
+    /// Whether packets that left before it may still be acknowledged.
     is_open: bool,
-    /// When the newest packet acknowledged so far had left.
+    /// The departure time of the newest packet acknowledged so far.
     acknowledged_sent_at: Time,
 }
 
-/// What an acknowledgement means for an episode.
+/// The effect of an acknowledgement on an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// There is no open episode.
     None,
-    /// It is for packets that left before the episode.
+    /// It acknowledges packets that left before the episode.
     Repairing,
-    /// It is the first for a packet that left after the episode began.
+    /// It is the first to acknowledge a packet that left after the episode began.
     Recovered,
 }
 
 impl Episode {
-    /// Nothing is lost yet, and nothing that left before `now` counts as acknowledged.
+    /// Nothing is lost yet, and no packet that left before `now` counts as acknowledged.
     pub(super) fn from(now: Time) -> Self {
         Self {
             acknowledged_sent_at: now,
@@ -43,7 +43,7 @@ impl Episode {
         self.began_at.is_some()
     }
 
-    /// When the newest packet acknowledged so far had left.
+    /// The departure time of the newest packet acknowledged so far.
     pub(super) const fn acknowledged_sent_at(&self) -> Time {
         self.acknowledged_sent_at
     }
@@ -53,7 +53,7 @@ impl Episode {
         self.began_at.is_none_or(|began_at| sent_at > began_at)
     }
 
-    /// Whether the loss of a packet that left at `sent_at` is one of this episode.
+    /// Whether the loss of a packet that left at `sent_at` belongs to this episode.
     fn has(&self, sent_at: Time) -> bool {
         self.began_at.is_some_and(|began_at| sent_at <= began_at)
             && self.before.is_none_or(|before| sent_at > before)
@@ -79,8 +79,8 @@ impl Episode {
         before > 0 && self.lost == 0
     }
 
-    /// A packet that left at `sent_at` was acknowledged. Returns when the newest acknowledged
-    /// before it had left.
+    /// A packet that left at `sent_at` was acknowledged. Returns the departure time of the newest
+    /// packet acknowledged before it.
     pub(super) fn on_acknowledged(&mut self, sent_at: Time) -> Time {
         let before = self.acknowledged_sent_at;
         self.acknowledged_sent_at = before.max(sent_at);
@@ -121,7 +121,7 @@ mod tests {
         let mut episode = Episode::default();
         episode.begin(at(100));
         episode.begin(at(200));
-        // The first belongs to the episode before.
+        // The first belongs to the previous episode.
         episode.on_lost(&[at(90), at(110), at(120)]);
         assert!(!episode.on_late(&[at(90)]));
         assert!(!episode.on_late(&[at(110)]));

@@ -1,4 +1,4 @@
-//! What a connection tells its owner.
+//! The events of a connection for its owner.
 
 use alloc::string::String;
 use core::fmt;
@@ -8,31 +8,31 @@ use comity_units::{PacketNumber, Rate};
 use crate::timeline::{Outcome, inbox};
 use crate::wire::{CloseCode, DecodeError};
 
-/// What the application may send, in bytes of sections.
+/// The rates at which the application should submit, in bytes of sections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target {
-    /// What an encoder should be set to: it all arrives, as far as this end knows.
+    /// The bitrate for an encoder: as far as this end knows, all of it arrives.
     pub rate: Rate,
-    /// The rate up to which a sender that sheds should submit sections. The connection drops the
-    /// least important sections that do not fit. No less than `rate`.
+    /// The rate up to which a sender that sheds should submit sections, at least `rate`. The
+    /// connection drops the least important sections that do not fit.
     pub offer: Rate,
 }
 
-/// What happened, for the owner of a connection.
+/// An event for the owner of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The connection is over. Always the last event.
     Closed(CloseReason),
-    /// What became of a section of this end.
+    /// The outcome of a section of this end.
     Outcome(Outcome),
-    /// What the application may send has changed.
+    /// The target bitrate has changed.
     TargetBitrate(Target),
-    /// It was found out how large packets may be on the path, and that is not what it was: at
-    /// first, [`Config::payload`](super::Config::payload).
+    /// The size of packets that the path carries has changed. It begins with
+    /// [`Config::payload`](super::Config::payload).
     PathSize {
         /// The protected payload of a full packet from now on, in bytes.
         payload: u32,
-        /// The most that it may be.
+        /// The maximum.
         most: u32,
     },
 }
@@ -42,26 +42,26 @@ pub enum Event {
 pub struct LostPacket {
     /// Its number.
     pub number: PacketNumber,
-    /// Its protected payload in bytes; 0 for one that elicited no ACK.
+    /// Its protected payload in bytes; 0 if it was not ACK-eliciting.
     pub payload: u32,
-    /// Whether a timer declared the loss, rather than the acknowledgement of later packets.
+    /// Whether a timer declared the loss, and not the acknowledgement of later packets.
     pub by_delay: bool,
 }
 
-/// The two frames with which an end proves that it receives at an address. Who owns the connection,
-/// and knows addresses, asks and answers.
+/// The two frames with which an end proves that it receives at an address. The owner of the
+/// connection, who knows addresses, sends and answers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathFrame {
-    /// Asks for the same 8 bytes.
+    /// Requests the same 8 bytes.
     Challenge([u8; 8]),
-    /// Gives them.
+    /// Returns them.
     Response([u8; 8]),
 }
 
 /// Why a connection is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// Nothing came from the peer for the idle timeout.
+    /// No packet arrived for the idle timeout.
     Idle,
     /// This end closed it.
     Local {
@@ -72,16 +72,16 @@ pub enum CloseReason {
     },
     /// The peer closed it.
     Peer {
-        /// The code that it gave.
+        /// The peer's code.
         code: CloseCode,
-        /// Its words.
+        /// The peer's reason.
         reason: String,
     },
-    /// The peer broke the rules.
+    /// The peer violated the protocol.
     Violation(Violation),
 }
 
-/// What a peer must not do.
+/// A violation of the protocol by the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// It acknowledged a packet that never left.
@@ -89,12 +89,12 @@ pub enum Violation {
         /// The packet's number.
         number: PacketNumber,
     },
-    /// It acknowledged packets that it had not got: it does not know their tokens.
+    /// It acknowledged packets that it had not received: it does not know their tokens.
     AcknowledgedUnseen {
-        /// The largest number that it acknowledged.
+        /// The largest acknowledged number.
         number: PacketNumber,
     },
-    /// Its report of what arrived contradicts its acknowledgements.
+    /// A report of its meter contradicts its acknowledgements.
     FalseReport,
     /// A payload cannot be read.
     Malformed(DecodeError),
@@ -103,7 +103,7 @@ pub enum Violation {
 }
 
 impl Violation {
-    /// Whether the peer said of what arrived what it knew to be false, or could not know.
+    /// Whether the peer's feedback was knowingly false, or a guess.
     pub const fn is_false_feedback(&self) -> bool {
         matches!(
             self,

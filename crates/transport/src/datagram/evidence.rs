@@ -1,20 +1,19 @@
-//! What acknowledgements prove of the packets that the peer's meter reports on.
+//! What acknowledgements prove about the packets that the peer's meter reports on.
 //!
-//! A controller that goes by a meter believes its reports. Where acknowledgements are proved, they
-//! bound what an honest meter can say. A report outside these bounds is a lie:
-//!
+//! A controller with a meter relies on its reports. If acknowledgements are proved, they bound the
+//! reports of an honest meter. A report outside these bounds is false:
 //! ```text
 //! count         packets of the round ≤ those that may have arrived
 //! receive rate  X ≤ 8 · (bytes that may have arrived in the last four reports' time + one packet) / least R
 //! loss events   p = 0 only before the first certain loss; then 1 / p ≤ the longest interval that there can be
 //! ```
 //!
-//! A packet may have arrived if an acknowledgement names it, or begins above it: a receiver cannot
-//! name all that it knows of. A loss is certain when so many later packets were acknowledged that
-//! the meter has declared it. Two certain losses are two events when the packet before the second
-//! one left more than a round trip after the first one was known here. No delay and no reordering
-//! makes an honest meter see fewer events. The interval that it counts may begin earlier or later,
-//! but not beyond the next certain event.
+//! A packet may have arrived if an acknowledgement names it, or if it is below the range of the
+//! acknowledgement: a receiver cannot name all packets that it remembers. A loss is certain when so
+//! many later packets were acknowledged that the meter has declared it. Two certain losses are two
+//! events if the packet before the second one left more than a round trip after the first one was
+//! known here. No delay and no reordering makes an honest meter count fewer events. The interval
+//! that it counts may begin earlier or later, but not beyond the next certain event.
 
 use alloc::collections::VecDeque;
 
@@ -23,58 +22,59 @@ use comity_units::{PacketNumber, Rate, Span, Time};
 
 use crate::wire::frame::AckRange;
 
-/// The packets with a tag that are remembered: those of a round trip at 200,000 packets in a second
-/// and 40 ms. Reports on older ones are not checked.
+/// The maximum number of remembered packets with a tag: those of a round trip of 40 ms at 200,000
+/// packets per second. Reports on older ones are not checked.
 const MAX_PACKETS: usize = 8_192;
 
-/// The intervals between reports whose bytes a receive rate can be made of: a report before its
-/// time takes the rest from the one before.
+/// The number of intervals between reports that may determine a receive rate: an early report takes
+/// the rest from the previous interval.
 const INTERVALS: usize = 4;
 
-/// So many packets that may have overtaken each other make a meter believe in a new path: RFC 5348
-/// has no such rule, the protocol does, after 64.
+/// With this many packets of unknown order, a meter may detect a new path. RFC 5348 has no such
+/// rule; the protocol has it, after 64 packets.
 const MAX_UNORDERED: u64 = 24;
 
-/// On a new path the meter begins anew after 64 packets, whatever of the old one comes in between.
+/// On a new path, the meter begins again after 64 packets, whatever packets of the old path arrive
+/// in between.
 const NEW_PATH: u64 = 256;
 
-/// How far behind the latest arrival packets are remembered.
+/// The distance below the latest arrival within which packets are remembered.
 const REMEMBERED: u64 = 4_096;
 
-/// A packet with a tag that left.
+/// A packet with a tag.
 #[derive(Clone, Copy, Debug)]
 struct Tagged {
     number: PacketNumber,
     tag: Tag,
     payload: u32,
     sent_at: Time,
-    /// An acknowledgement named it.
+    /// Whether an acknowledgement named it.
     has_arrived: bool,
-    /// It may have arrived, and its bytes were counted.
+    /// Whether it may have arrived, and its bytes were counted.
     is_counted: bool,
 }
 
 /// A packet that an acknowledgement skipped.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
-    /// Its place among the packets with a tag.
+    /// Its index among the packets with a tag.
     place: u64,
-    /// The place of the latest packet that had arrived before, and when that left.
+    /// The index of the latest packet that had arrived before, and its departure time.
     behind: u64,
     left_at: Time,
 }
 
-/// A loss that begins an event at any honest receiver.
+/// A loss that begins an event at every honest receiver.
 #[derive(Clone, Copy, Debug)]
 struct CertainEvent {
-    /// Its place among the packets with a tag.
+    /// Its index among the packets with a tag.
     place: u64,
     known_at: Time,
-    /// The packet of the peer that made it certain.
+    /// The packet of the peer that proved it.
     shown_by: PacketNumber,
 }
 
-/// A packet may have arrived in this interval between reports.
+/// Counts a packet that may have arrived in this interval between reports.
 fn count((bytes, least): &mut (u64, Span), packet: &Tagged) {
     *bytes += u64::from(packet.payload);
     if let Tag::Numbered { rtt, .. } = packet.tag
@@ -84,35 +84,35 @@ fn count((bytes, least): &mut (u64, Span), packet: &Tagged) {
     }
 }
 
-/// The packets with tags, and what is proved of them.
+/// The packets with tags, and the evidence about them.
 #[derive(Debug)]
 pub(super) struct Evidence {
     history: LossHistory,
     packets: VecDeque<Tagged>,
-    /// The place of the first of `packets`.
+    /// The index of the first of `packets`.
     first_place: u64,
     /// The tag of the packet under construction.
     upcoming: Tag,
-    /// The least number that the newest acknowledgement named.
+    /// The smallest number that the newest acknowledgement named.
     least: PacketNumber,
     /// The newest round with a forgotten packet.
     forgotten: Option<u32>,
-    /// Bytes that may have arrived, and the least round trip in their tags, between the last
-    /// reports; the newest first.
+    /// The bytes that may have arrived between consecutive reports, and the minimum round-trip time
+    /// in their tags; the newest first.
     intervals: VecDeque<(u64, Span)>,
-    /// The places that an earlier acknowledgement reached.
+    /// The index up to which acknowledgements have reached.
     reached: Option<u64>,
     /// Losses that may become certain.
     candidates: VecDeque<Candidate>,
     events: VecDeque<CertainEvent>,
-    /// So many more packets arrive before losses count.
+    /// The number of further packets to arrive before losses count.
     quiet: u64,
-    /// Packets in a row whose order of arrival is unknown.
+    /// Consecutive packets whose order of arrival is unknown.
     unordered: u64,
 }
 
 impl Evidence {
-    /// Nothing is known; the peer's meter counts loss events in this way.
+    /// An empty record for a meter that counts loss events by this history.
     pub(super) fn new(history: LossHistory) -> Self {
         Self {
             history,
@@ -167,7 +167,7 @@ impl Evidence {
         }
     }
 
-    /// The path is a new one: the meter's losses are those of the old one until it notices.
+    /// The path has changed: the meter's losses are those of the old path until it notices.
     pub(super) fn on_new_path(&mut self) {
         self.forget_losses();
         self.quiet = NEW_PATH;
@@ -178,7 +178,7 @@ impl Evidence {
         self.events.clear();
     }
 
-    /// The packet `by` acknowledged these ranges, given from the largest down.
+    /// The packet `by` acknowledged these ranges, in descending order.
     pub(super) fn on_ack(
         &mut self,
         now: Time,
@@ -224,8 +224,8 @@ impl Evidence {
         }
     }
 
-    /// The packet `by` named `new` packets for the first time, of them `late` up to the place
-    /// `before` that had been reached.
+    /// The packet `by` named `new` packets for the first time. Of these, `late` are not above the
+    /// index `before` that acknowledgements had reached.
     fn take_in_losses(
         &mut self,
         now: Time,
@@ -234,7 +234,7 @@ impl Evidence {
         (new, late): (u64, u64),
     ) {
         self.quiet = self.quiet.saturating_sub(new);
-        // Packets of one acknowledgement may have come in any order.
+        // Packets of one acknowledgement may have arrived in any order.
         let unordered = if late > 0 { late } else { new };
         self.unordered = if late > 0 { self.unordered } else { 0 } + unordered;
         if self.unordered > MAX_UNORDERED {
@@ -261,7 +261,7 @@ impl Evidence {
         self.packets.get(usize::try_from(at).ok()?)
     }
 
-    /// The packets from this place on.
+    /// The packets from this index on.
     fn from(&self, place: u64) -> impl Iterator<Item = &Tagged> {
         let before = place.saturating_sub(self.first_place);
         self.packets
@@ -269,7 +269,7 @@ impl Evidence {
             .skip(usize::try_from(before).unwrap_or(usize::MAX))
     }
 
-    /// Settles the candidates with enough arrivals behind them.
+    /// Settles the candidates with enough later arrivals.
     fn find_events(&mut self, now: Time, by: PacketNumber) {
         while let Some(&candidate) = self.candidates.front() {
             let later = self.from(candidate.place + 1);
@@ -293,8 +293,8 @@ impl Evidence {
         }
     }
 
-    /// Whether a loss lies more than a round trip behind the last event, however late that was
-    /// known. The meter goes by the round trip of a packet above the one that arrived before.
+    /// Whether a loss occurred more than a round trip after the last event, whenever that was
+    /// known. The meter uses the round-trip time of a packet above the one that arrived before.
     fn begins_event(&self, loss: &Candidate) -> bool {
         let Some(last) = self.events.back() else {
             return true;
@@ -306,8 +306,8 @@ impl Evidence {
         loss.left_at > last.known_at + rtts.max().unwrap_or(Span::ZERO)
     }
 
-    /// Whether an honest meter can have said this in the packet `by`, behind the acknowledgement in
-    /// it.
+    /// Whether an honest meter can have sent this report in the packet `by`, after the
+    /// acknowledgement in that packet.
     pub(super) fn admits(&mut self, by: PacketNumber, report: &Report) -> bool {
         match *report {
             Report::Count { round, packets } => self.admits_count(round, packets),
@@ -317,8 +317,8 @@ impl Evidence {
                 self.intervals.truncate(INTERVALS);
                 admitted
             }
-            // A level is a judgement of times that only the receiver knows. It is at most the
-            // highest that the controller has.
+            // A level depends on times that only the receiver knows. It is at most the maximum of
+            // the controller.
             Report::Wave { .. } | Report::None => true,
         }
     }
@@ -328,7 +328,7 @@ impl Evidence {
             .forgotten
             .is_some_and(|last| last.wrapping_sub(round) < 1 << 31);
         let may_have_arrived = self.packets.iter().filter(|packet| {
-            // The meter counts no packet that asks for the round trip.
+            // The meter counts no packet that requests the round-trip time.
             let is_of_it =
                 matches!(packet.tag, Tag::Round { round: its, rtt } if its == round && !rtt.is_zero());
             is_of_it && (packet.has_arrived || packet.number < self.least)
@@ -343,16 +343,16 @@ impl Evidence {
         match self.intervals.iter().map(|interval| interval.1).min() {
             Some(rtt) if rtt < Span::MAX => {
                 let most = bytes as f64 * 8.0 / rtt.as_secs_f64();
-                // Rates are rounded, and so are round trips in tags.
+                // Rates are rounded, and so are round-trip times in tags.
                 received.as_bps() as f64 <= most * 1.01 + 1_000.0
             }
-            // Nothing that knows a round trip may have arrived recently.
+            // No packet with a round-trip time may have arrived recently.
             _ => true,
         }
     }
 
     fn admits_losses(&self, by: PacketNumber, rate: f64) -> bool {
-        // The meter may have made its report before what this packet acknowledges arrived.
+        // The meter may have made its report before the packets that this one acknowledges arrived.
         let known = self.events.iter().rev().filter(|event| event.shown_by < by);
         let mut places = known.map(|event| event.place);
         let Some(last) = places.next() else {
@@ -361,7 +361,7 @@ impl Evidence {
         if rate <= 0.0 {
             return false;
         }
-        // Open, and then closed intervals, each as long as it can be.
+        // The open interval, and then the closed ones, each at its maximum length.
         let mut newer = self.first_place + self.packets.len() as u64;
         let (mut here, mut longest) = (last, 0);
         for _ in 0..=self.history.memory + 1 {

@@ -1,12 +1,12 @@
-//! Which reports of the peer's meter count.
+//! Filters the reports of the peer's meter.
 
 use comity_congestion::{Report, Tag};
 use comity_units::PacketNumber;
 
-/// Rejects reports that are out of date, or about a path that the connection has left.
+/// Rejects reports that are out of date, or about an earlier path.
 ///
-/// Until a packet with a tag has left on a new path and is acknowledged, the peer's meter knows
-/// nothing of that path.
+/// Until a packet with a tag has left on a new path and was acknowledged, the peer's meter knows
+/// nothing about that path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FeedbackFilter {
     /// The last tag that left.
@@ -16,16 +16,16 @@ pub(super) struct FeedbackFilter {
     counted: Counted,
 }
 
-/// Which reports count, by the path that they are about.
+/// The reports that count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Counted {
     /// All.
     #[default]
     All,
-    /// The path has changed, and no tag has left since: none.
+    /// None: the path has changed, and no tag has left since.
     AfterNextTag,
-    /// Those that come with the acknowledgement of this packet or a later one: the first with a tag
-    /// on the new path.
+    /// Those in packets that acknowledge this packet or a later one: it has the first tag on the
+    /// new path.
     After(PacketNumber),
 }
 
@@ -39,12 +39,12 @@ impl FeedbackFilter {
         self.counted = Counted::AfterNextTag;
     }
 
-    /// The controller gives out this tag.
+    /// The controller assigned this tag.
     pub(super) const fn on_tag(&mut self, tag: Tag) {
         self.last_tag = tag;
     }
 
-    /// The tag leaves in the packet `number`.
+    /// The packet `number` carries the tag.
     pub(super) fn on_tag_sent(&mut self, number: PacketNumber) {
         if self.counted == Counted::AfterNextTag {
             self.counted = Counted::After(number);

@@ -2,11 +2,11 @@
 
 use comity_units::Span;
 
-/// From one receiver report to the next, when there is something to acknowledge.
+/// The interval between receiver reports if there is something to acknowledge.
 pub(super) const REPORT_WITH_ACK: Span = Span::from_millis(90);
 
-/// From one receiver report to the next, when there is nothing to acknowledge. Sections that come
-/// every 100 ms must not cost two packets each, so this is longer.
+/// The interval between receiver reports if there is nothing to acknowledge. It is longer, so that
+/// sections every 100 ms do not cost two packets each.
 pub(super) const REPORT_ALONE: Span = Span::from_millis(125);
 
 /// The interval between round-trip measurements of an end that only receives.

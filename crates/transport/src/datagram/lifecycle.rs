@@ -11,32 +11,31 @@ use crate::wire::limits::MAX_REASON;
 
 /// The states from `Open` to `Closed`, and the reason for leaving `Open`.
 ///
-/// The end that closes answers what still comes with its reason. It sends one answer for each
-/// doubling of the packets that came, so two closed ends fall silent. It also repeats the reason
-/// every half probe timeout: a peer that has nothing to send would not show that the packet was
-/// lost.
+/// The end that closes answers further packets with its reason. It answers each time the number of
+/// these packets has doubled, so two closed ends fall silent. It also repeats the reason every half
+/// probe timeout, since a peer without data to send would not reveal the loss of the packet.
 #[derive(Debug)]
 pub(super) struct Lifecycle {
     state: State,
-    /// Why the connection is over, and whether that was polled.
+    /// Why the connection is over, and whether the reason was polled.
     ended: Option<(CloseReason, bool)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// This end closed.
+    /// This end closed the connection.
     Closing {
         until: Time,
         repeat_at: Time,
         code: CloseCode,
         reason: String,
-        /// A packet with the reason is due.
+        /// Whether a packet with the reason is due.
         owes_close: bool,
-        /// Packets that came since.
+        /// Packets that arrived since.
         heard: u32,
     },
-    /// The peer closed: this end is silent.
+    /// The peer closed the connection: this end is silent.
     Draining {
         until: Time,
     },
@@ -55,7 +54,7 @@ impl Lifecycle {
         self.state == State::Open
     }
 
-    /// Whether the connection is over and owes nothing to anybody.
+    /// Whether the connection is over and has nothing more to send.
     pub(super) fn is_closed(&self) -> bool {
         self.state == State::Closed
     }
@@ -65,7 +64,7 @@ impl Lifecycle {
         self.ended.as_ref().map(|(reason, _)| reason)
     }
 
-    /// The reason, once.
+    /// Returns the reason once.
     pub(super) fn poll_reason(&mut self) -> Option<CloseReason> {
         match &mut self.ended {
             Some((reason, is_polled @ false)) => {
@@ -89,7 +88,7 @@ impl Lifecycle {
         self.begin_closing(now, timeout, code, reason);
     }
 
-    /// The peer of an open connection broke the rules: this end closes.
+    /// The peer of an open connection violated the protocol: this end closes.
     pub(super) fn on_violation(&mut self, now: Time, timeout: Span, violation: Violation) {
         self.end(CloseReason::Violation(violation));
         self.begin_closing(now, timeout, violation.code(), String::new());
@@ -127,7 +126,7 @@ impl Lifecycle {
         };
     }
 
-    /// A packet arrived. Returns whether it is to be read.
+    /// A packet arrived. Returns whether to read it.
     pub(super) const fn on_packet(&mut self) -> bool {
         if let State::Closing {
             owes_close, heard, ..
@@ -139,7 +138,7 @@ impl Lifecycle {
         matches!(self.state, State::Open)
     }
 
-    /// The close that is due, once.
+    /// Takes the due close.
     pub(super) fn take_close(&mut self) -> Option<Close<'_>> {
         match &mut self.state {
             State::Closing {
@@ -170,7 +169,7 @@ impl Lifecycle {
         }
     }
 
-    /// Time has passed. `timeout` is the probe timeout.
+    /// Handles the expiry of the timer. `timeout` is the probe timeout.
     pub(super) fn on_timer(&mut self, now: Time, timeout: Span) {
         match &mut self.state {
             State::Closing { until, .. } | State::Draining { until } if *until <= now => {
@@ -189,8 +188,9 @@ impl Lifecycle {
     }
 }
 
-/// How long a connection that is over answers, or swallows, what still comes: three probe timeouts
-/// (RFC 9000, section 10.2), and no more than the peer, whose answers set them, could make it.
+/// How long a closed connection answers or drops further packets: three probe timeouts (RFC 9000,
+/// section 10.2). The maximum bounds the influence of the peer, whose answers determine the
+/// timeout.
 fn linger(timeout: Span) -> Span {
     const MAX: Span = Span::from_secs(3);
     (timeout * 3).min(MAX)

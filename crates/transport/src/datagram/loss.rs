@@ -3,7 +3,7 @@
 use comity_congestion::{RttConfig, RttEstimator};
 use comity_units::{Span, Time, TwoWindows};
 
-/// The timers of loss detection (RFC 9002, section 6), and how much reordering the path has shown.
+/// The timers of loss detection (RFC 9002, section 6), and the observed reordering of the path.
 ///
 /// ```text
 /// lost        largest acknowledged − number ≥ threshold, or
@@ -13,11 +13,12 @@ use comity_units::{Span, Time, TwoWindows};
 ///             + the peer's acknowledgement delay
 /// ```
 ///
-/// Differs from RFC 9002 in: 1. the packet threshold grows with the reordering that is seen, up to
-/// [`MAX_THRESHOLD`], and so does the time, as RACK (RFC 8985, section 6.2) lets it grow up to a
-/// second round trip; 2. one probe for each expiry, not two; 3. the first
+/// Differs from RFC 9002 in: 1. the packet threshold grows with the observed reordering, up to
+/// [`MAX_THRESHOLD`], and so does the time threshold, as RACK (RFC 8985, section 6.2) lets it grow
+/// by up to a second round trip; 2. one probe for each expiry, not two; 3. the first
 /// [`STEADY_PROBES`] probes of a connection that finishes do not back off. It has nothing new to
-/// send, and somebody waits for its end. RFC 8085, section 3.1.3, allows every sender a small
+/// send, and its application waits for the end. RFC 8085, section 3.1.3, allows every sender a
+/// small packet per round trip.
 /// packet in a round trip.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossDetection {
@@ -26,16 +27,16 @@ pub(super) struct LossDetection {
     /// The peer's largest acknowledgement delay.
     ack_delay: Span,
     threshold: u64,
-    /// The longest round trips of packets that had been declared lost, of the current window of
-    /// [`LATENESS_MEMORY`] and of the one before.
+    /// The longest round-trip times of packets that had been declared lost, within the current
+    /// window of [`LATENESS_MEMORY`] and the previous one.
     lateness: TwoWindows<Span>,
-    /// When the next packet is lost by time alone.
+    /// When the next packet is declared lost by time.
     pub(super) due_at: Time,
-    /// When the last packet that asks for an answer left; [`Time::MAX`] when none is in flight.
+    /// When the last ACK-eliciting packet left; [`Time::MAX`] if none is in flight.
     last_sent_at: Time,
-    /// Expiries of the probe timer in a row.
+    /// Consecutive expiries of the probe timer.
     pub(super) expiries: u32,
-    /// Whether the connection has nothing new to send any more.
+    /// Whether the connection has no new data to send any more.
     is_finishing: bool,
 }
 
@@ -60,7 +61,7 @@ impl LossDetection {
         }
     }
 
-    /// Nothing new follows: a back-off that has begun ends.
+    /// No new data follows: ends the back-off.
     pub(super) fn finish(&mut self) {
         self.is_finishing = true;
         self.rtt.end_backoff();
@@ -90,12 +91,12 @@ impl LossDetection {
         self.rtt.min()
     }
 
-    /// The packet with the largest number that was newly acknowledged left at `sent_at`; the peer
-    /// says that it answered `delay` after it had arrived. Returns the sample taken.
+    /// The largest newly acknowledged packet left at `sent_at`. The peer reports that it
+    /// acknowledged the packet `delay` after its arrival. Returns the sample.
     pub(super) fn on_sample(&mut self, sent_at: Time, now: Time, delay: Span) -> Span {
-        // A peer that lies about the delay cannot make the path look shorter than it ever was.
-        // RFC 9002, section 5.3, takes such a sample whole, with the delay. An end that only
-        // receives has few samples without a delay. Its estimate would stay too high.
+        // A false delay cannot make the path appear shorter than it ever was. RFC 9002, section
+        // 5.3, would use such a sample with the delay included. An end that only receives has few
+        // samples without a delay, so its estimate would stay too high.
         let delay = delay.min(self.ack_delay);
         let raw = now.saturating_since(sent_at);
         let adjusted = match self.rtt.min() {
@@ -108,12 +109,12 @@ impl LossDetection {
         adjusted
     }
 
-    /// A packet that asks for an answer left.
+    /// An ACK-eliciting packet left.
     pub(super) fn on_sent(&mut self, now: Time) {
         self.last_sent_at = now;
     }
 
-    /// Something was newly acknowledged; `in_flight` says whether more is.
+    /// A packet was newly acknowledged; `in_flight` says whether more are in flight.
     pub(super) fn on_progress(&mut self, in_flight: bool) {
         self.expiries = 0;
         self.rtt.end_backoff();
@@ -122,7 +123,7 @@ impl LossDetection {
         }
     }
 
-    /// A packet that had been declared lost was only late, by so many packets; it had left at
+    /// A packet that had been declared lost arrived after `packets` later ones; it had left at
     /// `sent_at`.
     pub(super) fn on_reordering(&mut self, now: Time, packets: u64, sent_at: Time) {
         self.threshold = self.threshold.max(packets + 1).min(MAX_THRESHOLD);
@@ -130,7 +131,7 @@ impl LossDetection {
         self.lateness.raise(now, LATENESS_MEMORY, late);
     }
 
-    /// After how long a packet is lost when a later one is acknowledged.
+    /// The time threshold for a packet when a later one is acknowledged.
     pub(super) fn delay(&self) -> Span {
         let rtt = match (self.smoothed(), self.latest()) {
             (Some(smoothed), Some(latest)) => smoothed.max(latest),
@@ -141,7 +142,7 @@ impl LossDetection {
         (rtt + rtt / 8).max(patience).max(Span::from_millis(1))
     }
 
-    /// The probe timeout without back-off: what "three probe timeouts" are counted in.
+    /// The probe timeout without back-off, the unit of "three probe timeouts".
     pub(super) fn base_timeout(&self) -> Span {
         let mut rtt = self.rtt;
         rtt.end_backoff();
@@ -156,7 +157,8 @@ impl LossDetection {
         self.last_sent_at + self.timeout() + self.ack_delay
     }
 
-    /// The back-off ends at the largest timeout, but no answer comes before a round trip is over.
+    /// The timeout with back-off, up to the maximum. It is never below a round trip, since no
+    /// answer comes before.
     fn timeout(&self) -> Span {
         let least = self.smoothed().map_or(Span::ZERO, |rtt| rtt + rtt / 4);
         self.rtt.timeout(&self.config).max(least)
@@ -171,7 +173,7 @@ impl LossDetection {
         self.last_sent_at = now;
     }
 
-    /// The path is a new one: nothing that was measured holds.
+    /// The path has changed: all measurements are invalid.
     pub(super) fn on_new_path(&mut self) {
         self.rtt = RttEstimator::new(&self.config);
         self.threshold = MIN_THRESHOLD;
@@ -186,10 +188,11 @@ pub(super) const MIN_THRESHOLD: u64 = 3;
 /// The probes in a row that do not back off when a connection finishes.
 pub(super) const STEADY_PROBES: u32 = 8;
 
-/// A path that reorders no more is waited for no longer than one to two such windows.
+/// After this long without reordering, or at most twice as long, the path counts as one that does
+/// not reorder.
 pub(super) const LATENESS_MEMORY: Span = Span::from_secs(10);
 
-/// Beyond this much reordering, repairing too late costs more than repairing in vain.
+/// Beyond this much reordering, late repairs cost more than unnecessary ones.
 pub(super) const MAX_THRESHOLD: u64 = 64;
 
 #[cfg(test)]
@@ -210,7 +213,7 @@ mod tests {
             spans.push(loss.probe_at().saturating_since(before).as_millis());
             before = loss.probe_at();
         }
-        // srtt + 4 · variation + the delay of an acknowledgement; in the end, twice the first part.
+        // srtt + 4 · variation + the delay of an acknowledgement; finally, twice the first part.
         assert_eq!(
             spans,
             [310, 310, 310, 310, 310, 310, 310, 610, 610 * 2 - 10]
@@ -299,14 +302,14 @@ mod tests {
         };
         sample(&mut loss, Time::from_secs(1));
         assert_eq!(loss.delay(), Span::from_millis(45));
-        // It was declared lost after 45 ms and came after 56: 63 ms from now on.
+        // It was declared lost after 45 ms and arrived after 56: 63 ms from now on.
         let late = Time::from_secs(2);
         loss.on_reordering(late, 1, late.saturating_sub(Span::from_millis(56)));
         assert_eq!(loss.delay(), Span::from_millis(63));
-        // No longer than a second round trip.
+        // At most a second round trip.
         loss.on_reordering(late, 1, late.saturating_sub(Span::from_millis(700)));
         assert_eq!(loss.delay(), Span::from_millis(80));
-        // A first round trip measured after twenty seconds without another one ends it.
+        // A sample twenty seconds later ends it.
         sample(&mut loss, Time::from_secs(23));
         assert_eq!(loss.delay(), Span::from_millis(45));
     }

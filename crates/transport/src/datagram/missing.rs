@@ -1,27 +1,27 @@
 //! The receiver's count of lost packets, from missing packet numbers.
 //!
-//! A number is missing from the arrival of a higher one on until it arrives itself. Peers leave
-//! numbers out on purpose, one at a time and with at least [`MIN_DISTANCE`] others in between, to
-//! catch who acknowledges what it has not got. Such a hole looks like a loss; so the first hole of
-//! one number in that distance from the last one that was excused is excused. On a path without
-//! loss nothing is missing then. On others some losses are excused in the place of numbers left out
-//! nearby: the count is too low by less than one in 128 numbers, and by half of that on paths that
-//! lose 5 %.
+//! A number is missing from the arrival of a higher one until its own arrival. Peers skip single
+//! numbers on purpose, with at least [`MIN_DISTANCE`] others in between, to detect peers that
+//! acknowledge packets they have not received. Such a hole looks like a loss, so this count excuses
+//! the first hole of one number within that distance from the last excused one. On a path without
+//! losses, nothing is missing then. On other paths, it excuses some losses in place of skipped
+//! numbers nearby: the count is too low by less than one in 128 numbers, and by half of that on
+//! paths that lose 5 %.
 
 use alloc::collections::VecDeque;
 use core::ops::Range;
 
 use comity_units::PacketNumber;
 
-/// The fewest numbers used between two that are left out.
+/// The minimum number of used numbers between two skipped ones.
 pub(super) const MIN_DISTANCE: u64 = 128;
-/// Holes that are remembered, so that what comes late is taken back.
+/// The maximum number of remembered holes, which late packets fill.
 const MAX_HOLES: usize = 64;
 
-/// Counts the numbers that are missing.
+/// Counts the missing numbers.
 #[derive(Debug)]
 pub(super) struct MissingPackets {
-    /// The number above the largest that came.
+    /// One more than the largest received number.
     next: u64,
     /// The latest holes, in order.
     holes: VecDeque<Hole>,
@@ -30,11 +30,11 @@ pub(super) struct MissingPackets {
     missing: u64,
 }
 
-/// Numbers that have not come, next to each other.
+/// Consecutive missing numbers.
 #[derive(Debug)]
 struct Hole {
     numbers: Range<u64>,
-    /// What [`MissingPackets::excused_from`] was before this hole was excused, if it was.
+    /// The value of [`MissingPackets::excused_from`] before this hole was excused, if it was.
     excused: Option<u64>,
 }
 
@@ -50,12 +50,12 @@ impl Default for MissingPackets {
 }
 
 impl MissingPackets {
-    /// How many numbers are missing now.
+    /// The present number of missing packets.
     pub(super) const fn count(&self) -> u64 {
         self.missing
     }
 
-    /// A packet arrived; none with this number before.
+    /// A packet arrived that is not a duplicate.
     pub(super) fn on_packet(&mut self, number: PacketNumber) {
         let number = number.get();
         if number < self.next {
@@ -79,7 +79,7 @@ impl MissingPackets {
         self.holes.push_back(Hole { numbers, excused });
     }
 
-    /// A number that was missing came late.
+    /// A missing number arrived late.
     fn take_back(&mut self, number: u64) {
         let at = self
             .holes
@@ -89,7 +89,7 @@ impl MissingPackets {
             return;
         };
         match hole.excused {
-            // Another number of this stretch may be the one that was left out.
+            // Another number of this hole may be the skipped one.
             Some(before) if self.excused_from == hole.numbers.end + MIN_DISTANCE => {
                 self.excused_from = before;
             }
@@ -127,10 +127,10 @@ mod tests {
 
     #[test]
     fn numbers_left_out_on_purpose_are_not_missing() {
-        // The least distances, and the largest.
+        // The minimum distances, and the maximum.
         let left_out = [128, 257, 641, 1_025];
         assert_eq!(count((0..1_100).filter(|n| !left_out.contains(n))), 0);
-        // One that is nearer was lost, and so were two next to each other.
+        // A nearer one was lost, and so were two adjacent ones.
         assert_eq!(count((0..1_100).filter(|n| ![128, 256].contains(n))), 1);
         assert_eq!(count((0..1_100).filter(|n| ![500, 501].contains(n))), 2);
         assert_eq!(count(5..10), 5);
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(count([0, 4]), 3);
         assert_eq!(count([0, 4, 2]), 2);
         assert_eq!(count([0, 4, 2, 1, 3]), 0);
-        // Late, it was not left out: the next hole is.
+        // A late number was not skipped: the next hole is excused.
         let late = (0..300).filter(|n| ![150, 200].contains(n));
         let numbers: Vec<u64> = late
             .flat_map(|n| if n == 151 { vec![151, 150] } else { vec![n] })
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "too many packets for an interpreter")]
     fn losses_are_counted_but_for_few() {
-        // Every twentieth is lost, and every 256th is left out.
+        // Every twentieth is lost, and every 256th is skipped.
         let numbers = (0..100_000_u64).filter(|n| n % 20 != 7 && n % 256 != 200);
         let missing = count(numbers);
         assert!((4_600..=5_100).contains(&missing), "{missing} for 5,000");

@@ -1,9 +1,9 @@
 //! Deadline transport over datagrams: sections in packets that are never numbered twice.
 //!
-//! A [`Connection`] takes [sections](crate::timeline) from its application and gives payloads for
-//! packets; it takes the payloads of packets that arrived and gives sections, whole or as gaps. It
-//! knows neither keys nor addresses: sealing, connection identifiers and path validation are the
-//! business of who owns it, and the simulator does without them.
+//! A [`Connection`] accepts [sections](crate::timeline) from its application and produces the
+//! payloads of packets. It accepts the payloads of received packets and produces sections, whole or
+//! as gaps. It knows neither keys nor addresses: sealing, connection identifiers and path
+//! validation belong to its owner, and the simulator does without them.
 //!
 //! ```text
 //!                submit                                             poll_delivery
@@ -26,23 +26,23 @@
 //!   └──── idle timeout ──────────────────────────────────────────────────► Closed
 //! ```
 //!
-//! A [`Connection`] delegates to owners, one for each of its jobs. Each file says its job in the
-//! first line: `lifecycle`, `congestion` (with `episode`, `bucket_pace`), `ceiling`, `credit`,
+//! A [`Connection`] consists of parts with one task each, stated in the first line of each file:
+//! `lifecycle`, `congestion` (with `episode`, `bucket_pace`), `ceiling`, `credit`,
 //! `advertised_room`, `reports`, `feedback`, `departures`, `reception` (with `received`, `taking`,
 //! `missing`), `sent`, `loss`, `size`, `target`, `ecn` and `notifications`. The methods that need
-//! several owners stand in `transmit`, `receive`, `timers` and `allowance`.
+//! several parts are in `transmit`, `receive`, `timers` and `allowance`.
 //!
-//! Because packet numbers are apart from the positions in sections, packets whose content became
-//! obsolete in flight are still acknowledged or lost in the eyes of congestion control: the blind
-//! spot of time-lined TCP (its section 5.5) does not exist here.
+//! Packet numbers are independent of positions in sections. So congestion control sees the
+//! acknowledgement or loss of a packet even if its content became obsolete in flight. Time-lined
+//! TCP has a blind spot there (its section 5.5).
 //!
 //! Source: RFC 9002 for loss detection, RFC 9000 for acknowledgements; TLTCP for deadlines.
 //!
-//! Differs from QUIC in: 1. one packet number space, after the handshake; 2. content is chosen when
-//! a packet is built, by deadline, and lost content is retransmitted only while its deadline
-//! allows; 3. windows are paced at 1.25 (in slow start 2) times the window in a round trip; 4. flow
-//! control counts what is unacknowledged against what the receiver has room for, as TCP's window
-//! does, because sections that are abandoned leave no position behind.
+//! Differs from QUIC in: 1. one packet number space, after the handshake; 2. the sender chooses the
+//! content when it builds a packet, by deadline, and retransmits lost content only while its
+//! deadline allows; 3. windows are paced at 1.25 (in slow start 2) times the window per round trip;
+//! 4. flow control compares unacknowledged bytes with the room of the receiver, as TCP's window
+//! does, because abandoned sections leave no positions behind.
 
 mod acknowledge;
 mod advertised_room;

@@ -1,11 +1,11 @@
-//! What the owner of a connection may poll besides packets and sections.
+//! The events, path frames and lost packets that the owner of a connection polls.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::events::{Event, LostPacket, PathFrame};
 
-/// One frame of each kind is all that a peer has reason to send in one packet.
+/// A peer has no reason to send more than one frame of each kind in a packet.
 const MAX_PATH_FRAMES: usize = 2;
 
 /// Events, the path frames of the last packet, and lost packets for an owner that keeps a trace.
@@ -26,12 +26,12 @@ impl Notifications {
         self.events.pop_front()
     }
 
-    /// A packet arrived: path frames that were not polled belong to the one before.
+    /// A packet arrived: discards unpolled path frames of the previous one.
     pub(super) fn on_packet(&mut self) {
         self.path_frames.clear();
     }
 
-    /// The packet that arrived last has this frame.
+    /// The last packet contains this frame.
     pub(super) fn on_path_frame(&mut self, frame: PathFrame) {
         if self.path_frames.len() < MAX_PATH_FRAMES {
             self.path_frames.push_back(frame);
@@ -42,7 +42,7 @@ impl Notifications {
         self.path_frames.pop_front()
     }
 
-    /// From now on lost packets are kept.
+    /// Keeps lost packets from now on.
     pub(super) fn keep_losses(&mut self) {
         self.losses.get_or_insert_default();
     }

@@ -1,4 +1,5 @@
-//! The numbers of `docs/protocol/recovery.md`, "Numbers of this implementation", against the code.
+//! Compares the numbers of `docs/protocol/recovery.md`, "Numbers of this implementation", with the
+//! code.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

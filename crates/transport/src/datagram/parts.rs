@@ -1,4 +1,4 @@
-//! The small pieces of a connection's state.
+//! Small parts of a connection's state.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -9,16 +9,17 @@ use super::sent::Carried;
 use crate::timeline::outbox::Notice;
 use crate::timeline::{Chunk, StreamId};
 
-/// What a packet carried that matters when it is acknowledged or lost.
+/// The contents of a packet that matter when it is acknowledged or lost.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contents {
     pub(super) chunk: Option<Chunk>,
-    /// Further chunks, of small sections that share a packet.
+    /// Further chunks, of small sections that share the packet.
     pub(super) more: Vec<Chunk>,
-    /// The largest number that the acknowledgement in it spoke of.
+    /// The largest number in its acknowledgement.
     pub(super) acknowledged: Option<PacketNumber>,
     pub(super) control: Option<Box<SentControl>>,
-    /// It carried nothing, but tried a size: that it is lost is an answer and no loss.
+    /// It contains only padding, and tests a size: its loss is a result and not a sign of
+    /// congestion.
     pub(super) tries_size: bool,
 }
 
@@ -27,12 +28,12 @@ impl Contents {
         self.chunk.iter().chain(&self.more)
     }
 
-    /// Whether it says how much room there is.
+    /// Whether it reports the receiver's room.
     pub(super) fn tells_room(&self) -> bool {
         self.control.as_ref().is_some_and(|control| control.credit)
     }
 
-    /// Whether it says what was abandoned.
+    /// Whether it reports abandoned sections.
     pub(super) fn tells_news(&self) -> bool {
         self.control
             .as_ref()
@@ -41,8 +42,8 @@ impl Contents {
 }
 
 impl Carried for Contents {
-    /// Pieces of sections that arrive after all need not be retransmitted; what else there is was
-    /// given out with the repetition.
+    /// Pieces of sections that arrive late after all need not be retransmitted. The other contents
+    /// are returned for the repetition.
     fn repeat(&mut self) -> Self {
         Self {
             control: self.control.take(),
@@ -51,7 +52,7 @@ impl Carried for Contents {
     }
 }
 
-/// Control frames of a packet that have to be repeated when it is lost.
+/// Control frames that must be repeated when their packet is lost.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SentControl {
     pub(super) notices: Vec<Notice>,
@@ -68,18 +69,17 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Whether something waits that is worth a packet whatever the window says. Each is requested
-    /// for once.
+    /// Whether a frame is pending that justifies a packet regardless of the window.
     pub(super) fn is_pending(&self) -> bool {
         self.ping || !self.ends.is_empty()
     }
 }
 
-/// One-way delays to the peer, by what its acknowledgements say of arrivals.
+/// One-way delays to the peer, from the arrival times in its acknowledgements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
-    /// The least difference of arrival and departure, of two clocks; of the current and the last
-    /// window.
+    /// The minimum difference of arrival and departure, on two clocks; in the current window and
+    /// the previous one.
     least: [i64; 2],
     window_began_at: Time,
     latest: Option<i64>,
@@ -99,8 +99,8 @@ impl Path {
         }
     }
 
-    /// The peer got at `arrival` on its clock what left at `departure` on ours, both in
-    /// microseconds mod 2³².
+    /// A packet was acknowledged whose arrival on the peer's clock and departure on this end's
+    /// clock have this difference, in microseconds mod 2³².
     pub(super) fn on_arrival(&mut self, now: Time, difference: i64) {
         if now.saturating_since(self.window_began_at) > PATH_MEMORY {
             self.least = [difference, self.least[0]];
@@ -113,15 +113,14 @@ impl Path {
         self.longest.raise(now, LONGEST_MEMORY, queueing);
     }
 
-    /// How much longer than the last packet the next ones wait, if the queue fills as it did of
-    /// late.
+    /// How much longer than the last packet the next ones may wait, if the queue fills as it did
+    /// recently.
     pub(super) fn wait_at(&self, now: Time) -> Span {
         self.longest.most().saturating_sub(self.queueing_at(now))
     }
 
-    /// How much longer than the least a packet takes now: as the last one did, or no longer if that
-    /// is long ago. A queue that nobody has looked at for a while may be gone, and only sending
-    /// tells.
+    /// The queueing delay now: that of the last packet, or zero if that is old. An unobserved queue
+    /// may be empty, and only sending can show that.
     pub(super) fn queueing_at(&self, now: Time) -> Span {
         if now.saturating_since(self.heard_at) > QUEUE_MEMORY {
             return Span::ZERO;
@@ -129,7 +128,7 @@ impl Path {
         self.queueing()
     }
 
-    /// How much longer than the least the last packet took.
+    /// The queueing delay of the last packet.
     pub(super) fn queueing(&self) -> Span {
         let least = self.least[0].min(self.least[1]);
         self.latest.map_or(Span::ZERO, |latest| {
@@ -138,22 +137,22 @@ impl Path {
     }
 }
 
-/// For how long the last packet's delay is taken for that of the next.
+/// How long the last packet's delay predicts that of the next.
 const QUEUE_MEMORY: Span = Span::from_millis(250);
 
-/// The longest queueing delay is that of one to two such windows: groups of pictures begin about
-/// once a second.
+/// The window of the maximum queueing delay, which covers one to two of them: groups of pictures
+/// begin about once a second.
 const LONGEST_MEMORY: Span = Span::from_secs(2);
 
-/// The least one-way delay is that of one to two such windows.
+/// The window of the minimum one-way delay, which covers one to two of them.
 const PATH_MEMORY: Span = Span::from_secs(10);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The queue held packets for 90 ms, and holds them for 20 now: 70 more are to be expected,
-    /// until the memory of two windows of 2 s has passed.
+    /// The queue held packets for 90 ms and now holds them for 20 ms. So 70 ms more are possible
+    /// until two windows of 2 s have passed.
     #[test]
     fn the_queue_may_fill_as_it_did_in_the_last_seconds() {
         let mut path = Path::new();
@@ -164,7 +163,7 @@ mod tests {
         assert_eq!(arrive(&mut path, 0, 0), Span::ZERO);
         assert_eq!(arrive(&mut path, 100, 90), Span::ZERO, "it is as full now");
         assert_eq!(arrive(&mut path, 200, 20), Span::from_millis(70));
-        // A queue that nobody has looked at for a while may be gone.
+        // An unobserved queue may be empty.
         let later = Time::from_millis(451);
         assert_eq!(path.wait_at(later), Span::from_millis(90));
         assert_eq!(arrive(&mut path, 2_050, 20), Span::from_millis(70));

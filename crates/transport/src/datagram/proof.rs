@@ -2,7 +2,7 @@
 //!
 //! Every packet carries a token of [`TOKEN_BITS`] bits that only its receiver can know. An
 //! acknowledgement carries the exclusive or of the tokens of all packets that it names. A receiver
-//! that names a packet which it has not got has to guess.
+//! that names a packet without having received it has to guess.
 //!
 //! ```text
 //! P(n)      = low bits of SipHash-2-4(secret, n)
@@ -10,9 +10,9 @@
 //! proof     = ^ of P(first) ^ P(last + 1) over the ranges from first to last
 //! ```
 //!
-//! The tokens of a range cancel but for its ends. So the sender checks any acknowledgement of any
-//! age without a record of packets. The P are independent and uniform, so their differences are
-//! too: whoever knows all tokens but one knows nothing of that one.
+//! The tokens of a range cancel except for its ends. So the sender checks any acknowledgement of
+//! any age without a record of packets. The P are independent and uniform, and so are their
+//! differences: all tokens but one reveal nothing about the last one.
 //!
 //! Source: the ECN nonce (Ely and others 2001; RFC 3540) and the nonce echo of DCCP (RFC 4342,
 //! section 9). Differs from both in: 1. more than one bit; 2. the tokens need no state at the
@@ -24,7 +24,8 @@ use crate::keyed_hash::KeyedHash;
 use crate::wire::Stamp;
 use crate::wire::frame::{AckRange, PROOF_MASK};
 
-/// The low bits of a departure that are a token where acknowledgements are proved: a clock of 8 us.
+/// The low bits of a departure that hold a token if acknowledgements are proved: the clock has
+/// steps of 8 us.
 const TOKEN_MASK: u32 = PROOF_MASK as u32;
 
 /// The token of a packet with this departure.
@@ -39,7 +40,7 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// Tokens that nobody knows who does not know the seed.
+    /// Tokens that are unpredictable without the seed.
     pub(super) const fn new(seed: Seed) -> Self {
         Self {
             hash: KeyedHash::new(seed.derive("proof")),
@@ -91,7 +92,7 @@ mod tests {
         }
     }
 
-    /// Each value of a token comes as often, also next to any value of the token before it.
+    /// Each value of a token is equally frequent, also after each value of the previous token.
     #[test]
     #[cfg_attr(miri, ignore = "too many packets for an interpreter")]
     fn tokens_are_uniform_and_do_not_tell_of_each_other() {
@@ -103,7 +104,7 @@ mod tests {
             let pair = (token(&tokens, number), token(&tokens, number + 1));
             counts[usize::from(pair.0)][usize::from(pair.1)] += 1;
         }
-        // 1,000 each, with a standard deviation of 31: six of them.
+        // 1,000 of each, with a standard deviation of 31: the bound is six of them.
         let expected = PAIRS / (VALUES * VALUES) as u64;
         assert!(
             counts
@@ -125,7 +126,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition: token by token.
+        /// Compares with the definition, token by token.
         #[test]
         fn a_proof_is_the_sum_of_the_tokens(
             seed: u64,

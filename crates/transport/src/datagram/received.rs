@@ -9,30 +9,30 @@ use crate::wire::frame::{AckRange, EcnCounts};
 /// Congestion marks of an arriving packet: the two ECN bits of its IP header (RFC 3168).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Ecn {
-    /// The sender does not take part, or the host does not say.
+    /// The sender does not support ECN, or the host does not report the bits.
     #[default]
     NotCapable,
-    /// ECT(0): the sender takes part.
+    /// ECT(0): the sender supports ECN.
     Capable0,
-    /// ECT(1): the sender takes part in L4S (RFC 9331).
+    /// ECT(1): the sender supports L4S (RFC 9331).
     Capable1,
     /// The network marked the packet instead of dropping it.
     CongestionExperienced,
 }
 
-/// Which packet numbers arrived, and whether that has to be said.
+/// The received packet numbers, and when to acknowledge them.
 ///
 /// An acknowledgement is due at once when a packet arrives out of order or marked, after every
-/// `frequency`-th packet that elicits one, and otherwise `delay` after the first that does.
+/// `frequency`-th ACK-eliciting packet, and otherwise `delay` after the first of these.
 #[derive(Debug)]
 pub(super) struct ReceivedPackets {
     /// Disjoint, not adjacent, from the largest numbers down.
     ranges: Vec<AckRange>,
-    /// Of each range the exclusive or of the tokens in it.
+    /// For each range, the exclusive or of its tokens.
     proofs: Vec<u8>,
     largest_arrived_at: Time,
     ecn: EcnCounts,
-    /// Packets that ask for an answer since the last acknowledgement.
+    /// ACK-eliciting packets since the last acknowledgement.
     unanswered: u32,
     due_at: Time,
     frequency: u32,
@@ -95,8 +95,8 @@ impl ReceivedPackets {
             return;
         }
         self.unanswered += 1;
-        // Numbers are left out on purpose now and then; one missing number among many costs an
-        // acknowledgement too many, no more.
+        // Peers skip numbers occasionally. One missing number among many costs only an unnecessary
+        // acknowledgement.
         let is_in_order = match largest_before {
             None => true,
             Some(largest) => number.get() == largest.get() + 1,
@@ -179,34 +179,34 @@ impl ReceivedPackets {
         self.ecn
     }
 
-    /// When the next acknowledgement has to leave; [`Time::MAX`] when none is owed.
+    /// When the next acknowledgement is due; [`Time::MAX`] if none is.
     pub(super) const fn due_at(&self) -> Time {
         self.due_at
     }
 
-    /// Something arrived since the last acknowledgement.
+    /// Whether a packet arrived since the last acknowledgement.
     pub(super) const fn has_news(&self) -> bool {
         self.unanswered > 0
     }
 
-    /// An acknowledgement has to leave now, whatever arrived.
+    /// Makes an acknowledgement due now.
     pub(super) fn demand(&mut self, now: Time) {
         self.due_at = now;
     }
 
-    /// All ranges were put into a packet that leaves.
+    /// All ranges are in a packet that leaves.
     pub(super) fn on_acknowledged(&mut self) {
         self.unanswered = 0;
         self.due_at = Time::MAX;
     }
 
-    /// The peer has seen an acknowledgement whose largest number was `largest`: what lies below the
-    /// ranges that it spoke of need not be said again.
+    /// The peer has received an acknowledgement with this largest number. Packets below the ranges
+    /// in it need not be acknowledged again.
     pub(super) fn on_seen(&mut self, largest: PacketNumber) {
         let Some(floor) = largest.get().checked_sub(REPEATED) else {
             return;
         };
-        // One range is always kept, to know duplicates by.
+        // Keeps at least one range, to detect duplicates.
         let kept = self
             .ranges
             .iter()
@@ -216,11 +216,11 @@ impl ReceivedPackets {
     }
 }
 
-/// The most ranges remembered and sent: an acknowledgement with all of them fits into a packet of
-/// 1,200 bytes.
+/// The maximum number of remembered and sent ranges: an acknowledgement with all of them fits into
+/// a packet of 1,200 bytes.
 pub(super) const MAX_RANGES: usize = 64;
 
-/// Ranges this far below one that the peer knows of are not repeated.
+/// The distance below acknowledged numbers within which ranges are repeated.
 pub(super) const REPEATED: u64 = 1_024;
 
 #[cfg(test)]
@@ -238,7 +238,7 @@ mod tests {
         received.ranges().iter().map(ends).collect()
     }
 
-    /// Any token will do.
+    /// An arbitrary token.
     const fn token(number: u64) -> u8 {
         (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as u8
     }
@@ -298,8 +298,8 @@ mod tests {
         assert_eq!(told(&received), [(2_000, 2_001)]);
     }
 
-    /// Of 65 ranges the oldest is forgotten. A packet below the others may have come before or not:
-    /// it is not counted as a duplicate.
+    /// The oldest of 65 ranges is forgotten. A packet below the others may be a duplicate or not:
+    /// it is not counted as one.
     #[test]
     fn below_the_ranges_that_are_kept_nothing_is_known() {
         let mut received = packets();
@@ -316,8 +316,8 @@ mod tests {
         assert_eq!((known(13), forgotten(13)), (false, false));
     }
 
-    /// Every order in which seven packets can arrive, and every set of those that do. Each proof is
-    /// that of the packets in the newest ranges.
+    /// Every order of arrival of seven packets, for every subset of them. Each proof is that of the
+    /// packets in the newest ranges.
     #[test]
     #[cfg_attr(miri, ignore = "too many cases for an interpreter")]
     fn every_order_of_arrival_gives_the_same_ranges_and_proofs() {

@@ -10,19 +10,19 @@ use super::taking::Taking;
 use crate::wire::Stamp;
 use crate::wire::frame::{Ack, AckRanges, EcnCounts};
 
-/// The arrivals of a connection.
+/// The received packets of a connection.
 #[derive(Debug)]
 pub(super) struct Reception {
-    /// Those that are acknowledged.
+    /// The packets that are acknowledged.
     received: ReceivedPackets,
-    /// Whether those with sections are.
+    /// Whether packets with sections are acknowledged.
     taking: Taking,
     missing: MissingPackets,
     last_at: Time,
 }
 
 impl Reception {
-    /// Somebody takes sections. `frequency` and `delay` say when acknowledgements leave.
+    /// Accepts sections. `frequency` and `delay` determine when acknowledgements leave.
     pub(super) fn new(frequency: u32, delay: Span, now: Time) -> Self {
         Self {
             received: ReceivedPackets::new(frequency, delay),
@@ -53,25 +53,25 @@ impl Reception {
         self.last_at
     }
 
-    /// How many numbers are missing below the largest that arrived.
+    /// The number of missing packets below the largest that arrived.
     pub(super) const fn missing(&self) -> u64 {
         self.missing.count()
     }
 
-    // ---------------------------------------------------------------- who takes sections
+    // ---------------------------------------------------------------- acceptance of sections
 
-    /// From now on sections wait for somebody to take them.
+    /// Sections wait for an application from now on.
     pub(super) fn await_taker(&mut self) {
         self.taking = Taking::NotYet(BTreeMap::new());
     }
 
-    /// Whether sections wait for somebody to take them.
+    /// Whether sections wait for an application.
     pub(super) const fn awaits_taker(&self) -> bool {
         matches!(self.taking, Taking::NotYet(_))
     }
 
-    /// Somebody takes sections from now on. Returns whether packets had waited for that: they are
-    /// acknowledged now.
+    /// The application accepts sections from now on. Returns whether packets had waited for that;
+    /// they are acknowledged now.
     pub(super) fn take_sections(&mut self, now: Time) -> bool {
         let Some(withheld) = self.taking.take() else {
             return false;
@@ -86,7 +86,7 @@ impl Reception {
         !withheld.is_empty()
     }
 
-    /// Nobody takes sections any more. Returns whether somebody did.
+    /// The application accepts no more sections. Returns whether it did before.
     pub(super) fn refuse_sections(&mut self) -> bool {
         let is_new = !self.taking.is_over();
         if is_new {
@@ -95,15 +95,15 @@ impl Reception {
         is_new
     }
 
-    /// Whether nobody takes sections any more.
+    /// Whether the application accepts no more sections.
     pub(super) const fn refuses_sections(&self) -> bool {
         self.taking.is_over()
     }
 
     // ---------------------------------------------------------------- acknowledgements
 
-    /// A packet with sections or without, which asks for an answer or does not, is acknowledged in
-    /// its time. Returns whether there was room to remember it.
+    /// Acknowledges a packet at the right time, depending on whether it has sections and whether it
+    /// is ACK-eliciting. Returns whether there was room to remember it.
     pub(super) fn acknowledge(
         &mut self,
         now: Time,
@@ -120,23 +120,23 @@ impl Reception {
         true
     }
 
-    /// When the next acknowledgement has to leave; [`Time::MAX`] when none is owed.
+    /// When the next acknowledgement is due; [`Time::MAX`] if none is.
     pub(super) const fn ack_due_at(&self) -> Time {
         self.received.due_at()
     }
 
-    /// Whether anything arrived since the last acknowledgement.
+    /// Whether a packet arrived since the last acknowledgement.
     pub(super) const fn has_news(&self) -> bool {
         self.received.has_news()
     }
 
-    /// An acknowledgement has to leave now.
+    /// Makes an acknowledgement due now.
     pub(super) fn demand_ack(&mut self, now: Time) {
         self.received.demand(now);
     }
 
-    /// The acknowledgement that leaves now, with as many ranges as fit into `room` bytes; `None`
-    /// while nothing has arrived. `stamp` converts times to those in packets.
+    /// The acknowledgement to send now, with as many ranges as fit into `room` bytes; `None` while
+    /// no packet has arrived. `stamp` converts times to those in packets.
     pub(super) fn ack(
         &self,
         now: Time,
@@ -155,7 +155,7 @@ impl Reception {
             proof: None,
         };
         let ack = ack.fitting(room)?;
-        // A proof takes no room.
+        // The size does not depend on the proof.
         let proof = proves.then(|| self.received.proof(ack.ranges.len()));
         Some(Ack { proof, ..ack })
     }
@@ -165,7 +165,7 @@ impl Reception {
         self.received.on_acknowledged();
     }
 
-    /// The peer has an acknowledgement whose largest number was `largest`.
+    /// The peer has received an acknowledgement with this largest number.
     pub(super) fn on_ack_seen(&mut self, largest: PacketNumber) {
         self.received.on_seen(largest);
     }
@@ -188,7 +188,7 @@ mod tests {
         reception.acknowledge(now, number, 0, Ecn::NotCapable, SECTIONS)
     }
 
-    /// The largest number that an acknowledgement names, and its delay.
+    /// The largest number of an acknowledgement, and its delay.
     fn ack(reception: &Reception, now: Time) -> Option<(u64, Span)> {
         let ack = reception.ack(now, 1_000, false, Stamp::of)?;
         Some((ack.ranges.largest().get(), ack.delay))

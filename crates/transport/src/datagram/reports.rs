@@ -7,7 +7,7 @@ use comity_units::Time;
 
 use super::intervals::{MEASURE_INTERVAL, REPORT_ALONE, REPORT_WITH_ACK};
 
-/// The room that a packet keeps for what a meter reports: its type, kind and fields.
+/// The room that a packet reserves for a meter's report: its type, kind and fields.
 const FEEDBACK_ROOM: usize = 18;
 
 /// The receiver's half of the peer's controller, and the times of receiver reports and round-trip
@@ -15,11 +15,11 @@ const FEEDBACK_ROOM: usize = 18;
 #[derive(Debug)]
 pub(super) struct Reports {
     meter: Option<Box<dyn Meter>>,
-    /// When a receiver report left last.
+    /// When the last receiver report left.
     reported_at: Time,
-    /// When this end measured a round trip last.
+    /// When this end last measured a round-trip time.
     measured_at: Time,
-    /// Whether sections have come since.
+    /// Whether sections have arrived since.
     has_heard: bool,
 }
 
@@ -35,7 +35,7 @@ impl Reports {
 
     // ---------------------------------------------------------------- the meter
 
-    /// A packet that asks for an answer arrived. Returns whether the meter wants to report now.
+    /// An ACK-eliciting packet arrived. Returns whether the meter requests a report now.
     pub(super) fn on_arrival(&mut self, arrival: &Arrival) -> bool {
         if let Some(meter) = &mut self.meter {
             meter.on_arrival(arrival);
@@ -49,7 +49,7 @@ impl Reports {
         wakeup.unwrap_or(Time::MAX)
     }
 
-    /// Time has passed. Returns whether the meter wants to report now.
+    /// Handles the expiry of the timer. Returns whether the meter requests a report now.
     pub(super) fn on_timer(&mut self, now: Time) -> bool {
         match &mut self.meter {
             Some(meter) if meter.wakeup().is_some_and(|due| due <= now) => {
@@ -60,8 +60,8 @@ impl Reports {
         }
     }
 
-    /// The room that a packet with [`Reports::feedback`] needs. The meter gives some reports only
-    /// once, so nobody takes one where it does not fit.
+    /// The room that a packet needs for [`Reports::feedback`]. The meter returns some reports only
+    /// once, so no packet without this room may take one.
     pub(super) const fn feedback_room(&self) -> usize {
         if self.meter.is_some() {
             FEEDBACK_ROOM
@@ -70,7 +70,7 @@ impl Reports {
         }
     }
 
-    /// What the meter reports.
+    /// The meter's report.
     pub(super) fn feedback(&mut self, now: Time) -> Report {
         self.meter
             .as_mut()
@@ -79,9 +79,9 @@ impl Reports {
 
     // ---------------------------------------------------------------- receiver reports
 
-    /// When the next receiver report leaves, [`Time::MAX`] for never; it goes with an
-    /// acknowledgement if there is `news`. Reports end when the peer has been silent since
-    /// `heard_at`, an interval before the last one.
+    /// When the next receiver report leaves; [`Time::MAX`] for never. It accompanies an
+    /// acknowledgement if there is `news`. Reports end when nothing has arrived since
+    /// `received_at`, an interval before the last one.
     pub(super) fn report_at(&self, heard_at: Time, news: bool) -> Time {
         let interval = match news {
             true => REPORT_WITH_ACK,
@@ -104,13 +104,13 @@ impl Reports {
         self.has_heard = true;
     }
 
-    /// An acknowledgement measured a round trip.
+    /// An acknowledgement measured a round-trip time.
     pub(super) const fn on_round_trip(&mut self, now: Time) {
         self.measured_at = now;
     }
 
-    /// Whether the packet that leaves now must ask for an answer: an end that only receives has no
-    /// other way to know how long packets travel. It is so once in an interval.
+    /// Whether the packet that leaves now must be ACK-eliciting: an end that only receives has no
+    /// other way to measure the round-trip time. This is true once in an interval.
     pub(super) fn takes_measurement(&mut self, now: Time) -> bool {
         if !self.has_heard || now < self.measured_at + MEASURE_INTERVAL {
             return false;
@@ -129,7 +129,7 @@ mod tests {
 
     const START: Time = Time::from_secs(1);
 
-    /// Wants to report 50 ms after each arrival.
+    /// Requests a report 50 ms after each arrival.
     #[derive(Debug, Default)]
     struct Late {
         due: Option<Time>,
@@ -215,7 +215,7 @@ mod tests {
         assert!(reports.takes_measurement(due));
         reports.on_sections();
         assert!(!reports.takes_measurement(due));
-        // A round trip that came about by itself counts as well.
+        // Other round-trip measurements count as well.
         reports.on_round_trip(due + Span::from_millis(1));
         assert!(!reports.takes_measurement(due + MEASURE_INTERVAL));
     }

@@ -14,39 +14,38 @@ use crate::wire::frame::AckRange;
 pub(super) struct SentPacket<C> {
     pub(super) number: PacketNumber,
     pub(super) sent_at: Time,
-    /// What counts against the window: the protected payload; zero for packets that ask for no
-    /// answer.
+    /// The bytes that count against the window: the protected payload; zero for packets that are
+    /// not ACK-eliciting.
     pub(super) size: u32,
-    /// What has to be done again, or is settled, when the packet is lost or acknowledged.
+    /// The contents to repeat when the packet is lost, or to settle when it is acknowledged.
     pub(super) contents: C,
-    /// Neither acknowledged nor declared lost.
+    /// Whether it is neither acknowledged nor declared lost.
     is_open: bool,
     is_acknowledged: bool,
-    /// A probe has repeated what it carries.
+    /// Whether a probe has repeated its contents.
     is_repeated: bool,
     departure: Departure,
 }
 
-/// What a packet carries.
+/// The contents of a packet.
 pub(super) trait Carried: Default {
-    /// Takes out what has to be retransmitted when the packet is lost, and keeps what is settled
-    /// should it be acknowledged all the same.
+    /// Takes the contents to retransmit when the packet is lost, and keeps those to settle if it is
+    /// acknowledged after all.
     fn repeat(&mut self) -> Self;
 }
 
-/// A packet that was declared lost, remembered for a while to notice when it was only late.
+/// A packet that was declared lost, remembered for a while to detect a spurious loss.
 #[derive(Clone, Debug)]
 struct Missing<C> {
     number: PacketNumber,
     sent_at: Time,
     size: u32,
     contents: C,
-    /// It left on a path that is no longer the connection's: that it was late says nothing of this
-    /// one.
+    /// Whether it left on an earlier path: its late arrival says nothing about the present one.
     is_foreign: bool,
 }
 
-/// What an acknowledgement changed.
+/// The effects of an acknowledgement.
 #[derive(Debug)]
 pub(super) struct Acknowledged<C> {
     /// The contents of the newly acknowledged packets.
@@ -54,63 +53,64 @@ pub(super) struct Acknowledged<C> {
     /// The number and size of those that had not been declared lost.
     pub(super) packets: u32,
     pub(super) bytes: u64,
-    /// The largest of them, and when it left.
+    /// The largest of them, and its departure time.
     pub(super) largest: Option<(PacketNumber, Time)>,
-    /// When the largest number of the acknowledgement left, if that is newly acknowledged and one
-    /// of these is with it. It may be of a packet that elicits no ACK: its answer is as good a
-    /// clock.
+    /// The departure time of the acknowledgement's largest packet, if that is newly acknowledged
+    /// together with at least one of these. That packet need not be ACK-eliciting: its
+    /// acknowledgement measures time equally well.
     pub(super) timed: Option<Time>,
-    /// The least of them.
+    /// The smallest of them.
     pub(super) least: Option<PacketNumber>,
-    /// The largest of them, when they lie without a gap behind everything acknowledged before.
+    /// The largest of them, if they follow without a gap everything acknowledged before.
     pub(super) answered: Option<PacketNumber>,
-    /// The largest of them, and of those that had been declared lost, of a packet larger than the
+    /// The largest of them, including those that had been declared lost, that is larger than the
     /// base.
     pub(super) largest_above_base: Option<PacketNumber>,
-    /// What those carried that had been declared lost.
+    /// The contents of those that had been declared lost.
     pub(super) late_contents: Vec<C>,
-    /// How many packets beyond the lost one had been acknowledged when a packet that had been
-    /// declared lost arrived after all; the most of all such. Zero when there was none.
+    /// The maximum number of later packets that were acknowledged before one that had been declared
+    /// lost arrived after all; zero if there was none.
     pub(super) reordering: u64,
-    /// When each of them had left, the oldest first.
+    /// The departure times of those, the oldest first.
     pub(super) late_sent_at: Vec<Time>,
-    /// What was in flight before.
+    /// The bytes in flight before.
     pub(super) prior_in_flight: u64,
-    /// The numbers of all of them and of those that had been declared lost, where they are kept.
+    /// The numbers of all of them, including those that had been declared lost, if recorded.
     pub(super) numbers: Vec<PacketNumber>,
 }
 
-/// What loss detection found.
+/// The result of loss detection.
 #[derive(Debug)]
 pub(super) struct Lost<C> {
-    /// Those that were lost, each in the place of its contents.
+    /// The lost packets, in the order of their contents.
     pub(super) packets: Vec<LostPacket>,
     pub(super) contents: Vec<C>,
     pub(super) bytes: u64,
-    /// When the newest of them left; `None` when nothing was lost.
+    /// The departure time of the newest; `None` if nothing was lost.
     pub(super) newest_sent_at: Option<Time>,
-    /// When the oldest of them left.
+    /// The departure time of the oldest.
     pub(super) oldest_sent_at: Option<Time>,
-    /// When each of them left that elicits an ACK.
+    /// The departure times of the ACK-eliciting ones.
     pub(super) sent_at: Vec<Time>,
-    /// What the sender knows of each of these.
+    /// The properties of each of these.
     pub(super) losses: Vec<PacketLoss>,
-    /// How far apart the first and the last of them left between which nothing was acknowledged;
-    /// the furthest of such.
+    /// The maximum time between the departures of two of them between which nothing was
+    /// acknowledged.
     pub(super) spread: Span,
     /// Whether a timer declared all these losses.
     pub(super) by_delay: bool,
 }
 
 impl<C> Lost<C> {
-    /// How long the path was silent, at least: nothing arrived that left in this time. Zero if a
-    /// packet that left later than one of these, at `acknowledged`, had been acknowledged before.
+    /// The minimum time for which the path was silent: no packet that left in this time arrived.
+    /// Zero if a packet that left at `acknowledged`, later than one of these, had been acknowledged
+    /// before.
     ///
-    /// This is the one rule by which a connection knows an outage. A silence longer than a round
-    /// trip says nothing of what the path loses otherwise; one longer than three probe timeouts is
-    /// persistent congestion (RFC 9002, section 7.6). Three others look for the same with what they
-    /// know, and say why: a controller (`Steady`) as long as nothing is found lost, the capacity of
-    /// the path (`Carried`) by what queued, and a host's warnings by totals.
+    /// This is the rule by which a connection detects an outage. A silence longer than a round trip
+    /// says nothing about the other losses of the path. One longer than three probe timeouts is
+    /// persistent congestion (RFC 9002, section 7.6). Three other parts detect outages from other
+    /// data, and explain why: a controller (`Steady`) while no loss is detected, the capacity of
+    /// the path (`Carried`) from queueing delays, and a host's warnings from totals.
     pub(super) fn silence(&self, acknowledged: Time) -> Span {
         match self.oldest_sent_at {
             Some(oldest) if acknowledged <= oldest => self.spread,
@@ -119,33 +119,33 @@ impl<C> Lost<C> {
     }
 }
 
-/// A peer acknowledged what was never sent.
+/// A peer acknowledged a packet that was never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NeverSent(pub(super) PacketNumber);
 
-/// The record of what left, by packet number.
+/// The record of sent packets, by packet number.
 ///
-/// Numbers are assigned in order; some are left out on purpose ([`SentPackets::skip`]), so that a
-/// peer that acknowledges what it did not receive is found out. Memory is that of the packets
-/// between the oldest in flight and the newest, those that ask for no answer
-/// [up to a limit](MAX_UNASKED), plus each lost one as long as it may still turn up.
+/// Numbers are assigned in order. Some are skipped on purpose ([`SentPackets::skip`]), to detect a
+/// peer that acknowledges packets it did not receive. The record holds the packets between the
+/// oldest in flight and the newest, those that are not ACK-eliciting [up to a limit](MAX_UNASKED),
+/// and each lost one while it may still arrive.
 #[derive(Debug)]
 pub(super) struct SentPackets<C> {
     /// In ascending order of numbers, without the skipped ones.
     packets: VecDeque<SentPacket<C>>,
     missing: VecDeque<Missing<C>>,
     next: PacketNumber,
-    /// The numbers left out that are still in the range of `packets`.
+    /// The skipped numbers within the range of `packets`.
     skipped: VecDeque<PacketNumber>,
     in_flight: u64,
     in_flight_packets: u32,
-    /// Of `packets`, those that ask for no answer and may still get one.
+    /// The number of `packets` that are not ACK-eliciting and may still be acknowledged.
     unasked: usize,
     largest_acknowledged: Option<PacketNumber>,
     rate: DeliveryRate,
-    /// Whether an acknowledgement is to name the packets that are new in it.
+    /// Whether acknowledgements report newly acknowledged numbers.
     keeps_numbers: bool,
-    /// An acknowledgement names the largest number of a packet larger than this.
+    /// Acknowledgements report the largest packet above this size.
     base: u32,
 }
 
@@ -166,17 +166,17 @@ impl<C: Carried> SentPackets<C> {
         }
     }
 
-    /// From now on an acknowledgement names the newest packet that is larger than this.
+    /// Acknowledgements report the newest packet above this size from now on.
     pub(super) const fn set_base(&mut self, size: u32) {
         self.base = size;
     }
 
-    /// From now on an acknowledgement names the packets that are new in it, or does so no longer.
+    /// Sets whether acknowledgements report newly acknowledged numbers.
     pub(super) const fn keep_numbers(&mut self, keeps: bool) {
         self.keeps_numbers = keeps;
     }
 
-    /// The number that the next packet gets.
+    /// The number of the next packet.
     pub(super) const fn next_number(&self) -> PacketNumber {
         self.next
     }
@@ -186,13 +186,13 @@ impl<C: Carried> SentPackets<C> {
         self.in_flight
     }
 
-    /// Packets in flight that ask for an answer.
+    /// ACK-eliciting packets in flight.
     pub(super) const fn in_flight_packets(&self) -> u32 {
         self.in_flight_packets
     }
 
-    /// What the oldest packet in flight carries that was not repeated yet; the packet itself stays
-    /// in flight.
+    /// The contents of the oldest packet in flight that was not repeated yet; the packet itself
+    /// stays in flight.
     pub(super) fn repeat_oldest(&mut self) -> Option<C> {
         self.packets
             .iter_mut()
@@ -203,13 +203,13 @@ impl<C: Carried> SentPackets<C> {
             })
     }
 
-    /// The application has nothing to send although the window has room.
+    /// The application has no data to send although the window has room.
     pub(super) fn on_app_limited(&mut self) {
         self.rate.on_app_limited(self.in_flight);
     }
 
-    /// Takes all packets out of flight, for what they left on is no longer the path of the
-    /// connection; what they carry. Some may still turn up.
+    /// Takes all packets out of flight, because the path has changed, and returns their contents.
+    /// Some may still arrive.
     pub(super) fn abandon(&mut self) -> Vec<C> {
         let mut contents = Vec::new();
         for packet in self.packets.drain(..) {
@@ -233,7 +233,7 @@ impl<C: Carried> SentPackets<C> {
         contents
     }
 
-    /// Leaves the next number out: no packet will ever bear it.
+    /// Skips the next number: no packet will have it.
     pub(super) fn skip(&mut self) {
         if self.skipped.len() >= MAX_SKIPPED_EVER {
             self.skipped.pop_front();
@@ -242,7 +242,7 @@ impl<C: Carried> SentPackets<C> {
         self.next = self.next.next();
     }
 
-    /// A packet leaves. `size` is zero for one that asks for no answer.
+    /// A packet leaves. `size` is zero if it is not ACK-eliciting.
     pub(super) fn on_sent(&mut self, now: Time, size: u32, contents: C) {
         let is_first = self.in_flight == 0;
         let in_flight = self.in_flight + u64::from(size);
@@ -279,12 +279,11 @@ impl<C: Carried> SentPackets<C> {
         self.largest_acknowledged
     }
 
-    /// An acknowledgement of these ranges, given from the largest down. Contents of newly
-    /// acknowledged packets are taken out of the record.
+    /// Handles an acknowledgement of these ranges, in descending order. Takes the contents of newly
+    /// acknowledged packets.
     ///
     /// # Errors
-    /// [`NeverSent`] when a number was never given out or was left out on purpose; nothing is
-    /// changed then.
+    /// [`NeverSent`] if a number was not assigned yet or was skipped; the record is unchanged then.
     pub(super) fn on_ack(
         &mut self,
         now: Time,
@@ -371,13 +370,13 @@ impl<C: Carried> SentPackets<C> {
         Ok(result)
     }
 
-    /// The delivery rate that the acknowledgement measured which was taken in last, and the losses
-    /// found since the sample before.
+    /// The delivery rate measured by the last acknowledgement, and the losses since the previous
+    /// sample.
     pub(super) fn sample(&mut self, now: Time, prior_in_flight: u64) -> RateSample {
         self.rate.sample(now, prior_in_flight, self.in_flight)
     }
 
-    /// Takes packets of this range off the list of the missing: they were late, not lost.
+    /// Removes packets of this range from the list of missing ones: their losses were spurious.
     fn find_missing(&mut self, now: Time, range: &AckRange, result: &mut Acknowledged<C>) {
         let is_in = |missing: &Missing<C>| contains(range, missing.number);
         if !self.missing.iter().any(is_in) {
@@ -409,9 +408,9 @@ impl<C: Carried> SentPackets<C> {
         }
     }
 
-    /// Declares packets lost that lie `threshold` or more below the largest acknowledged one, or
-    /// left before `now − delay` and below it (RFC 9002, section 6.1). Returns them, and when the
-    /// next one is due by time.
+    /// Declares packets lost that are at least `threshold` below the largest acknowledged one, or
+    /// that are below it and left before `now − delay` (RFC 9002, section 6.1). Returns them, and
+    /// when the next one is due by time.
     pub(super) fn detect_losses(
         &mut self,
         now: Time,
@@ -429,7 +428,7 @@ impl<C: Carried> SentPackets<C> {
             spread: Span::ZERO,
             by_delay: true,
         };
-        // Since which of the lost ones nothing was acknowledged.
+        // The first lost packet since which nothing was acknowledged.
         let mut run_began_at = None;
         let Some(largest) = self.largest_acknowledged else {
             return (lost, None);
@@ -483,10 +482,10 @@ impl<C: Carried> SentPackets<C> {
         (lost, next_due)
     }
 
-    /// Drops the records that can change nothing any more.
+    /// Drops the records without further effect.
     fn let_go(&mut self) {
         while let Some(first) = self.packets.front() {
-            // What asks for no answer is settled as soon as something behind it is acknowledged.
+            // A packet that is not ACK-eliciting is settled once a later one is acknowledged.
             let is_settled =
                 !first.is_open || first.size == 0 && self.largest_acknowledged > Some(first.number);
             if !is_settled {
@@ -495,8 +494,8 @@ impl<C: Carried> SentPackets<C> {
             self.unasked -= usize::from(first.is_open && first.size == 0);
             self.packets.pop_front();
         }
-        // A left-out number is remembered for as long as an honest acknowledgement may reach so
-        // low.
+        // A skipped number is remembered while an honest acknowledgement may include such low
+        // numbers.
         let horizon = self.packets.front().map_or(self.next, |first| first.number);
         while self.skipped.len() > MAX_SKIPPED
             && self.skipped.front().is_some_and(|number| *number < horizon)
@@ -505,7 +504,7 @@ impl<C: Carried> SentPackets<C> {
         }
     }
 
-    /// Forgets lost packets that left before `horizon`: they will not turn up any more.
+    /// Forgets lost packets that left before `horizon`: they will not arrive any more.
     pub(super) fn forget_missing(&mut self, horizon: Time) {
         while let Some(first) = self.missing.front()
             && first.sent_at < horizon
@@ -519,15 +518,15 @@ fn contains(range: &AckRange, number: PacketNumber) -> bool {
     range.first <= number && number <= range.last
 }
 
-/// How many left-out numbers are remembered after everything around them is settled.
+/// The number of skipped numbers to remember after the packets around them are settled.
 const MAX_SKIPPED: usize = 64;
 
-/// How many left-out numbers are remembered when nothing is ever settled.
+/// The maximum number of skipped numbers to remember if nothing is settled.
 const MAX_SKIPPED_EVER: usize = 4_096;
 
-/// How many packets that ask for no answer are remembered: a peer that acknowledges nothing makes
-/// no more of them stay. What they carried is worth little, each acknowledgement says what those
-/// before it said.
+/// The maximum number of remembered packets that are not ACK-eliciting, for a peer that
+/// acknowledges nothing. Their contents matter little: each acknowledgement repeats the previous
+/// ones.
 const MAX_UNASKED: usize = 1_024;
 
 #[cfg(test)]
@@ -558,7 +557,7 @@ mod tests {
         Time::from_millis(millis)
     }
 
-    /// Ten packets, one each millisecond; each holds its own number.
+    /// Ten packets, one per millisecond; each contains its own number.
     fn ten() -> SentPackets<u64> {
         let mut sent = SentPackets::new(Time::ZERO);
         for number in 0..10 {
@@ -582,7 +581,7 @@ mod tests {
         assert_eq!(lost.contents, [1]);
         assert_eq!((lost.bytes, lost.by_delay), (1_000, false));
         assert_eq!(next, Some(at(47)), "2 left at 2 ms");
-        // Time does the rest; what is above the largest acknowledged stays.
+        // The time threshold applies to the rest; packets above the largest acknowledged one stay.
         let (lost, next) = sent.detect_losses(at(100), 3, Span::from_millis(45));
         assert_eq!(lost.contents, [2, 3]);
         assert_eq!((lost.by_delay, next), (true, None));
@@ -661,8 +660,8 @@ mod tests {
 
     #[test]
     fn a_rate_sample_by_hand() {
-        // Ten packets of 1,000 bytes, a millisecond apart, over a path of 40 ms that carries one
-        // each 2 ms: the acknowledgement of packet 3 comes at 46 ms, that of packet 6 at 52 ms.
+        // Ten packets of 1,000 bytes, one per millisecond, over a path of 40 ms that carries one
+        // per 2 ms. The acknowledgement of packet 3 arrives at 46 ms, that of packet 6 at 52 ms.
         let mut sent = ten();
         let sample = |sent: &mut SentPackets<u64>, now, range| {
             let news = sent.on_ack(now, ranges([range])).expect("sent");
@@ -677,21 +676,22 @@ mod tests {
         assert_eq!(second.sending, None, "it began with nothing in flight");
         assert_eq!(second.prior_in_flight, Bytes::new(6_000));
         assert_eq!(second.in_flight, Bytes::new(3_000));
-        // Packet 10 leaves at 52 ms and is answered at 98 ms: the four packets answered since then.
+        // Packet 10 leaves at 52 ms and is acknowledged at 98 ms: the four packets acknowledged
+        // since then.
         sent.on_app_limited();
         sent.on_sent(at(52), SIZE, 10);
         let third = sample(&mut sent, at(98), (7, 10));
         assert_eq!(third.delivered, Bytes::new(4_000));
         assert_eq!(third.interval, Span::from_millis(46));
         assert!(third.app_limited);
-        // Behind packet 6, which left at 6 ms and was the newest to be answered when packet 10
+        // After packet 6, which left at 6 ms and was the newest acknowledged one when packet 10
         // left.
         assert_eq!(third.sending, Some(Span::from_millis(46)));
     }
 
     proptest! {
-        /// Against a set of numbers: whatever is acknowledged and declared lost, each packet's
-        /// contents come out at most once, and the bytes in flight are those of the rest.
+        /// Compares with a set of numbers: each packet's contents are returned at most once, and
+        /// the bytes in flight are those of the remaining packets.
         #[test]
         fn each_packet_has_one_fate(
             steps in prop::collection::vec((0_u64..40, 0_u64..6, 0_u8..4), 1..120),

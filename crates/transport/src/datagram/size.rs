@@ -21,28 +21,28 @@ use crate::{SEARCH_INTERVAL, SizeSearch};
 ///   limit = size
 /// ```
 ///
-/// The first size that is tried is the largest, which most paths carry; then the middle between
-/// what arrived and what did not. A try is a packet of padding: neither window nor pacer hold it,
-/// and its loss is no sign of congestion. At most one is on its way. Its loss counts if a later
-/// packet arrives: in an outage none does.
+/// The search tries the largest size first, which most paths carry, and then the middle between the
+/// largest that arrived and the smallest that did not. A try is a packet of padding: neither window
+/// nor pacer hold it back, and its loss is no sign of congestion. At most one is in flight. Its
+/// loss counts if a later packet arrives: in an outage none does.
 ///
 /// Differs from RFC 8899 in: 1. the largest size is tried first ([`SizeSearch`]); 2. a black hole
-/// is found by the losses of larger packets behind which smaller ones arrive, as QUIC
-/// implementations do, since loss detection tells of them sooner than the three probe timeouts of
-/// section 4.3; 3. nothing is found out below the base: the handshake does not work there.
+/// is detected by losses of larger packets while later smaller ones arrive, as in QUIC
+/// implementations, because loss detection reports them sooner than the three probe timeouts of
+/// section 4.3; 3. sizes below the base are not searched: the handshake requires the base.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathSize {
-    /// What every path carries on which the handshake works.
+    /// The size that every path with a successful handshake carries.
     base: u32,
     sizes: SizeSearch,
-    /// The packet that tries a size: its number, its size, and when it left.
+    /// The packet that tries a size: its number, its size, and its departure time.
     tried: Option<(PacketNumber, u32, Time)>,
     search: Search,
     /// Packets larger than the base that were lost since one arrived.
     lost: u32,
     /// The newest packet larger than the base that arrived.
     arrived: Option<PacketNumber>,
-    /// The size that the owner knows of.
+    /// The size that was reported to the owner.
     told: u32,
 }
 
@@ -53,8 +53,8 @@ enum Search {
 }
 
 impl PathSize {
-    /// Sizes up to `max`; those above `base` are to be tried first. Without a base `max` is not
-    /// questioned.
+    /// Sizes up to `max`. Those above `base` must be tried first. Without a base, the path is
+    /// assumed to carry `max`.
     pub(super) fn new(base: Option<u32>, max: u32) -> Self {
         let base = base.unwrap_or(max).min(max);
         Self {
@@ -73,7 +73,7 @@ impl PathSize {
         }
     }
 
-    /// The path is another one.
+    /// The path has changed.
     pub(super) fn on_new_path(&mut self) {
         *self = Self {
             told: self.told,
@@ -86,12 +86,12 @@ impl PathSize {
         self.sizes.current()
     }
 
-    /// What every path carries on which the handshake works.
+    /// The size that every path with a successful handshake carries.
     pub(super) const fn base(&self) -> u32 {
         self.base
     }
 
-    /// The size that is to be tried now.
+    /// The size to try now.
     pub(super) fn next_try(&mut self, now: Time) -> Option<u32> {
         if let Search::Complete { again_at } = self.search {
             if again_at > now {
@@ -119,12 +119,12 @@ impl PathSize {
         self.tried.map(|(number, ..)| number)
     }
 
-    /// When the packet on its way counts as lost that tries a size: so long after it left.
+    /// When the packet in flight that tries a size counts as lost: this long after it left.
     pub(super) fn due_at(&self, timeout: Span) -> Time {
         self.tried.map_or(Time::MAX, |(_, _, at)| at + timeout)
     }
 
-    /// The packet that tried a size has arrived.
+    /// The packet that tried a size arrived.
     pub(super) fn on_success(&mut self, now: Time) {
         let Some((number, size, _)) = self.tried.take() else {
             return;
@@ -134,12 +134,12 @@ impl PathSize {
         self.settle(now);
     }
 
-    /// The packet that tried a size has not arrived in time, and `newest` is the last one that has.
+    /// The packet that tried a size did not arrive in time. `newest` is the last one that did.
     pub(super) fn on_failure(&mut self, now: Time, newest: Option<PacketNumber>) {
         let Some((number, size, _)) = self.tried.take() else {
             return;
         };
-        // Where no later packet arrives either, the path is interrupted.
+        // If no later packet arrived either, the path is interrupted.
         if newest > Some(number) {
             self.sizes.on_failure(size);
             self.settle(now);
@@ -161,7 +161,7 @@ impl PathSize {
         self.settle(now);
     }
 
-    /// A packet larger than the base has arrived.
+    /// A packet larger than the base arrived.
     pub(super) fn on_arrived(&mut self, number: PacketNumber) {
         if self.arrived < Some(number) {
             self.arrived = Some(number);
@@ -169,8 +169,8 @@ impl PathSize {
         }
     }
 
-    /// Packets are lost, given by number and size, behind which others arrived. Whether that shows
-    /// that the path carries them no more.
+    /// Packets, by number and size, are lost although later ones arrived. Returns whether that
+    /// proves that the path no longer carries their size.
     pub(super) fn on_lost(&mut self, packets: impl Iterator<Item = (PacketNumber, u32)>) -> bool {
         if self.current() <= self.base {
             return false;
@@ -201,7 +201,7 @@ impl PathSize {
         }
     }
 
-    /// The size that was found, if the owner does not know it yet.
+    /// The new size, if the owner does not know it yet.
     pub(super) fn news(&mut self) -> Option<u32> {
         let is_complete = matches!(self.search, Search::Complete { .. });
         if !is_complete || self.current() == self.told {
@@ -212,14 +212,14 @@ impl PathSize {
     }
 }
 
-/// So many losses of larger packets alone are no accident: as many as loss detection takes for one.
+/// This many losses of only larger packets are no accident: the threshold of loss detection.
 const TELLING_LOSSES: u32 = 3;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Searches on a path that carries packets up to `carried`; how many were tried.
+    /// Searches on a path that carries packets up to `carried`. Returns the number of tries.
     fn search(size: &mut PathSize, now: Time, carried: u32, first: u64) -> u64 {
         let mut number = first;
         while let Some(tried) = size.next_try(now) {
@@ -267,7 +267,7 @@ mod tests {
         }
         assert_eq!(search(&mut size, Time::ZERO, 1_423, 100), 1);
         assert_eq!((size.current(), size.news()), (1_423, None));
-        // Later packets arrive, and those of the size do not.
+        // Later packets arrive, and those of this size do not.
         let mut size = PathSize::new(Some(1_171), 1_423);
         search(&mut size, Time::ZERO, 1_171, 0);
         assert_eq!(size.news(), Some(1_171));
@@ -303,7 +303,7 @@ mod tests {
             tried, 5,
             "one for each halving of 252 bytes down to 16, and the first"
         );
-        // The interface changes under way.
+        // The interface changes during the search.
         size.on_refused(now, size.current());
         assert_eq!(size.current(), 1_171);
         assert!(size.next_try(now).is_some_and(|bytes| bytes < 1_343));

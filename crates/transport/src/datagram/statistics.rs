@@ -1,4 +1,4 @@
-//! What a connection counts.
+//! The statistics of a connection.
 
 use comity_congestion::Phase;
 use comity_units::{Bytes, Rate, Span};
@@ -14,11 +14,11 @@ pub struct Statistics {
     pub received: ReceivedStatistics,
     /// The path as this end sees it.
     pub path: PathStatistics,
-    /// What became of the sections that this end submitted: sections and bytes.
+    /// The outcomes of sections that this end submitted: sections and bytes.
     pub outbox: outbox::Counters,
-    /// What became of the sections that the peer sent.
+    /// The outcomes of sections that the peer sent.
     pub inbox: inbox::Counters,
-    /// What the peer said last of the sections that it received from this end.
+    /// The peer's last report about the sections that it received from this end.
     pub peer: Option<PeerReport>,
 }
 
@@ -33,20 +33,19 @@ pub struct SentStatistics {
     pub section_bytes: u64,
     /// Bytes of sections that were retransmitted.
     pub retransmitted_bytes: u64,
-    /// Bytes of sections that were sent at or after their deadline: zero unless deadlines are
-    /// switched off.
+    /// Bytes of sections sent at or after their deadline: zero unless deadlines are disabled.
     pub late_bytes: u64,
     /// Packets declared lost.
     pub lost_packets: u64,
-    /// Of these, packets that turned out to be late only.
+    /// Of these, spurious losses.
     pub spurious_losses: u64,
     /// Expiries of the probe timer.
     pub probes: u64,
-    /// Times at which the path was found to swallow larger packets that it had carried.
+    /// The number of times that the path stopped carrying larger packets.
     pub black_holes: u64,
     /// Losses reported to the controller, one for each episode.
     pub loss_events: u64,
-    /// Times at which persistent congestion was found.
+    /// The number of times that persistent congestion was detected.
     pub persistent_congestions: u64,
     /// Packets that the peer reports as marked by the network.
     pub marked_packets: u64,
@@ -59,9 +58,9 @@ pub struct ReceivedStatistics {
     pub packets: u64,
     /// Their bytes on the wire, headers included.
     pub wire_bytes: u64,
-    /// Packets that have not come, by the numbers missing below the largest one that came. What
-    /// comes late is taken back, unless its number is so old that it may be a duplicate. Numbers
-    /// that the peer leaves out on purpose are not counted.
+    /// Packets that have not arrived, from the missing numbers below the largest received one. A
+    /// late packet is subtracted again, unless its number is so old that it may be a duplicate.
+    /// Numbers that the peer skips on purpose do not count.
     pub missing_packets: u64,
     /// Packets that had arrived before.
     pub duplicates: u64,
@@ -78,37 +77,37 @@ pub struct PathStatistics {
     pub rtt_variation: Span,
     /// The last round-trip time.
     pub latest_rtt: Option<Span>,
-    /// The least round-trip time.
+    /// The minimum round-trip time.
     pub min_rtt: Option<Span>,
-    /// The delay of packets to the peer: half of the least round trip, and the queueing delay on
-    /// the way.
+    /// The delay of packets to the peer: half of the minimum round-trip time, and the queueing
+    /// delay.
     pub one_way_delay: Option<Span>,
     /// The congestion window.
     pub window: Bytes,
-    /// What is in flight.
+    /// The bytes in flight.
     pub in_flight: Bytes,
-    /// The slow-start threshold, where the controller has one.
+    /// The slow-start threshold, if the controller has one.
     pub ssthresh: Option<Bytes>,
-    /// The rate at which packets are spread, where they are.
+    /// The pacing rate, if packets are paced.
     pub pacing_rate: Option<Rate>,
     /// The peak rate of a burst, for controllers with a token bucket ([`Pacing::Bucket`]).
     ///
     /// [`Pacing::Bucket`]: comity_congestion::Pacing::Bucket
     pub peak_rate: Option<Rate>,
-    /// The tokens in that bucket as of the last packet, in bytes; below zero while it is in debt.
+    /// The tokens in that bucket when the last packet left, in bytes; negative while it borrows.
     pub tokens: Option<i64>,
     /// The capacity of the bottleneck; `None` if the controller does not know it, or no longer.
     pub capacity: Option<Rate>,
     /// The phase of the controller.
     pub phase: Phase,
-    /// What the application may send
+    /// The target bitrate of the application
     /// ([`Connection::target_bitrate`](super::Connection::target_bitrate)).
     pub target_bitrate: Option<Rate>,
     /// The protected payload of a full packet, in bytes.
     pub payload: u32,
 }
 
-/// What the receiving end said last of what it got.
+/// The receiver's last report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerReport {
     /// Sections delivered whole.
@@ -125,16 +124,16 @@ pub struct PeerReport {
     pub packets: u64,
     /// Packets received more than once.
     pub duplicates: u64,
-    /// The delay of the latest packet to the peer, in microseconds: half of the least round trip
-    /// that the peer measured, and the queues on the way. A peer that gives plain differences of
-    /// the clocks makes it negative at times.
+    /// The delay of the latest packet to the peer, in microseconds: half of the minimum round-trip
+    /// time that the peer measured, and the queueing delay. It may be negative if a peer reports
+    /// plain differences of clocks.
     pub one_way_latest_us: i64,
-    /// The least of the recent past, likewise.
+    /// The minimum of the recent past, likewise.
     pub one_way_least_us: i64,
-    /// How much the delay differs between packets that follow each other (RFC 3550, section 6.4.1).
+    /// The variation of the delay between consecutive packets (RFC 3550, section 6.4.1).
     pub jitter: Span,
     /// Bytes that wait for the application or for the rest of their section.
     pub buffered: u64,
-    /// How much faster the receiver's clock goes than the sender's, in parts per billion.
+    /// How much faster the receiver's clock runs than the sender's, in parts per billion.
     pub drift_ppb: i64,
 }

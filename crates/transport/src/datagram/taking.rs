@@ -9,10 +9,10 @@
 //! kept, not acknowledged           kept and acknowledged     refused, not acknowledged
 //! ```
 //!
-//! A connection begins with `Now`. One that a listener has admitted and the application has not
-//! accepted begins with `NotYet`: on acceptance, all packets so far are acknowledged together. A
-//! caller accepted at once sees no difference; for any other its packets count as lost, as on a
-//! path that carries nothing.
+//! A connection begins with `Now`. A connection that a listener has admitted and the application
+//! has not accepted begins with `NotYet`: on acceptance, all packets so far are acknowledged
+//! together. A caller accepted at once sees no difference. For any other caller, its packets count
+//! as lost, as on a path that carries nothing.
 
 use alloc::collections::BTreeMap;
 
@@ -20,17 +20,17 @@ use comity_units::{PacketNumber, Time};
 
 use super::received::Ecn;
 
-/// Packets whose acknowledgement may wait. What comes beyond counts as lost.
+/// The maximum number of packets whose acknowledgement may wait. Further ones count as lost.
 const MAX_WITHHELD: usize = 1_024;
 
-/// Who takes the sections that arrive.
+/// Whether an application accepts the sections that arrive.
 #[derive(Debug)]
 pub(super) enum Taking {
-    /// Nobody yet. The packets with sections that came so far, by number.
+    /// Not yet. The packets with sections that have arrived, by number.
     NotYet(BTreeMap<PacketNumber, Withheld>),
-    /// The application.
+    /// Yes.
     Now,
-    /// Nobody any more.
+    /// No longer.
     NoMore,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Withheld {
 }
 
 impl Taking {
-    /// Whether this number has come and waits to be acknowledged.
+    /// Whether a packet with this number has arrived and waits to be acknowledged.
     pub(super) fn withholds(&self, number: PacketNumber) -> bool {
         matches!(self, Self::NotYet(withheld) if withheld.contains_key(&number))
     }
@@ -52,8 +52,8 @@ impl Taking {
         matches!(self, Self::NoMore)
     }
 
-    /// There is an application from now on: the packets that waited for it, by number. `None` if it
-    /// was there already, or is gone.
+    /// The application accepts sections from now on. Returns the packets that waited for it, by
+    /// number; `None` if it did so already, or has ended.
     pub(super) fn take(&mut self) -> Option<BTreeMap<PacketNumber, Withheld>> {
         let Self::NotYet(withheld) = self else {
             return None;
@@ -63,8 +63,8 @@ impl Taking {
         Some(withheld)
     }
 
-    /// Keeps the acknowledgement of a packet with sections until somebody takes them. `None` if it
-    /// does not wait; otherwise whether there was room to remember it.
+    /// Holds back the acknowledgement of a packet with sections until the application accepts them.
+    /// Returns `None` if it need not wait; otherwise whether there was room to remember it.
     pub(super) fn withhold(
         &mut self,
         now: Time,

@@ -1,4 +1,4 @@
-//! The timers of a connection, and what happens when one expires.
+//! The timers of a connection, and the actions at their expiry.
 
 use comity_units::Time;
 
@@ -9,7 +9,7 @@ use crate::timeline::Payload;
 impl<P: Payload> Connection<P> {
     /// When [`Connection::on_timer`] is next due; [`Time::MAX`] for never.
     ///
-    /// A time that has come already means: poll again.
+    /// A time in the past means: poll again.
     pub fn next_timer(&self) -> Time {
         let next = self.next_protocol_timer();
         if self.is_open() || self.inbox.is_playing_out() {
@@ -19,7 +19,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// As [`Connection::next_timer`], for a host whose application takes no sections at present:
+    /// As [`Connection::next_timer`], for a host whose application accepts no sections at present:
     /// without the times at which sections become ready.
     pub fn next_protocol_timer(&self) -> Time {
         if let Some(at) = self.lifecycle.next_timer() {
@@ -51,7 +51,7 @@ impl<P: Payload> Connection<P> {
         next
     }
 
-    /// The time given by [`Connection::next_timer`] has come. Calling it early does no harm.
+    /// Handles the expiry of [`Connection::next_timer`]. An early call does no harm.
     pub fn on_timer(&mut self, now: Time) {
         if !self.is_open() {
             self.lifecycle.on_timer(now, self.loss.base_timeout());
@@ -89,9 +89,9 @@ impl<P: Payload> Connection<P> {
         self.update_target(now);
     }
 
-    /// When a packet keeps the state of the path. An end that only waits for its last answers sends
-    /// none: where a round trip takes longer than the interval, there would always be a packet in
-    /// flight, and the connection would never be settled.
+    /// When a keep-alive packet is due. An end that only waits for its last answers sends none. If
+    /// a round trip took longer than the interval, a packet would always be in flight, and the
+    /// connection would never be settled.
     fn keep_alive_at(&self) -> Time {
         match self.loss.is_finishing() && self.outbox.is_settled() {
             true => Time::MAX,
@@ -99,13 +99,12 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// When a sender that only the peer's lack of room holds up requests credit.
+    /// When a sender requests credit that is held back only by the peer's lack of room.
     fn asks_for_room_at(&self) -> Time {
         self.departures.last_at() + self.credit.patience(self.loss.base_timeout())
     }
 
-    /// When the silence of the peer is to be broken by a probe: not before the controller has had
-    /// enough of it, where it has a timer of its own.
+    /// When to probe a silent peer: not before the controller's own timer, if it has one.
     fn probe_at(&self) -> Time {
         self.congestion.probe_at(self.loss.probe_at())
     }
@@ -114,9 +113,9 @@ impl<P: Payload> Connection<P> {
         self.loss.on_probe(now);
         self.statistics.sent.probes += 1;
         self.departures.on_probe_timeout();
-        // What the oldest packet carried is retransmitted with the probe: when the tail of a flight
-        // was lost, that saves the round trip until loss detection finds it. The packet itself
-        // stays in flight.
+        // The probe retransmits the contents of the oldest packet. If the tail of a flight was
+        // lost, that saves the round trip until loss detection finds it. The packet itself stays in
+        // flight.
         if let Some(contents) = self.sent.repeat_oldest() {
             for chunk in contents.chunks() {
                 self.outbox.on_doubted(now, chunk);
@@ -125,7 +124,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// What a lost packet carried has to be retransmitted, if it still matters.
+    /// Retransmits the contents of a lost packet, if they still matter.
     pub(super) fn requeue(&mut self, now: Time, contents: Contents) {
         for chunk in contents.chunks() {
             self.outbox.on_lost(now, chunk);
@@ -148,8 +147,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// How many bytes this end has set aside for no section. None says that nobody takes anything
-    /// any more, so that it is at least one as long as somebody does.
+    /// The unreserved bytes of this end's receive buffer. Zero means that the application accepts
+    /// nothing any more, so the result is at least one while it does.
     pub(super) fn room(&self) -> u64 {
         if self.reception.refuses_sections() {
             return 0;
@@ -157,8 +156,8 @@ impl<P: Payload> Connection<P> {
         self.inbox.free_bytes().max(1)
     }
 
-    /// When the peer should hear how its sections fared; [`Time::MAX`] for never. A peer that sends
-    /// none gets no report.
+    /// When to report to the peer what arrived of its sections; [`Time::MAX`] for never. A peer
+    /// that sends none gets no report.
     pub(super) fn report_at(&self) -> Time {
         let counters = self.inbox.counters();
         let has_sections = counters.received > 0 || counters.gaps.sum() > 0;
@@ -172,6 +171,6 @@ impl<P: Payload> Connection<P> {
     }
 }
 
-/// The most consecutive probes without an acknowledgement, over about two minutes. The connection
-/// then counts as lost, even if packets of the peer arrive, because its own do not.
+/// The maximum number of consecutive probes without an acknowledgement, over about two minutes. The
+/// connection then counts as lost, even if packets of the peer arrive, because its own do not.
 pub(super) const MAX_PROBES: u32 = 64;

@@ -1,4 +1,4 @@
-//! Building packets: what may leave now, and what goes into it.
+//! Builds packets: when one may leave, and its contents.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -19,18 +19,18 @@ use crate::wire::frame::{
 };
 use crate::wire::limits::{DEPARTURE, MAX_OPEN_SECTIONS, MAX_TIME_US};
 
-/// A packet that leaves: its payload was appended to the caller's buffer.
+/// A packet to send. Its payload was appended to the caller's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Its number; no two packets of a connection have the same.
+    /// Its number, unique in the connection.
     pub number: PacketNumber,
-    /// The mark that its IP header should have.
+    /// The ECN mark for its IP header.
     pub ecn: Ecn,
-    /// The size of its protected payload in bytes; with elided sections more than what was
-    /// appended.
+    /// The size of its protected payload in bytes. With elided sections it exceeds the appended
+    /// bytes.
     pub payload: u32,
-    /// The first deadline among the sections in it, `Time::MAX` where none is enforced. A host that
-    /// holds the packet back until then throws it away: for the connection it is lost, and nothing
+    /// The first enforced deadline among its sections; `Time::MAX` if there is none. A host that
+    /// holds the packet back until then drops it: the connection counts it as lost, and nothing
     /// leaves after its deadline.
     pub leave_by: Time,
 }
@@ -42,12 +42,12 @@ struct Builder<'a> {
     start: usize,
     /// Bytes that elided sections would take.
     elided: usize,
-    /// The most that it may have.
+    /// Its maximum length.
     limit: usize,
-    /// Whether it asks for an answer.
+    /// Whether it is ACK-eliciting.
     is_eliciting: bool,
     section_bytes: u64,
-    /// The first deadline of what is in it.
+    /// The first deadline among its contents.
     leave_by: Time,
 }
 
@@ -72,22 +72,22 @@ impl<'a> Builder<'a> {
         self.limit.saturating_sub(self.size())
     }
 
-    /// Whether nothing but the departure has been written.
+    /// Whether it contains only the departure.
     fn is_empty(&self) -> bool {
         self.size() == DEPARTURE
     }
 
-    /// Appends a frame if it fits. What this end builds is within the limits of the codec, so that
-    /// a frame that is refused says nothing to the peer that it could miss.
+    /// Appends a frame if it fits. The frames of this end are within the limits of the codec, so a
+    /// refused frame is one that the peer does not need.
     fn push(&mut self, frame: &Frame<'_>) -> bool {
         let fits = frame.size() <= self.room() && frame.encode(self.out).is_ok();
         self.is_eliciting |= fits && frame.kind().is_ack_eliciting();
         fits
     }
 
-    /// Appends so much padding.
+    /// Appends padding of this length.
     fn pad(&mut self, length: usize) {
-        // A frame of padding is as long as one asks, but for none at all.
+        // A frame of padding cannot be empty.
         if length > 0 {
             self.push(&Frame::Padding { length });
         }
@@ -95,14 +95,14 @@ impl<'a> Builder<'a> {
 }
 
 impl<P: Payload> Connection<P> {
-    /// Whether the bytes of sections stand in packets.
+    /// Whether packets contain the bytes of sections.
     pub(super) const CONTENT: Content = if P::ELIDED {
         Content::Elided
     } else {
         Content::Present
     };
 
-    /// The next packet that may leave at `now`, if any: its payload is appended to `out`.
+    /// The next packet that may leave at `now`, if any. Appends its payload to `out`.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         if !self.is_open() {
             return self.transmit_close(now, out);
@@ -126,14 +126,14 @@ impl<P: Payload> Connection<P> {
         let mut builder = Builder::new(out, start, self.max_payload() as usize);
         frame::encode_departure(self.departure(now), builder.out);
         let mut contents = Contents::default();
-        // The peer must not count sections against the credit for whose room it already stands: it
-        // hears of both at once.
+        // The credit already accounts for the acknowledged sections, so the peer must receive both
+        // together.
         let tells_credit = self.advertised.is_due();
         if self.reception.has_news() || self.reception.ack_due_at() <= now || tells_credit {
             self.push_acknowledgement(now, &mut builder, &mut contents);
         }
         let has_acknowledgement = contents.acknowledged.is_some();
-        // The peer gets the final counts with the acknowledgement of its last section.
+        // The peer receives the final counts with the acknowledgement of its last section.
         let reports = report_is_due || has_acknowledgement && self.inbox.has_ended();
         if reports {
             self.push_report(&mut builder);
@@ -144,7 +144,7 @@ impl<P: Payload> Connection<P> {
         }
         if may_send_data {
             self.push_sections(now, &mut builder, &mut contents);
-            // Looking for something to send may have given up all that there was.
+            // The search for data to send may have given up all sections.
             if contents.chunk.is_none() && self.has_news() && self.news_leave_at() <= now {
                 self.push_news(&mut builder, &mut contents);
             }
@@ -159,8 +159,8 @@ impl<P: Payload> Connection<P> {
             builder.out.truncate(start);
             return None;
         }
-        // An acknowledgement alone is worth a packet only when it is due; with something else it
-        // rides along.
+        // An acknowledgement alone is sent only when it is due; with other frames it is sent at
+        // once.
         let is_ack_alone = has_acknowledgement && !builder.is_eliciting && !report_is_due;
         if is_ack_alone && self.reception.ack_due_at() > now {
             builder.out.truncate(start);
@@ -191,15 +191,15 @@ impl<P: Payload> Connection<P> {
         })
     }
 
-    /// Whether window and pacer let data leave now; takes note when they alone prevent it.
+    /// Whether window and pacer let data leave now. Records if they alone prevent it.
     fn may_send_data(&mut self, now: Time) -> bool {
         if self.outbox.backlog() == 0 || !self.has_credit() {
             return false;
         }
         let has_window = self.has_window();
         self.find_pace(now);
-        // What only the ceiling holds back, the controller does not: it must not grow for want of
-        // trying.
+        // Data that only the ceiling holds back is not held back by the controller: it must not
+        // grow without being tested.
         let released_at = self.controller_releases_at();
         let next = self.sent.next_number();
         self.congestion
@@ -207,7 +207,7 @@ impl<P: Payload> Connection<P> {
         has_window && self.ceiling.release_at(released_at) <= now
     }
 
-    /// The packet is complete: everything takes note of it.
+    /// Records a complete packet.
     fn commit(
         &mut self,
         now: Time,
@@ -271,7 +271,7 @@ impl<P: Payload> Connection<P> {
         Stamp::of(self.since_epoch(now))
     }
 
-    /// The departure of the packet that leaves next, with its token.
+    /// The departure of the next packet, with its token.
     fn departure(&self, now: Time) -> Stamp {
         let stamp = self.stamp(now);
         match &self.tokens {
@@ -280,7 +280,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// A time as it stands in packets: since the beginning of the connection.
+    /// A time in the form used in packets: since the beginning of the connection.
     pub(super) fn since_epoch(&self, time: Time) -> Time {
         if time.is_never() {
             return time;
@@ -309,7 +309,8 @@ impl<P: Payload> Connection<P> {
             return;
         }
         contents.acknowledged = Some(ack.ranges.largest());
-        // Who takes nothing yet has not acknowledged what its meter would tell of.
+        // An end that accepts nothing yet has not acknowledged the packets that its meter would
+        // report on.
         let report = match self.awaits_taker() {
             true => Report::None,
             false => self.reports.feedback(now),
@@ -339,7 +340,7 @@ impl<P: Payload> Connection<P> {
     fn push_report(&self, builder: &mut Builder<'_>) {
         let counters = self.inbox.counters();
         let (on_time, late) = match self.awaits_taker() {
-            // Nobody has received them yet.
+            // No application has received them yet.
             true => (0, 0),
             false => self.inbox.complete(),
         };
@@ -382,7 +383,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Tells what was abandoned.
+    /// Adds the news of abandoned sections.
     fn push_news(&mut self, builder: &mut Builder<'_>, contents: &mut Contents) {
         while let Some(notice) = self.outbox.notice_to_tell()
             && builder.push(&Frame::Dropped(dropped(notice)))
@@ -403,16 +404,16 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Whether there is a floor or a notice to tell.
+    /// Whether there is a floor or a notice to report.
     fn has_news(&mut self) -> bool {
         self.outbox.notice_to_tell().is_some() || self.outbox.floor_to_tell().is_some()
     }
 
-    /// When a notice of abandoned sections may have a packet of its own. The packet is
-    /// acknowledged, so that it obeys the controller as data does, and the rest of a burst of
-    /// decisions waits for the next. Beyond the window there is one after a silence that an answer
-    /// should have ended: on a path that carries nothing the peer's gaps go on, and the first
-    /// packet that comes through opens it again.
+    /// When a notice of abandoned sections may have its own packet. The packet is acknowledged, so
+    /// the controller limits it as it does data, and the rest of a burst of decisions waits for the
+    /// next packet. Beyond the window, one packet may leave after a silence in which an answer
+    /// should have come. Otherwise the peer's gaps would continue to grow on a path that carries
+    /// nothing; the first packet that arrives reopens the window.
     pub(super) fn news_leave_at(&self) -> Time {
         if !self.has_window() {
             return self.departures.last_at() + self.loss.base_timeout();
@@ -424,8 +425,7 @@ impl<P: Payload> Connection<P> {
     fn push_sections(&mut self, now: Time, builder: &mut Builder<'_>, contents: &mut Contents) {
         let estimate = self.estimate(now);
         let epoch = self.epoch;
-        // A tag comes behind the sections; only without one can data reach to the end of the
-        // packet.
+        // A tag follows the sections. Only without one can data extend to the end of the packet.
         let tag_room = match self.congestion.upcoming_tag() {
             Tag::None => 0,
             tag => Frame::Tag(tag).size(),
@@ -442,14 +442,14 @@ impl<P: Payload> Connection<P> {
             if room < MIN_PIECE && contents.chunk.is_some() {
                 break;
             }
-            // The header is written to find how much fits behind it. The one written last leaves.
+            // Writing the header shows how much fits after it. The last written one is sent.
             let begun = Cell::new(None);
             let fits = |meta: &Meta, floor: SectionId, offset: u32| {
                 let header = header(epoch, meta, floor, offset).begin().ok();
                 begun.set(header.map(|header| (header, meta.deadline)));
                 header.map_or(0, |header| header.fitting(room, tightest).unwrap_or(0))
             };
-            // A copy is never in the packet of its original, whose piece comes first in it.
+            // A copy is never in the packet of its original, whose piece is first in it.
             let copy = match contents.chunk {
                 None => self.outbox.next_copy(now, &estimate, fits),
                 Some(_) => None,
@@ -474,7 +474,7 @@ impl<P: Payload> Connection<P> {
                 Framing::Length
             };
             if is_over && self.config.pad {
-                // Nothing can stand behind these data.
+                // No frame can follow these data.
                 let size = header.size(chunk.length, framing) + length;
                 builder.pad(room.saturating_sub(size));
             }
@@ -482,7 +482,7 @@ impl<P: Payload> Connection<P> {
                 .encode(chunk.length, framing, Self::CONTENT, builder.out)
                 .is_err()
             {
-                // Unreachable with sections that the outbox took in; the piece counts as lost.
+                // Unreachable for sections that the outbox accepted; the piece counts as lost.
                 self.outbox.on_lost(now, &chunk);
                 break;
             }
@@ -529,8 +529,8 @@ impl<P: Payload> Connection<P> {
     }
 
     /// Appends a payload of this frame and padding, `length` bytes in all or as few as the frame
-    /// takes. It leaves at once, for whatever address: neither window nor pacer hold it, and it is
-    /// not counted as in flight.
+    /// takes. It leaves at once, possibly to another address: neither window nor pacer hold it
+    /// back, and it does not count as in flight.
     pub fn write_path_frame(
         &mut self,
         now: Time,
@@ -557,9 +557,9 @@ impl<P: Payload> Connection<P> {
         Some(self.commit(now, size, false, 0, Contents::default()))
     }
 
-    /// The most that the next packet may have. When packets have met silence twice, smaller ones
-    /// may come through: the path may have become narrower, and what it swallows shows only when
-    /// something behind it arrives.
+    /// The maximum payload of the next packet. After two probes without an answer, smaller packets
+    /// may succeed: the path may have become narrower, and the loss of larger packets shows only
+    /// when a later one arrives.
     fn max_payload(&self) -> u32 {
         match self.departures.owes_probe() && self.loss.expiries >= 2 {
             true => self.size.base(),
@@ -567,8 +567,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// A packet that tries whether the path carries `size` bytes: it asks for an answer and has
-    /// nothing to lose.
+    /// A packet that tests whether the path carries `size` bytes: it is ACK-eliciting, and has no
+    /// contents to lose.
     fn transmit_size(&mut self, now: Time, size: u32, out: &mut Vec<u8>) -> Option<Transmit> {
         let start = out.len();
         frame::encode_departure(self.departure(now), out);
@@ -585,7 +585,7 @@ impl<P: Payload> Connection<P> {
         Some(self.commit(now, size, false, 0, contents))
     }
 
-    /// The close, if it is due. Before it stands the number of sections of each stream, as far as
+    /// The close, if it is due. It is preceded by the number of sections of each stream, as far as
     /// there is room, so that the peer can name the sections that never arrived.
     fn transmit_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         let departure = self.departure(now);
@@ -616,7 +616,7 @@ fn put(contents: &mut Contents, chunk: Chunk) {
     }
 }
 
-/// What a piece of a section says about it when it is sent first, in times since `epoch`.
+/// The description of a section in its first piece, in times since `epoch`.
 fn header(epoch: Time, meta: &Meta, floor: SectionId, offset: u32) -> SectionHeader {
     let since = |time: Time| {
         if time.is_never() {
@@ -625,7 +625,7 @@ fn header(epoch: Time, meta: &Meta, floor: SectionId, offset: u32) -> SectionHea
             Time::ZERO + time.saturating_since(epoch)
         }
     };
-    // What is further away than a frame can say is written as the furthest source time, and as no
+    // Later times than a frame can express are written as the maximum source time, and as no
     // deadline.
     const FURTHEST: Span = Span::from_micros(MAX_TIME_US - 1);
     let source_time = since(meta.source_time.min(meta.deadline)).min(Time::ZERO + FURTHEST);
@@ -657,6 +657,5 @@ fn micros(span: Span) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// A piece is begun in the rest of a packet only if there is room for so many bytes with its
-/// header.
+/// The minimum room for the bytes of a piece in the rest of a packet, besides its header.
 const MIN_PIECE: usize = 64;
