@@ -23,7 +23,7 @@ const SLOW_START_GAIN: f64 = 2.0;
 
 /// A controller, its last decision, and the pacer and token bucket that apply it.
 ///
-/// The decision changes only in [`Congestion::apply`]. Events in a group change it once, at the end
+/// The decision changes only in [`Congestion::obey`]. Events in a group change it once, at the end
 /// of the group: see each `on_` method.
 #[derive(Debug)]
 pub(super) struct Congestion {
@@ -37,8 +37,8 @@ pub(super) struct Congestion {
     /// The maximum in flight during the last one to two seconds. The application need not have used
     /// it continuously to prove that the path carries it (`pipeACK` of RFC 7661, section 4.2).
     peak: TwoWindows<u64>,
-    /// The number of the packet at which the window, or the pacer of a controller without a window,
-    /// last held data back.
+    /// The number of the packet before which the window, or the pacer of a controller without one,
+    /// held data back.
     limited_before: Option<PacketNumber>,
 }
 
@@ -325,7 +325,7 @@ impl Congestion {
         self.episode.on_acknowledged(sent_at)
     }
 
-    /// An acknowledgement names these packets. Changes no decision; later events do.
+    /// An acknowledgement names these packets. Changes no decision before the events that follow.
     pub(super) fn on_packets_acked(&mut self, now: Time, numbers: &[PacketNumber]) {
         for &number in numbers {
             self.controller.on_event(Event::PacketAcked { now, number });

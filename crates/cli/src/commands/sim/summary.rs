@@ -103,7 +103,7 @@ struct Group {
     startup: Vec<f64>,
     stalls: Vec<f64>,
     stalled: Vec<f64>,
-    /// The mean time from start to end of the flows that ended.
+    /// The mean time from start to end of those flows that came to one.
     completion: Vec<f64>,
     /// The mean rate of these flows in that time, in bit/s.
     transfer: Vec<f64>,
@@ -218,7 +218,7 @@ impl Group {
         self.stalled.extend(of_each(|of| Some(of.stalled_s)));
     }
 
-    /// Adds the durations of the flows that ended.
+    /// Takes in how long the flows took that came to an end.
     fn add_completion(&mut self, flows: &[&FlowReport]) {
         let (mut times, mut rates) = (Vec::new(), Vec::new());
         for flow in flows {
