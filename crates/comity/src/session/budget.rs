@@ -128,7 +128,7 @@ pub(super) struct Budget {
 
 /// The indices of a caller's records, which nobody can predict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Places {
+struct Records {
     network: [usize; 2],
     address: [usize; 2],
 }
@@ -152,16 +152,16 @@ impl Budget {
 
     /// Takes the tokens for a key exchange with this caller. Returns `false` if there are none.
     pub(super) fn take(&mut self, now: Time, from: SocketAddr) -> bool {
-        let places = self.places(from);
+        let records = self.records(from);
         self.common.fill(now, COMMON);
         self.reserve.fill(now, RESERVE);
-        let own = self.network(now, places, NETWORK, |network| &mut network.own);
+        let own = self.network(now, records, NETWORK, |network| &mut network.own);
         if own >= TOKEN && self.reserve.has_one() {
-            self.charge(places, 1, |network| &mut network.own);
+            self.charge(records, 1, |network| &mut network.own);
             self.reserve.level -= TOKEN;
             return true;
         }
-        let granted = self.address(now, places) >= 0 && self.common.has_one();
+        let granted = self.address(now, records) >= 0 && self.common.has_one();
         if granted {
             self.common.level -= TOKEN;
         }
@@ -171,43 +171,43 @@ impl Budget {
     /// Whether to check a proof of this caller. Each granted key exchange allows one guess, and the
     /// common tokens grant a thousand at once.
     pub(super) fn allows_proof(&mut self, now: Time, from: SocketAddr) -> bool {
-        let places = self.places(from);
-        match self.address(now, places) {
+        let records = self.records(from);
+        match self.address(now, records) {
             in_debt if in_debt < 0 => false,
             level if is_full(level) => {
-                self.network(now, places, FRESH, |network| &mut network.fresh) >= TOKEN
+                self.network(now, records, FRESH, |network| &mut network.fresh) >= TOKEN
             }
-            _ => self.network(now, places, FAILED, |network| &mut network.failed) >= TOKEN,
+            _ => self.network(now, records, FAILED, |network| &mut network.failed) >= TOKEN,
         }
     }
 
     /// A caller from this address has failed to prove itself.
     pub(super) fn on_failure(&mut self, now: Time, from: SocketAddr) {
-        let places = self.places(from);
-        match is_full(self.address(now, places)) {
-            true => self.charge(places, 1, |network| &mut network.fresh),
-            false => self.charge(places, 1, |network| &mut network.failed),
+        let records = self.records(from);
+        match is_full(self.address(now, records)) {
+            true => self.charge(records, 1, |network| &mut network.fresh),
+            false => self.charge(records, 1, |network| &mut network.failed),
         }
-        for (tokens, at) in self.addresses.iter_mut().zip(places.address) {
+        for (tokens, at) in self.addresses.iter_mut().zip(records.address) {
             tokens[at].level = (tokens[at].level - FAILURE * TOKEN).max(-FAILURE * TOKEN);
         }
     }
 
     /// The caller has proved itself after all: a third party made its proof fail.
     pub(super) fn on_redeemed(&mut self, now: Time, from: SocketAddr) {
-        let places = self.places(from);
-        for (tokens, at) in self.addresses.iter_mut().zip(places.address) {
+        let records = self.records(from);
+        for (tokens, at) in self.addresses.iter_mut().zip(records.address) {
             tokens[at].level += FAILURE * TOKEN;
             tokens[at].fill(now, ADDRESS);
         }
     }
 
     /// The tokens of an address: the larger number of its two records.
-    fn address(&mut self, now: Time, places: Places) -> i64 {
+    fn address(&mut self, now: Time, records: Records) -> i64 {
         let levels = self
             .addresses
             .iter_mut()
-            .zip(places.address)
+            .zip(records.address)
             .map(|(all, at)| {
                 all[at].fill(now, ADDRESS);
                 all[at].level
@@ -219,14 +219,14 @@ impl Budget {
     fn network(
         &mut self,
         now: Time,
-        places: Places,
+        records: Records,
         rate: Rate,
         of: impl Fn(&mut Network) -> &mut Tokens,
     ) -> i64 {
         let levels = self
             .networks
             .iter_mut()
-            .zip(places.network)
+            .zip(records.network)
             .map(|(all, at)| {
                 let tokens = of(&mut all[at]);
                 tokens.fill(now, rate);
@@ -235,14 +235,14 @@ impl Budget {
         levels.max().unwrap_or(0)
     }
 
-    fn charge(&mut self, places: Places, tokens: i64, of: impl Fn(&mut Network) -> &mut Tokens) {
-        for (all, at) in self.networks.iter_mut().zip(places.network) {
+    fn charge(&mut self, records: Records, tokens: i64, of: impl Fn(&mut Network) -> &mut Tokens) {
+        for (all, at) in self.networks.iter_mut().zip(records.network) {
             let level = &mut of(&mut all[at]).level;
             *level = (*level - tokens * TOKEN).max(0);
         }
     }
 
-    fn places(&self, from: SocketAddr) -> Places {
+    fn records(&self, from: SocketAddr) -> Records {
         let tag = |bytes: &[u8]| hmac::sign(&self.secret, bytes);
         let (network, address) = match from.ip().to_canonical() {
             IpAddr::V4(address) => {
@@ -254,13 +254,13 @@ impl Budget {
                 (tag(&octets[..8]), tag(&octets))
             }
         };
-        let place = |tag: &hmac::Tag, at: usize, count: usize| {
+        let index = |tag: &hmac::Tag, at: usize, count: usize| {
             let bytes = tag.as_ref();
             usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]])) % count
         };
-        Places {
-            network: [place(&network, 0, NETWORKS), place(&network, 2, NETWORKS)],
-            address: [place(&address, 0, ADDRESSES), place(&address, 2, ADDRESSES)],
+        Records {
+            network: [index(&network, 0, NETWORKS), index(&network, 2, NETWORKS)],
+            address: [index(&address, 0, ADDRESSES), index(&address, 2, ADDRESSES)],
         }
     }
 }
@@ -394,10 +394,10 @@ mod tests {
             assert!(budget.allows_proof(now, at(3, 1)), "{round}");
             budget.on_failure(now, at(3, 1));
             budget.on_redeemed(now, at(3, 1));
-            let places = budget.places(at(3, 1));
-            assert!(is_full(budget.address(now, places)));
+            let records = budget.records(at(3, 1));
+            assert!(is_full(budget.address(now, records)));
             // Not more than full, either.
-            assert_eq!(budget.address(now, places), ADDRESS.burst * TOKEN);
+            assert_eq!(budget.address(now, records), ADDRESS.burst * TOKEN);
             // The network pays one of its fresh tokens, and gets 64 in a second.
             if round == 60 {
                 break;
@@ -409,17 +409,17 @@ mod tests {
     fn the_same_address_in_both_families_is_one() {
         let (budget, _) = budget();
         let mapped: SocketAddr = "[::ffff:10.0.3.9]:1".parse().unwrap();
-        assert_eq!(budget.places(at(3, 9)), budget.places(mapped));
+        assert_eq!(budget.records(at(3, 9)), budget.records(mapped));
         assert_eq!(
-            budget.places(at(3, 1)).network,
-            budget.places(mapped).network
+            budget.records(at(3, 1)).network,
+            budget.records(mapped).network
         );
-        assert_ne!(budget.places(at(3, 1)), budget.places(mapped));
+        assert_ne!(budget.records(at(3, 1)), budget.records(mapped));
         let one: SocketAddr = "[2001:db8::1]:1".parse().unwrap();
         let same: SocketAddr = "[2001:db8::2:0:0:7]:2".parse().unwrap();
         let other: SocketAddr = "[2001:db8:0:1::1]:1".parse().unwrap();
-        assert_eq!(budget.places(one).network, budget.places(same).network);
-        assert_ne!(budget.places(one).address, budget.places(same).address);
-        assert_ne!(budget.places(one).network, budget.places(other).network);
+        assert_eq!(budget.records(one).network, budget.records(same).network);
+        assert_ne!(budget.records(one).address, budget.records(same).address);
+        assert_ne!(budget.records(one).network, budget.records(other).network);
     }
 }

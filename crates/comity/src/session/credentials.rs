@@ -341,10 +341,10 @@ fn from_hex(text: &str, before: usize) -> Result<Zeroizing<[u8; 32]>, Credential
     }
     let mut bytes = Zeroizing::new([0_u8; 32]);
     for (at, found) in text.chars().enumerate() {
-        let place = before + at + 1;
+        let at = before + at + 1;
         let digit = found
             .to_digit(16)
-            .ok_or(CredentialError::KeyDigit { at: place, found })?;
+            .ok_or(CredentialError::KeyDigit { at, found })?;
         bytes[at / 2] = bytes[at / 2] << 4 | digit as u8;
     }
     Ok(bytes)

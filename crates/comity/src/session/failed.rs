@@ -8,33 +8,33 @@ use super::ConnectionId;
 
 /// The number of remembered tickets. The listener draws their identifiers, so nobody can choose
 /// identifiers that evict others. A forgotten ticket is charged again.
-const PLACES: usize = 4_096;
+const SLOTS: usize = 4_096;
 
 pub(super) struct FailedTickets(Vec<ConnectionId>);
 
 impl FailedTickets {
     pub(super) fn new() -> Self {
         // This identifier is drawn with a probability of 2^-64.
-        Self(vec![ConnectionId::new(0); PLACES])
+        Self(vec![ConnectionId::new(0); SLOTS])
     }
 
-    const fn place(ticket: ConnectionId) -> usize {
-        ticket.get() as usize % PLACES
+    const fn slot(ticket: ConnectionId) -> usize {
+        ticket.get() as usize % SLOTS
     }
 
     /// Whether this ticket is remembered as failed.
     pub(super) fn contains(&self, ticket: ConnectionId) -> bool {
-        self.0[Self::place(ticket)] == ticket
+        self.0[Self::slot(ticket)] == ticket
     }
 
     pub(super) fn insert(&mut self, ticket: ConnectionId) {
-        self.0[Self::place(ticket)] = ticket;
+        self.0[Self::slot(ticket)] = ticket;
     }
 
     /// A later proof with this ticket succeeded.
     pub(super) fn remove(&mut self, ticket: ConnectionId) {
         if self.contains(ticket) {
-            self.0[Self::place(ticket)] = ConnectionId::new(0);
+            self.0[Self::slot(ticket)] = ConnectionId::new(0);
         }
     }
 }
@@ -44,20 +44,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ticket_is_remembered_until_another_one_takes_its_place() {
+    fn a_ticket_is_remembered_until_another_one_takes_its_slot() {
         let mut failed = FailedTickets::new();
-        let [one, same_place, other] = [5, 5 + PLACES as u64, 6].map(ConnectionId::new);
+        let [one, same_slot, other] = [5, 5 + SLOTS as u64, 6].map(ConnectionId::new);
         for ticket in [one, other] {
             assert!(!failed.contains(ticket));
             failed.insert(ticket);
             assert!(failed.contains(ticket));
         }
-        failed.insert(same_place);
-        assert!(!failed.contains(one) && failed.contains(same_place));
+        failed.insert(same_slot);
+        assert!(!failed.contains(one) && failed.contains(same_slot));
         failed.remove(one);
-        assert!(failed.contains(same_place) && failed.contains(other));
-        failed.remove(same_place);
-        assert!(!failed.contains(same_place));
-        assert_eq!(failed.0.len(), PLACES);
+        assert!(failed.contains(same_slot) && failed.contains(other));
+        failed.remove(same_slot);
+        assert!(!failed.contains(same_slot));
+        assert_eq!(failed.0.len(), SLOTS);
     }
 }

@@ -41,7 +41,7 @@ const HOLD: Span = Span::from_secs(1);
 /// The address of the peer, and the one that may replace it.
 #[derive(Debug)]
 pub(super) struct Path {
-    present: Place,
+    present: Remote,
     asked: Option<Candidate>,
     /// The previous address, while the peer may still be there.
     left: Option<Left>,
@@ -50,7 +50,7 @@ pub(super) struct Path {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Remote {
     address: SocketAddr,
     /// The source address of packets to it: the address that the peer sends to.
     source: Option<IpAddr>,
@@ -61,7 +61,7 @@ struct Place {
 
 #[derive(Debug)]
 struct Candidate {
-    place: Place,
+    remote: Remote,
     challenges: Vec<[u8; 8]>,
     /// When the next challenge is due, or the validation fails.
     due: Time,
@@ -79,7 +79,7 @@ struct Candidate {
 
 #[derive(Debug)]
 struct Left {
-    place: Place,
+    remote: Remote,
     /// The first packet from the present address.
     first: PacketNumber,
     /// When the next challenge, or the end, is due.
@@ -100,7 +100,7 @@ pub(super) enum News {
 impl Path {
     pub(super) const fn new(addresses: Addresses) -> Self {
         Self {
-            present: Place {
+            present: Remote {
                 address: addresses.peer,
                 source: addresses.local,
                 generation: 0,
@@ -118,22 +118,22 @@ impl Path {
 
     /// The state of `address` if it is under validation or the previous one; else that of the
     /// present one.
-    fn place(&self, address: SocketAddr) -> &Place {
-        let asked = self.asked.as_ref().map(|asked| &asked.place);
-        let left = self.left.as_ref().map(|left| &left.place);
+    fn remote(&self, address: SocketAddr) -> &Remote {
+        let asked = self.asked.as_ref().map(|asked| &asked.remote);
+        let left = self.left.as_ref().map(|left| &left.remote);
         let mut others = asked.into_iter().chain(left);
-        let other = others.find(|place| place.address == address);
+        let other = others.find(|remote| remote.address == address);
         other.unwrap_or(&self.present)
     }
 
     /// The source address of packets to `address`.
     pub(super) fn source(&self, address: SocketAddr) -> Option<IpAddr> {
-        self.place(address).source
+        self.remote(address).source
     }
 
     /// The generation of connection identifiers in packets to `address`.
     pub(super) fn generation(&self, address: SocketAddr) -> u64 {
-        self.place(address).generation
+        self.remote(address).generation
     }
 
     /// The packet with the highest number so far came from `address` with an identifier of this
@@ -142,9 +142,9 @@ impl Path {
         if address == self.present.address {
             self.present.generation = generation;
         } else if let Some(asked) = self.asked.as_mut()
-            && asked.place.address == address
+            && asked.remote.address == address
         {
-            asked.place.generation = generation;
+            asked.remote.generation = generation;
         }
     }
 
@@ -152,7 +152,7 @@ impl Path {
     pub(super) fn counts_copies(&self, address: SocketAddr) -> bool {
         match (&self.asked, &self.left) {
             (Some(_), _) if address == self.present.address => true,
-            (_, Some(left)) => address == left.place.address,
+            (_, Some(left)) => address == left.remote.address,
             _ => false,
         }
     }
@@ -171,14 +171,14 @@ impl Path {
             // Only a packet that left after the first packet from the new address proves that the
             // peer stays.
             let refuted = self.asked.take_if(|asked| asked.first <= number)?;
-            self.refuted = Some((refuted.place.address, now + HOLD));
-            return Some(News::Stays(refuted.place.address));
+            self.refuted = Some((refuted.remote.address, now + HOLD));
+            return Some(News::Stays(refuted.remote.address));
         }
         if let Some(left) = self.left.as_ref()
-            && left.place.address == from
+            && left.remote.address == from
             && left.first <= number
         {
-            let diverted = core::mem::replace(&mut self.present, left.place).address;
+            let diverted = core::mem::replace(&mut self.present, left.remote).address;
             (self.left, self.asked) = (None, None);
             self.refuted = Some((diverted, now + HOLD));
             return Some(News::Moved { from: diverted });
@@ -186,10 +186,10 @@ impl Path {
         let is_held =
             { self.refuted }.is_some_and(|(address, until)| address == from && now < until);
         match &mut self.asked {
-            Some(asked) if asked.place.address == from => asked.received += length as u64,
+            Some(asked) if asked.remote.address == from => asked.received += length as u64,
             _ if highest && !is_held => {
                 self.asked = Some(Candidate {
-                    place: Place {
+                    remote: Remote {
                         address: from,
                         source: local,
                         generation: self.present.generation,
@@ -212,14 +212,14 @@ impl Path {
 
     /// The bytes that may go to `address` now; `None` for an unrelated address.
     pub(super) fn allowance(&self, address: SocketAddr) -> Option<u64> {
-        let is_left = { self.left.as_ref() }.is_some_and(|left| left.place.address == address);
+        let is_left = { self.left.as_ref() }.is_some_and(|left| left.remote.address == address);
         if address == self.present.address || is_left {
             return Some(u64::MAX);
         }
         let asked = self
             .asked
             .as_ref()
-            .filter(|asked| asked.place.address == address)?;
+            .filter(|asked| asked.remote.address == address)?;
         Some((asked.received * AMPLIFICATION).saturating_sub(asked.sent))
     }
 
@@ -228,7 +228,7 @@ impl Path {
         if let Some(asked) = self
             .asked
             .as_mut()
-            .filter(|asked| asked.place.address == address)
+            .filter(|asked| asked.remote.address == address)
         {
             asked.sent += length as u64;
         }
@@ -253,7 +253,7 @@ impl Path {
             asked.asks_present = true;
             asked.due = now + asked.wait;
             asked.wait = asked.wait * 2;
-            return Some((asked.place.address, challenge));
+            return Some((asked.remote.address, challenge));
         }
         let left = self.left.as_mut()?;
         if now < left.due || left.challenges >= TRIES {
@@ -262,7 +262,7 @@ impl Path {
         left.challenges += 1;
         left.due = now + left.wait;
         left.wait = left.wait * 2;
-        Some((left.place.address, randomness.bytes()))
+        Some((left.remote.address, randomness.bytes()))
     }
 
     /// A response arrived, from any address.
@@ -279,13 +279,13 @@ impl Path {
             .take_if(|asked| asked.has_answered && asked.leave_at <= now)?;
         let from = self.present.address;
         self.left = Some(Left {
-            place: self.present,
+            remote: self.present,
             first: asked.first,
             due: now + asked.wait,
             wait: asked.wait * 2,
             challenges: asked.challenges.len(),
         });
-        self.present = asked.place;
+        self.present = asked.remote;
         Some(News::Moved { from })
     }
 
@@ -310,7 +310,7 @@ impl Path {
         }
         self.asked
             .take_if(|asked| !asked.has_answered && is_over(asked.challenges.len(), asked.due))
-            .map(|asked| News::Stays(asked.place.address))
+            .map(|asked| News::Stays(asked.remote.address))
     }
 }
 

@@ -42,8 +42,8 @@
 //! 1. The minimum of a bucket stands for all its packets, which bounds memory.
 //! 2. Steps of the path are removed, and a slope too steep for a clock counts as a queue.
 //!
-//! Limits: who sees one direction only cannot distinguish drift from a queue that grows for
-//! minutes, more slowly than `max_drift_ppm`, and is never empty.
+//! Limits: an end that receives in one direction only cannot distinguish drift from a queue that
+//! grows for minutes, more slowly than `max_drift_ppm`, and is never empty.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -59,16 +59,16 @@ pub struct Config {
     pub window: usize,
     /// Buckets in the history of the drift.
     pub history: usize,
-    /// The fewest buckets that give a drift.
+    /// The minimum number of buckets that determine a drift.
     pub min_history: usize,
-    /// How far the offset may move in a second, apart from drift.
+    /// The maximum change of the offset per second, apart from drift.
     pub slew: Span,
-    /// The least change of level that counts as a step of the path and not as noise.
+    /// The minimum change of the level that counts as a step of the path and not as noise.
     pub step: Span,
     /// The largest slope that counts as drift, in parts per million.
     pub max_drift_ppm: u32,
-    /// By how much the offset must violate the bounds from packets and round trips before it is
-    /// found anew.
+    /// The minimum violation of the bounds from packets and round trips after which the offset is
+    /// computed again.
     pub jump: Span,
 }
 
@@ -89,17 +89,17 @@ impl Default for Config {
     }
 }
 
-/// The least offset of one bucket, in nanoseconds.
+/// The minimum offset of one bucket, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     number: u64,
-    /// When the least one arrived.
+    /// When the minimum arrived.
     at: i64,
     least: i64,
 }
 
-/// The sender's clock as the receiver sees it. Until a packet has come, both clocks count as the
-/// same.
+/// The sender's clock as the receiver sees it. Until a packet has arrived, both clocks count as
+/// equal.
 #[derive(Clone, Debug)]
 pub struct ClockMap {
     config: Config,
@@ -119,8 +119,8 @@ pub struct ClockMap {
     base: Option<i64>,
     /// The offset in use.
     offset: i64,
-    /// How many packets in a row arrived before their departure by this offset, and how many round
-    /// trips in a row were shorter than the one-way delay of the packet that ended them.
+    /// The number of consecutive packets that arrived before their departure by this offset, and of
+    /// consecutive round trips that were shorter than the one-way delay of their last packet.
     early: u32,
     late: u32,
 }
@@ -135,7 +135,7 @@ impl Default for ClockMap {
 }
 
 impl ClockMap {
-    /// A map that has seen no packet.
+    /// A map without packets.
     pub const fn new(config: Config) -> Self {
         Self {
             config,
@@ -153,8 +153,9 @@ impl ClockMap {
         }
     }
 
-    /// Sets the delay of the path without queues: half of the least round trip, because one end
-    /// cannot see the one-way delay. The first value takes effect at once, later ones by slewing.
+    /// Sets the delay of the path without queues: half of the minimum round-trip time, because one
+    /// end cannot measure the one-way delay. The first value takes effect at once, later ones by
+    /// slewing.
     pub fn set_base_one_way(&mut self, span: Span) {
         let base = i64::try_from(span.as_nanos()).unwrap_or(i64::MAX);
         if self.base.is_none() && self.latest.is_some() {
@@ -199,8 +200,8 @@ impl ClockMap {
         self.offset = drifted.saturating_add(target.saturating_sub(drifted).clamp(-slew, slew));
     }
 
-    /// The latest packet came at `now` and ends a round trip of this length. The length includes
-    /// the time for which the answer was held back.
+    /// The latest packet arrived at `now` and ends a round trip of this length, which includes the
+    /// delay of the answer.
     pub fn on_round_trip(&mut self, now: Time, round_trip: Span) {
         let Some((arrival, _)) = self.latest.filter(|&(arrival, _)| arrival == now) else {
             return;
@@ -222,7 +223,7 @@ impl ClockMap {
         i64::try_from(self.config.jump.as_nanos()).unwrap_or(i64::MAX)
     }
 
-    /// Begins anew with this level. The drift stays: the clocks run at their former rates.
+    /// Starts again with this level. The drift is kept: the clocks run at their former rates.
     fn anchor(&mut self, at: i64, level: i64) {
         self.buckets.clear();
         self.shortened_in = None;
@@ -300,7 +301,7 @@ impl ClockMap {
         self.level(at)
     }
 
-    /// The least offset of the window, moved to the present by the drift.
+    /// The minimum offset of the window, moved to the present by the drift.
     fn level(&self, now: i64) -> i64 {
         let window = self.buckets.iter().rev().take(self.config.window.max(1));
         window
@@ -363,7 +364,7 @@ impl ClockMap {
         }
     }
 
-    /// What the sender's clock shows at `local`, a time of this end.
+    /// The time of the sender's clock at `local`, a time of this end.
     pub fn to_sender(&self, local: Time) -> Time {
         let offset = Span::from_nanos(self.offset.unsigned_abs());
         if self.offset < 0 {
@@ -373,12 +374,12 @@ impl ClockMap {
         }
     }
 
-    /// How much faster than ours the sender's clock runs, in parts per million.
+    /// How much faster the sender's clock runs than this end's, in parts per million.
     pub fn drift_ppm(&self) -> f64 {
         -self.slope * 1e6
     }
 
-    /// The queueing delay of the latest packet: its transit time above the least one of the window.
+    /// The queueing delay of the latest packet: its transit time above the minimum of the window.
     pub fn queueing(&self) -> Span {
         let Some((now, _)) = self.latest else {
             return Span::ZERO;
@@ -388,13 +389,14 @@ impl ClockMap {
         Span::from_nanos(u64::try_from(beyond).unwrap_or(0))
     }
 
-    /// The mean difference of the transit times of successive packets, over some 16 of them: the
-    /// interarrival jitter of RFC 3550, section 6.4.1. Zero until two packets have come.
+    /// The mean difference of the transit times of successive packets, over about 16 of them: the
+    /// interarrival jitter of RFC 3550, section 6.4.1. Zero until two packets have arrived.
     pub const fn jitter(&self) -> Span {
         Span::from_nanos(self.jitter_sixteenths / 16)
     }
 
-    /// The one-way delay of the latest packet, if that of the path is half of the least round trip.
+    /// The one-way delay of the latest packet, if that of the path is half of the minimum
+    /// round-trip time.
     pub fn one_way(&self) -> Span {
         let base = self.base.unwrap_or(0);
         self.queueing() + Span::from_nanos(u64::try_from(base).unwrap_or(0))

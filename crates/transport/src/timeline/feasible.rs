@@ -1,9 +1,9 @@
 //! The feasibility plan: which sections to drop so that the most important ones arrive in time.
 //!
 //! Sections leave in one order. A section arrives one one-way delay after its last byte left, and
-//! that byte leaves after all bytes before it. If this is after the deadline, that section or an
-//! earlier one has to go. [`plan`] keeps the most important sections first, and as many as possible
-//! among equally important ones.
+//! that byte leaves after all bytes before it. If a section would be late, it or an earlier one
+//! must be dropped. [`plan`] keeps the most important sections first, and as many as possible among
+//! equally important ones.
 //!
 //! Source: J. M. Moore, "An n job, one machine sequencing algorithm for minimizing the number of
 //! late jobs", Management Science 15 (1968), with Hodgson's form of it: walk by deadline, and when
@@ -27,35 +27,35 @@ use comity_units::{Bytes, Rate, Span, Time};
 use super::section::Importance;
 use super::tokens::{Borrowing, Tokens};
 
-/// What is left to send of one section.
+/// The remaining work for one section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     /// Bytes to send for the first time or to retransmit.
     pub left: u64,
     /// The time by which the last of them has to arrive.
     pub deadline: Time,
-    /// How much it matters.
+    /// Its importance.
     pub importance: Importance,
     /// The debt that it may cause.
     pub borrowing: Borrowing,
-    /// The place in the queue of the section that it needs.
+    /// The index in the queue of the section that it needs.
     pub needs: Option<usize>,
 }
 
-/// What is expected of the path.
+/// The forecast of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forecast {
-    /// How fast bytes leave.
+    /// The rate at which bytes leave.
     pub rate: Rate,
     /// The growth of the rate in a second, in bit/s, while nothing is lost.
     pub growth: Rate,
-    /// How fast they may leave for a while.
+    /// The rate at which they may leave for a while.
     pub peak: Rate,
     /// The controller's token bucket, if it has one.
     pub tokens: Option<Tokens>,
-    /// From leaving to arriving.
+    /// The delay from departure to arrival.
     pub one_way: Span,
-    /// How much of that is caution.
+    /// The part of it that is caution.
     pub caution: Span,
     /// How far the predicted time of a section may exceed the time to its deadline, in hundredths.
     pub tolerance_percent: u32,
@@ -85,7 +85,7 @@ impl Forecast {
         earned.saturating_add_signed(tokens).min(peak)
     }
 
-    /// Whether what leaves now can arrive in time, at any rate.
+    /// Whether data that leaves now can arrive in time, at any rate.
     pub fn is_within_reach(&self, now: Time, deadline: Time) -> bool {
         let least = self.one_way.saturating_sub(self.caution);
         deadline.is_never() || deadline > now && self.tolerated(now, deadline) >= least
@@ -98,7 +98,7 @@ impl Forecast {
         Span::from_nanos(u64::try_from(tolerated).unwrap_or(u64::MAX))
     }
 
-    /// How fast a budget shrinks at the most while nothing leaves.
+    /// The maximum rate at which a budget shrinks while nothing leaves.
     fn fastest(&self) -> Rate {
         if self.peak == Rate::MAX {
             self.rate
@@ -107,7 +107,7 @@ impl Forecast {
         }
     }
 
-    /// If everything arrives in time that leaves in this order: how long nothing at all could leave
+    /// If everything that leaves in this order arrives in time: how long all departures could pause
     /// without changing that. Costs O(n).
     pub fn slack(&self, now: Time, queue: impl Iterator<Item = Work>) -> Option<Span> {
         let (mut before, mut slack) = (0_u64, u64::MAX);
@@ -123,7 +123,7 @@ impl Forecast {
 /// The sections to drop, and how long this plan holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Places in the queue, ascending. Whatever needs a section of the list is in the list too.
+    /// Indices in the queue, ascending. Sections that need a listed one are listed too.
     pub dropped: Vec<usize>,
     /// Even if nothing left for this long, no kept section would be late.
     pub slack: Span,
@@ -133,10 +133,10 @@ pub struct Plan {
 /// deadlines, except that the most important sections may have a head start.
 ///
 /// Afterwards every kept section, and each that it needs, fits its budget, and no dropped section
-/// could be added. If no section needs another, the plan keeps the greatest possible number of the
-/// highest importance. For each lower importance, it keeps the greatest possible number beside
-/// those that it kept above. Both hold for a queue in the order of its deadlines whose budgets do
-/// not differ by importance. Costs O(n) if nothing has to go, else O(n log n).
+/// could be added. If no section needs another, the plan keeps the maximum number of sections of
+/// the highest importance. For each lower importance, it keeps the maximum number besides those
+/// kept before. Both hold for a queue in the order of its deadlines whose budgets do not differ by
+/// importance. Costs O(n) if no section is dropped, else O(n log n).
 pub fn plan(queue: &[Work], now: Time, forecast: &Forecast) -> Plan {
     if let Some(slack) = forecast.slack(now, queue.iter().copied()) {
         return Plan {
@@ -149,14 +149,14 @@ pub fn plan(queue: &[Work], now: Time, forecast: &Forecast) -> Plan {
         .map(|work| forecast.budget(now, work.deadline, work.borrowing))
         .collect();
     let mut selection = Selection::new(queue, &budgets);
-    for place in selection.order() {
-        selection.decide(place);
+    for index in selection.order() {
+        selection.decide(index);
     }
     selection.take_back();
     let slack = u64::try_from(selection.room.least()).unwrap_or(0);
     Plan {
         dropped: (0..queue.len())
-            .filter(|&place| !selection.is_kept(place))
+            .filter(|&index| !selection.is_kept(index))
             .collect(),
         slack: forecast.fastest().transmission_time(Bytes::new(slack)),
     }
@@ -171,23 +171,23 @@ struct Node {
     class: Importance,
     left: u64,
     needs: Option<usize>,
-    /// The section that this one needs, if that is of the same class.
+    /// The section that this one needs, if it has the same class.
     parent: Option<usize>,
-    /// Sections of the same class that go with it, itself counted.
+    /// The number of sections of the same class that depend on it, including itself.
     family: usize,
-    /// The undecided ones among those, without itself.
+    /// The undecided ones among these, excluding itself.
     undecided: usize,
-    /// Sections of the same class that need it directly and are kept.
+    /// The kept sections of the same class that need it directly.
     kept_children: usize,
     kept: bool,
-    /// Where it stands when every section comes after what it needs.
+    /// Its position in an order in which every section follows the one that it needs.
     rank: (usize, usize),
 }
 
 struct Selection {
     nodes: Vec<Node>,
     room: Room,
-    /// The class that is being decided, and those of it that may go.
+    /// The class under decision, and its candidates for dropping.
     class: Importance,
     candidates: BinaryHeap<Candidate>,
 }
@@ -205,15 +205,15 @@ impl Selection {
             })
             .collect();
         let upward = leaves_first(queue);
-        for &place in &upward {
-            if let Some(&child) = nodes.get(place)
+        for &index in &upward {
+            if let Some(&child) = nodes.get(index)
                 && let Some(needed) = child.needs.and_then(|needs| nodes.get_mut(needs))
             {
                 needed.class = needed.class.max(child.class);
             }
         }
-        for &place in &upward {
-            let Some(&child) = nodes.get(place) else {
+        for &index in &upward {
+            let Some(&child) = nodes.get(index) else {
                 continue;
             };
             let Some(needs) = child.needs else { continue };
@@ -223,17 +223,17 @@ impl Selection {
             if needed.class == child.class {
                 needed.family += child.family;
                 needed.undecided += child.family;
-                if let Some(child) = nodes.get_mut(place) {
+                if let Some(child) = nodes.get_mut(index) {
                     child.parent = Some(needs);
                 }
             }
         }
-        for (topological, &place) in upward.iter().rev().enumerate() {
-            let parent = nodes.get(place).and_then(|node| node.parent);
+        for (topological, &index) in upward.iter().rev().enumerate() {
+            let parent = nodes.get(index).and_then(|node| node.parent);
             let after = parent.and_then(|parent| nodes.get(parent));
             let after = after.map_or(0, |parent| parent.rank.0);
-            if let Some(node) = nodes.get_mut(place) {
-                node.rank = (place.max(after), topological);
+            if let Some(node) = nodes.get_mut(index) {
+                node.rank = (index.max(after), topological);
             }
         }
         Self {
@@ -244,28 +244,28 @@ impl Selection {
         }
     }
 
-    /// All places, the highest class first, and every section after what it needs.
+    /// All indices, the highest class first, and every section after the one that it needs.
     fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.nodes.len()).collect();
-        order.sort_by_key(|&place| {
-            let node = self.nodes.get(place).copied().unwrap_or_default();
+        order.sort_by_key(|&index| {
+            let node = self.nodes.get(index).copied().unwrap_or_default();
             (Reverse(node.class), node.rank)
         });
         order
     }
 
-    fn is_kept(&self, place: usize) -> bool {
-        self.nodes.get(place).is_some_and(|node| node.kept)
+    fn is_kept(&self, index: usize) -> bool {
+        self.nodes.get(index).is_some_and(|node| node.kept)
     }
 
-    fn has_what_it_needs(&self, place: usize) -> bool {
-        let needs = self.nodes.get(place).and_then(|node| node.needs);
+    fn has_what_it_needs(&self, index: usize) -> bool {
+        let needs = self.nodes.get(index).and_then(|node| node.needs);
         needs.is_none_or(|needs| self.is_kept(needs))
     }
 
     /// Keeps a section, at the cost of others of its class, or drops it.
-    fn decide(&mut self, place: usize) {
-        let Some(&node) = self.nodes.get(place) else {
+    fn decide(&mut self, index: usize) {
+        let Some(&node) = self.nodes.get(index) else {
             return;
         };
         if node.class != self.class {
@@ -275,65 +275,65 @@ impl Selection {
         if let Some(parent) = node.parent.and_then(|parent| self.nodes.get_mut(parent)) {
             parent.undecided -= node.family;
         }
-        if !self.has_what_it_needs(place) {
+        if !self.has_what_it_needs(index) {
             return;
         }
-        self.keep(place);
+        self.keep(index);
         while let Some(late) = self.room.first_exceeded() {
             let Some(candidate) = self.cheapest() else {
                 break;
             };
             if candidate > late {
-                // Dropping it would not help: it leaves after the one that is late.
+                // Dropping it would not help: it leaves after the late one.
                 self.offer(candidate);
-                self.drop_again(place);
+                self.drop_again(index);
             } else {
                 self.drop_again(candidate);
             }
         }
     }
 
-    /// The candidate whose loss costs least, unless its record is out of date.
+    /// The candidate with the smallest loss, unless its record is out of date.
     fn cheapest(&mut self) -> Option<usize> {
-        while let Some((Reverse(family), _, place)) = self.candidates.pop() {
-            if let Some(node) = self.nodes.get(place)
+        while let Some((Reverse(family), _, index)) = self.candidates.pop() {
+            if let Some(node) = self.nodes.get(index)
                 && node.kept
                 && node.kept_children == 0
                 && family == 1 + node.undecided
             {
-                return Some(place);
+                return Some(index);
             }
         }
         None
     }
 
-    fn offer(&mut self, place: usize) {
-        if let Some(node) = self.nodes.get(place) {
+    fn offer(&mut self, index: usize) {
+        if let Some(node) = self.nodes.get(index) {
             self.candidates
-                .push((Reverse(1 + node.undecided), node.left, place));
+                .push((Reverse(1 + node.undecided), node.left, index));
         }
     }
 
-    fn keep(&mut self, place: usize) {
-        let Some(node) = self.nodes.get_mut(place) else {
+    fn keep(&mut self, index: usize) {
+        let Some(node) = self.nodes.get_mut(index) else {
             return;
         };
         node.kept = true;
         let (left, parent) = (node.left, node.parent);
-        self.room.keep(place, left);
+        self.room.keep(index, left);
         if let Some(parent) = parent.and_then(|parent| self.nodes.get_mut(parent)) {
             parent.kept_children += 1;
         }
-        self.offer(place);
+        self.offer(index);
     }
 
-    fn drop_again(&mut self, place: usize) {
-        let Some(node) = self.nodes.get_mut(place) else {
+    fn drop_again(&mut self, index: usize) {
+        let Some(node) = self.nodes.get_mut(index) else {
             return;
         };
         node.kept = false;
         let (left, parent) = (node.left, node.parent);
-        self.room.release(place, left);
+        self.room.release(index, left);
         if let Some(parent) = parent
             && let Some(node) = self.nodes.get_mut(parent)
         {
@@ -344,21 +344,20 @@ impl Selection {
         }
     }
 
-    /// Keeps what fits after all.
+    /// Restores dropped sections that fit after all.
     fn take_back(&mut self) {
-        for place in self.order() {
-            if !self.is_kept(place) && self.has_what_it_needs(place) {
-                self.keep(place);
+        for index in self.order() {
+            if !self.is_kept(index) && self.has_what_it_needs(index) {
+                self.keep(index);
                 if self.room.first_exceeded().is_some() {
-                    self.drop_again(place);
+                    self.drop_again(index);
                 }
             }
         }
     }
 }
 
-/// All places, each section before what it needs. Sections that need each other in a circle are
-/// left out.
+/// All indices, each section before the one that it needs. Circular dependencies are left out.
 fn leaves_first(queue: &[Work]) -> Vec<usize> {
     let mut waiting = alloc::vec![0_usize; queue.len()];
     for work in queue {
@@ -367,12 +366,12 @@ fn leaves_first(queue: &[Work]) -> Vec<usize> {
         }
     }
     let mut order: Vec<usize> = (0..queue.len())
-        .filter(|&place| waiting.get(place) == Some(&0))
+        .filter(|&index| waiting.get(index) == Some(&0))
         .collect();
     let mut next = 0;
-    while let Some(&place) = order.get(next) {
+    while let Some(&index) = order.get(next) {
         next += 1;
-        let needs = queue.get(place).and_then(|work| work.needs);
+        let needs = queue.get(index).and_then(|work| work.needs);
         if let Some((needs, count)) = needs.and_then(|at| Some((at, waiting.get_mut(at)?))) {
             *count -= 1;
             if *count == 0 {
@@ -383,16 +382,16 @@ fn leaves_first(queue: &[Work]) -> Vec<usize> {
     order
 }
 
-/// Budget minus work up to and including each kept section: a tree of minima under additions to
-/// suffixes.
+/// The budget minus the work up to and including each kept section: a tree of minima with additions
+/// to suffixes.
 struct Room {
-    /// Minimum below each node, without what was added above it; the leaves begin at `leaves`.
+    /// The minimum below each node, without additions above it; the leaves begin at `leaves`.
     least: Vec<i128>,
     added: Vec<i128>,
     leaves: usize,
 }
 
-/// Lifts what is not kept above every budget.
+/// Raises sections that are not kept above every budget.
 const NOT_KEPT: i128 = 1 << 80;
 
 impl Room {
@@ -402,7 +401,7 @@ impl Room {
         for (leaf, &budget) in least.iter_mut().skip(leaves).zip(budgets) {
             *leaf += i128::from(budget);
         }
-        // Nothing is kept, so every minimum is beyond any budget. The exact value does not matter.
+        // Nothing is kept, so every minimum exceeds any budget. The exact value does not matter.
         Self {
             added: alloc::vec![0; 2 * leaves],
             least,
@@ -414,9 +413,9 @@ impl Room {
         values.get(node).copied().unwrap_or(NOT_KEPT)
     }
 
-    /// Adds to one leaf, and to all leaves behind it.
-    fn add(&mut self, place: usize, own: i128, behind: i128) {
-        let mut node = self.leaves + place;
+    /// Adds to one leaf, and to all later leaves.
+    fn add(&mut self, index: usize, own: i128, behind: i128) {
+        let mut node = self.leaves + index;
         if let Some(leaf) = self.least.get_mut(node) {
             *leaf += own;
         }
@@ -437,14 +436,14 @@ impl Room {
         }
     }
 
-    fn keep(&mut self, place: usize, left: u64) {
+    fn keep(&mut self, index: usize, left: u64) {
         let left = i128::from(left);
-        self.add(place, -left - NOT_KEPT, -left);
+        self.add(index, -left - NOT_KEPT, -left);
     }
 
-    fn release(&mut self, place: usize, left: u64) {
+    fn release(&mut self, index: usize, left: u64) {
         let left = i128::from(left);
-        self.add(place, left + NOT_KEPT, left);
+        self.add(index, left + NOT_KEPT, left);
     }
 
     fn least(&self) -> i128 {

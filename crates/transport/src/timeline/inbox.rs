@@ -17,28 +17,28 @@ pub use streams::Inbox;
 use super::section::{Deliver, Meta, Reason, SectionId, StreamId};
 use super::{DEFAULT_BUFFER, DEFAULT_MAX_LATENCY, DEFAULT_SECTIONS, MAX_STREAMS};
 
-/// How an [`Inbox`] behaves and how much it may hold, whatever the peer does.
+/// The behaviour and limits of an [`Inbox`], whatever the peer does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// When sections are handed to the application.
+    /// When sections are delivered to the application.
     pub deliver: Deliver,
     /// Whether an incomplete section becomes a gap at its deadline. Otherwise (reliability `full`,
     /// or `drop = never`) it waits until it is complete, if late, or the sender gives it up.
     pub enforce_deadlines: bool,
-    /// The most payload bytes held at once. A section counts with its whole length from its first
-    /// byte on.
+    /// The maximum number of payload bytes held at once. A section counts with its whole length
+    /// from its first byte on.
     pub max_bytes: u64,
     /// How far a section may lie beyond the first unsettled section of its stream.
     pub max_sections: u64,
-    /// The most streams of a connection.
+    /// The maximum number of streams of a connection.
     pub max_streams: usize,
-    /// The most separate pieces of one section.
+    /// The maximum number of separate pieces of one section.
     pub max_fragments: usize,
-    /// The most sections, over all streams, that have begun to arrive and are not settled. Each
-    /// takes a record of some hundred bytes beside its own.
+    /// The maximum number of unsettled sections that have begun to arrive, over all streams. Each
+    /// takes a record of some hundred bytes besides its own.
     pub max_records: usize,
-    /// How far the deadline of a section may lie behind the arrival of its first byte. A later one
-    /// counts as this one.
+    /// The maximum time from the arrival of a section's first byte to its deadline. A later
+    /// deadline counts as this one.
     pub max_latency: Span,
 }
 
@@ -64,32 +64,32 @@ impl Default for Config {
 pub enum GapReason {
     /// The connection ended before it was complete.
     Closed,
-    /// The sender gave it up and gave a reason.
+    /// The sender gave it up and stated a reason.
     Dropped(Reason),
-    /// The sender has gone beyond it without a reason.
+    /// The sender abandoned it without a reason.
     Obsolete,
-    /// Its deadline came, or that of the next known section.
+    /// Its deadline, or that of the next known section, has passed.
     Overdue,
 }
 
 /// One or more sections for the application, whole or as a gap. Each section of a stream is in
-/// exactly one.
+/// exactly one delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery<P> {
-    /// All of a section.
+    /// A whole section.
     Section(Received<P>),
-    /// Not all of a section, or nothing of a run of sections.
+    /// An incomplete section, or a run of sections without any bytes.
     Gap(Gap<P>),
 }
 
 /// A section that arrived whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received<P> {
-    /// What its sender said of it.
+    /// The sender's description.
     pub meta: Meta,
     /// Its bytes.
     pub payload: P,
-    /// When it was complete, on the receiver's clock.
+    /// When its last byte arrived, on the receiver's clock.
     pub completed: Time,
     /// Whether that was after its deadline.
     pub is_late: bool,
@@ -106,7 +106,7 @@ pub struct Gap<P> {
     pub section: SectionId,
     /// How many sections it is, at least 1.
     pub count: u64,
-    /// Why it is not whole.
+    /// Why it is incomplete.
     pub reason: GapReason,
     /// The part that arrived; `None` if only its number is known.
     pub partial: Option<Partial<P>>,
@@ -147,15 +147,15 @@ impl<P> Delivery<P> {
 /// The part of a section that arrived. Some media can use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partial<P> {
-    /// What its sender said of it.
+    /// The sender's description.
     pub meta: Meta,
-    /// Its bytes, zero where they are missing.
+    /// Its bytes, with zeros for missing ones.
     pub payload: P,
     /// The missing positions, in order.
     pub missing: Vec<Range<u32>>,
 }
 
-/// A breach of the rules by the peer: a contradiction, or more than it was allowed.
+/// A violation by the peer: a contradiction, or more than it was allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// Packets of one section contradict each other.
@@ -165,11 +165,11 @@ pub enum Violation {
         /// The section.
         section: SectionId,
     },
-    /// A stream was ended twice with different counts, or continues beyond its end.
+    /// A stream was ended twice with different counts, or continued beyond its end.
     End {
         /// The stream.
         stream: StreamId,
-        /// The number of sections it was said to have.
+        /// The announced number of sections.
         sections: u64,
     },
     /// A section needs itself or a later one.
@@ -179,15 +179,15 @@ pub enum Violation {
         /// The section.
         section: SectionId,
     },
-    /// A piece is empty, lies outside of its section, or has another length than it says.
+    /// A piece is empty, lies outside of its section, or has an inconsistent length.
     Range {
         /// Its stream.
         stream: StreamId,
         /// The section.
         section: SectionId,
-        /// Where the piece begins.
+        /// The offset of the piece.
         offset: u32,
-        /// Where it ends.
+        /// Its end.
         end: u32,
         /// The length of the section.
         length: u32,
@@ -222,7 +222,7 @@ pub enum Violation {
     },
     /// Too many streams.
     TooManyStreams {
-        /// The one that was too many.
+        /// The first stream beyond the limit.
         stream: StreamId,
         /// The most there may be.
         limit: usize,

@@ -25,18 +25,18 @@ use super::tokens::{Borrowing, Tokens};
 use super::{DEFAULT_BUFFER, DEFAULT_SECTIONS, MAX_STREAMS};
 use crate::wire::limits::MAX_SECTION_COUNT;
 
-/// How an [`Outbox`] behaves and how much it may hold.
+/// The behaviour and limits of an [`Outbox`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How long lost bytes are retransmitted.
     pub reliability: Reliability,
     /// When sections are abandoned.
     pub drop: DropPolicy,
-    /// The most payload bytes held at once.
+    /// The maximum number of payload bytes held at once.
     pub max_bytes: u64,
-    /// The most sections held at once.
+    /// The maximum number of sections held at once.
     pub max_sections: usize,
-    /// The most streams of a connection.
+    /// The maximum number of streams of a connection.
     pub max_streams: usize,
     /// How far the predicted time of a section may exceed the time to its deadline before it is
     /// infeasible, in hundredths of that time.
@@ -66,7 +66,7 @@ impl Default for Config {
     }
 }
 
-/// What the sender can foresee at this moment.
+/// The sender's forecast at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathEstimate {
     /// The predicted rate of payload bytes (what remains of the controller's rate after headers and
@@ -74,16 +74,17 @@ pub struct PathEstimate {
     pub rate: Option<Rate>,
     /// The growth of that rate in a second, in bit/s.
     pub growth: Rate,
-    /// How fast bytes may leave for a while; [`Rate::MAX`] where only the rate counts.
+    /// The rate at which bytes may leave for a while; [`Rate::MAX`] if only `rate` counts.
     pub peak: Rate,
     /// The controller's token bucket. Sections that may not spend its tokens are held back. `None`
     /// if the controller has no bucket.
     pub tokens: Option<Tokens>,
     /// The time from handing out a byte to its arrival: propagation and queueing.
     pub one_way: Span,
-    /// How much of `one_way` is caution: what leaves that much later may still arrive in time.
+    /// The part of `one_way` that is caution: data that leaves that much later may still be on
+    /// time.
     pub caution: Span,
-    /// How long it takes to find out that bytes are lost and to retransmit them.
+    /// The time to detect the loss of bytes and to retransmit them.
     pub repair: Span,
     /// How much longer than the latest packet the next ones may be queued, if the queue fills as it
     /// did in the last seconds.
@@ -93,8 +94,8 @@ pub struct PathEstimate {
     /// Whether the next packet is a probe, which no token bucket holds back.
     pub is_probe: bool,
     /// The peer's credit, less the lengths of sections whose first acknowledgement came after it.
-    /// It bounds the total length of sections that are begun and have no acknowledgement yet. A
-    /// section that is begun needs no more credit.
+    /// It bounds the total length of begun sections without an acknowledgement. A begun section
+    /// needs no more credit.
     pub credit: u64,
 }
 
@@ -121,14 +122,14 @@ impl PathEstimate {
     };
 }
 
-/// A piece of one section that is handed out for one packet.
+/// A piece of one section for one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// The stream of the section.
     pub stream: StreamId,
     /// The section.
     pub section: SectionId,
-    /// Where the piece begins in the section.
+    /// The offset of the piece in the section.
     pub offset: u32,
     /// Its length, at least 1.
     pub length: u32,
@@ -143,7 +144,7 @@ impl Chunk {
     }
 }
 
-/// What became of a section.
+/// The fate of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fate {
     /// All of it was acknowledged: on time as far as the sender can know.
@@ -152,8 +153,8 @@ pub enum Fate {
     Cancelled,
     /// It needed a section that was abandoned.
     Dependency,
-    /// All was sent, but not all acknowledged when the deadline had passed and the network had been
-    /// heard.
+    /// All of it was sent, but not acknowledged when its deadline had passed and an acknowledgement
+    /// was due.
     ExpiredInNetwork,
     /// The deadline passed before all of it was sent.
     ExpiredUnsent,
@@ -166,7 +167,7 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// The outcome of a section that was abandoned for this reason before all of it was sent.
+    /// The fate of a section that was abandoned for this reason before all of it was sent.
     pub const fn of_unsent(reason: Reason) -> Self {
         match reason {
             Reason::Cancelled => Self::Cancelled,
@@ -178,7 +179,8 @@ impl Fate {
     }
 }
 
-/// The outcome of a submitted section. Each gets exactly one, once nothing of it is in flight.
+/// The outcome of a submitted section. Each section gets exactly one, once nothing of it is in
+/// flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Its stream.
@@ -189,13 +191,13 @@ pub struct Outcome {
     pub fate: Fate,
     /// Its length in bytes.
     pub length: u32,
-    /// How many of its bytes were sent at least once.
+    /// The number of bytes that were sent at least once.
     pub sent: u32,
-    /// How many of its bytes were acknowledged.
+    /// The number of bytes that were acknowledged.
     pub acknowledged: u32,
 }
 
-/// A notice for the peer that no more of a section will come.
+/// A notice for the peer that nothing more of a section follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// The stream of the section.
@@ -224,7 +226,7 @@ pub enum IntakeError {
         /// The stream.
         stream: StreamId,
     },
-    /// All streams have ended, those that never began too.
+    /// All streams have ended, including those that never began.
     Finishing,
     /// The connection is over.
     Closed,
@@ -237,7 +239,7 @@ pub enum SubmitError {
     Stream(IntakeError),
     /// It has no bytes.
     Empty {
-        /// The stream it was meant for.
+        /// The requested stream.
         stream: StreamId,
     },
     /// It is longer than can ever be sent.
@@ -249,11 +251,11 @@ pub enum SubmitError {
     },
     /// It needs itself or a later section.
     NeedsLater {
-        /// The stream it was meant for.
+        /// The requested stream.
         stream: StreamId,
-        /// The number it would have got.
+        /// The number that it would have had.
         section: SectionId,
-        /// What it says it needs.
+        /// The section that it names as its dependency.
         needs: SectionId,
     },
     /// There is no room for its bytes now.

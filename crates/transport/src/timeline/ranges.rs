@@ -5,7 +5,7 @@ use core::ops::Range;
 
 /// Byte positions as sorted ranges that neither touch nor overlap.
 ///
-/// A section mostly has one range, so that a vector beats every tree.
+/// A section mostly has one range, so a vector is faster than a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ranges {
     ranges: Vec<(u32, u32)>,
@@ -13,24 +13,24 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// How many bytes are in the set.
+    /// The number of bytes in the set.
     pub(crate) const fn total(&self) -> u32 {
         self.total
     }
 
-    /// How many ranges it would take to hold it with `range` in the set.
+    /// The number of ranges of the set together with `range`.
     pub(crate) fn fragments_with(&self, range: Range<u32>) -> usize {
         let first = self.ranges.partition_point(|&(_, e)| e < range.start);
         let last = self.ranges.partition_point(|&(s, _)| s <= range.end);
         self.ranges.len() + 1 - last.saturating_sub(first)
     }
 
-    /// How many ranges there are.
+    /// The number of ranges.
     pub(crate) fn len(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Adds `range`; returns how many of its bytes are new.
+    /// Adds `range`. Returns how many of its bytes are new.
     pub(crate) fn insert(&mut self, range: Range<u32>) -> u32 {
         if range.is_empty() {
             return 0;
@@ -53,7 +53,7 @@ impl Ranges {
         new
     }
 
-    /// Takes `range` out; returns how many of its bytes were in the set.
+    /// Removes `range`. Returns how many of its bytes were in the set.
     pub(crate) fn remove(&mut self, range: Range<u32>) -> u32 {
         let (start, end) = (range.start, range.end);
         let first = self.ranges.partition_point(|&(_, e)| e <= start);
@@ -72,7 +72,7 @@ impl Ranges {
         known - kept
     }
 
-    /// Takes the lowest range out, or its first `most` bytes.
+    /// Removes the lowest range, or its first `most` bytes.
     pub(crate) fn pop_first(&mut self, most: u32) -> Option<Range<u32>> {
         let &(start, end) = self.ranges.first()?;
         let end = end.min(start.saturating_add(most));
@@ -116,7 +116,7 @@ mod tests {
     use alloc::collections::BTreeSet;
     use proptest::prelude::*;
 
-    /// The positions of a set are the bits of a number.
+    /// The set whose positions are the bits of a number.
     fn of(bits: u32) -> Ranges {
         let mut ranges = Ranges::default();
         for at in (0..POSITIONS).filter(|at| bits >> at & 1 == 1) {
@@ -136,7 +136,7 @@ mod tests {
     const POSITIONS: u32 = 9;
 
     /// Every set of nine positions, with every range and operation. A set has only one
-    /// representation, so that this holds for every sequence of operations.
+    /// representation, so this covers every sequence of operations.
     #[test]
     #[cfg_attr(miri, ignore = "too many cases for an interpreter")]
     fn every_operation_on_every_small_set_is_that_of_sets() {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a set of single positions.
+        /// Compares with a set of single positions.
         #[test]
         fn ranges_are_sets_of_positions(
             steps in prop::collection::vec((any::<bool>(), 0_u32..60, 0_u32..20), 0..60)

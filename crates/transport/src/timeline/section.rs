@@ -41,32 +41,32 @@ impl fmt::Display for SectionId {
     }
 }
 
-/// What a section carries: real bytes, or in the simulator a length alone.
+/// The content of a section: real bytes, or a length alone in the simulator.
 pub trait Payload: Clone + fmt::Debug {
-    /// What the receiver collects the payload in.
+    /// The buffer in which the receiver collects the payload.
     type Buffer: fmt::Debug;
     /// Whether the payload is a length without bytes.
     const ELIDED: bool;
     /// The length in bytes.
     fn len(&self) -> u32;
-    /// Whether there is nothing in it.
+    /// Whether it has no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
     /// Appends the bytes of `range`, cut to what exists; an elided payload appends nothing.
     fn append_to(&self, range: Range<u32>, out: &mut Vec<u8>);
-    /// Whether nobody else holds it and it has room for `length` bytes.
+    /// Whether no other reference to it exists and it has room for `length` bytes.
     fn is_spare(&self, length: u32) -> bool;
-    /// Room for `length` bytes, in the memory of a [spare](Self::is_spare) payload unless that is
-    /// far too large.
+    /// A buffer for `length` bytes, in the memory of a [spare](Self::is_spare) payload unless that
+    /// is far too large.
     fn buffer(length: u32, spare: Option<Self>) -> Self::Buffer;
-    /// Puts `bytes` at `offset`, without the part that lies outside of the buffer.
-    fn place(buffer: &mut Self::Buffer, offset: u32, bytes: &[u8]);
+    /// Writes `bytes` at `offset`, without the part outside of the buffer.
+    fn write_at(buffer: &mut Self::Buffer, offset: u32, bytes: &[u8]);
     /// The collected payload, with zeros for missing bytes.
     fn finish(buffer: Self::Buffer) -> Self;
 }
 
-/// The bytes of a section up to the last one that came, with zeros for missing ones.
+/// The bytes of a section up to the last received one, with zeros for missing ones.
 #[derive(Debug)]
 pub struct Collected {
     bytes: Vec<u8>,
@@ -103,20 +103,20 @@ impl Payload for bytes::Bytes {
         Collected { bytes, length }
     }
 
-    fn place(buffer: &mut Collected, offset: u32, bytes: &[u8]) {
+    fn write_at(buffer: &mut Collected, offset: u32, bytes: &[u8]) {
         let Collected {
             bytes: there,
             length,
         } = buffer;
         let offset = (offset as usize).min(*length);
         let bytes = bytes.get(..*length - offset).unwrap_or(bytes);
-        // What comes in order is appended, and never was zero.
+        // Bytes in order are appended, and were never zero.
         if there.len() < offset {
             there.resize(offset, 0);
         }
         let (over, behind) = bytes.split_at(bytes.len().min(there.len() - offset));
-        if let Some(place) = there.get_mut(offset..offset + over.len()) {
-            place.copy_from_slice(over);
+        if let Some(write_at) = there.get_mut(offset..offset + over.len()) {
+            write_at.copy_from_slice(over);
         }
         there.extend_from_slice(behind);
     }
@@ -127,7 +127,7 @@ impl Payload for bytes::Bytes {
     }
 }
 
-/// A payload of this many bytes that nobody will look at.
+/// A payload of this many bytes without content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Elided(pub u32);
 
@@ -149,7 +149,7 @@ impl Payload for Elided {
         length
     }
 
-    fn place(_: &mut u32, _: u32, _: &[u8]) {}
+    fn write_at(_: &mut u32, _: u32, _: &[u8]) {}
 
     fn finish(buffer: u32) -> Self {
         Self(buffer)
@@ -163,17 +163,17 @@ pub struct Outgoing<P> {
     pub stream: StreamId,
     /// How much it matters.
     pub importance: Importance,
-    /// When it came into being, on the sender's clock.
+    /// Its capture time, on the sender's clock.
     pub source_time: Time,
-    /// By when it must have arrived, on the sender's clock; [`Time::MAX`] for never.
+    /// The time by which it must arrive, on the sender's clock; [`Time::MAX`] for never.
     pub deadline: Time,
-    /// An earlier section of the stream that this one is worthless without.
+    /// An earlier section of the stream without which this one is worthless.
     pub needs: Option<SectionId>,
-    /// What it carries, at least one byte.
+    /// Its bytes, at least one.
     pub payload: P,
 }
 
-/// What every packet with bytes of a section says about that section.
+/// The description of a section in every packet with its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meta {
     /// Its stream.
@@ -184,17 +184,17 @@ pub struct Meta {
     pub length: u32,
     /// How much it matters.
     pub importance: Importance,
-    /// When it came into being, on the sender's clock.
+    /// Its capture time, on the sender's clock.
     pub source_time: Time,
-    /// By when it must have arrived, on the sender's clock; [`Time::MAX`] for never.
+    /// The time by which it must arrive, on the sender's clock; [`Time::MAX`] for never.
     pub deadline: Time,
     /// The earlier section that it needs.
     pub needs: Option<SectionId>,
 }
 
 impl Reliability {
-    /// The default with this controller: until the deadline, but never for a controller whose paper
-    /// retransmits nothing.
+    /// The default with this controller: until the deadline, but never if the paper of the
+    /// controller retransmits nothing.
     pub fn usual(row: &Row) -> Self {
         match row.repeats_losses() {
             true => Self::Timeline,

@@ -1,4 +1,4 @@
-//! Which sections may borrow from the token bucket, and how much.
+//! The sections that may borrow from the token bucket, and how much.
 
 use comity_units::{Span, Time, TwoWindows};
 
@@ -15,7 +15,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// How many bytes a section with this borrowing could spend at once; none if not above zero.
+    /// The bytes that a section with this borrowing could spend at once; none unless positive.
     pub fn available(&self, borrowing: Borrowing) -> i64 {
         let share = u128::from(self.depth) * u128::from(borrowing.0) / u128::from(Borrowing::ALL.0);
         self.level
@@ -38,10 +38,9 @@ impl Tokens {
 /// of a section that has begun to leave: so much of the way from there up to 4/5 as of it has left
 /// ```
 ///
-/// A key picture thus finds tokens after the pictures before it have emptied the bucket, and a
-/// picture that others are predicted from finds more than one that nothing needs. A section that
-/// has begun borrows more: without its last packets, or a repair, the bytes that have left are
-/// wasted.
+/// A key picture thus finds tokens after earlier pictures have emptied the bucket, and a reference
+/// picture finds more than one that no other needs. A begun section borrows more: without its last
+/// packets, or a repair, the bytes that were sent are wasted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Borrowing(u16);
 
@@ -73,14 +72,14 @@ impl Borrowing {
     }
 }
 
-/// The least and the most important of the sections of the last seconds.
+/// The minimum and maximum importance of the sections in the last seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Importances {
     windows: TwoWindows<Option<(Importance, Importance)>>,
 }
 
 impl Importances {
-    /// A section came into being.
+    /// A section was submitted.
     pub(super) fn on_section(&mut self, now: Time, importance: Importance) {
         self.windows.turn(now, MEMORY);
         let (lowest, highest) = self.windows.current.unwrap_or((importance, importance));
@@ -97,7 +96,7 @@ impl Importances {
     }
 }
 
-/// Groups of pictures begin about once a second, at the most every ten.
+/// Groups of pictures begin about once a second, and at least every ten seconds.
 const MEMORY: Span = Span::from_secs(5);
 
 #[cfg(test)]

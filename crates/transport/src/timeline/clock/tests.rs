@@ -1,6 +1,6 @@
 use super::*;
 
-/// A fully known path: the sender's clock runs fast by `drift` parts per million and was 5 s ahead,
+/// A fully known path. The sender's clock runs fast by `drift` parts per million and was 5 s ahead,
 /// and 50 packets leave per second.
 struct Path {
     map: ClockMap,
@@ -28,7 +28,7 @@ impl Path {
         ((self.random >> 11) as f64 + 1.0) / (1_u64 << 53) as f64
     }
 
-    /// What the sender's clock shows at a local time, in seconds.
+    /// The time of the sender's clock at a local time, in seconds.
     fn sender(&self, local: f64) -> f64 {
         5.0 + local * (1.0 + self.drift / 1e6)
     }
@@ -46,7 +46,7 @@ impl Path {
         }
     }
 
-    /// By how many milliseconds the map is late for what happens now.
+    /// The error of the map in milliseconds, for the present.
     fn error(&self) -> f64 {
         let local = self
             .map
@@ -98,7 +98,7 @@ fn a_queue_that_comes_and_goes_does_not_move_the_map() {
     let mut path = Path::new(30.0);
     path.map.set_base_one_way(Span::from_millis(20));
     path.run(60.0, 0.001, |_| 0.020);
-    // A saw of 60 ms, as loss-based control makes one, 7 s long.
+    // A saw-tooth of 60 ms and 7 s, as loss-based control causes it.
     path.run(120.0, 0.001, |at| 0.020 + 0.060 * (at / 7.0 % 1.0));
     let (error, drift) = (path.error(), path.map.drift_ppm());
     assert!((-0.5..2.0).contains(&error), "{error} ms");
@@ -161,8 +161,7 @@ fn the_map_never_jumps() {
         let delay = if step % 80 < 40 { 0.030 } else { 0.090 };
         path.run(0.2, 0.010, |_| delay);
         let error = path.error();
-        // 10 ms per second, and what is left of the drift; packets are up to 100 ms apart on
-        // arrival.
+        // 10 ms per second, and the rest of the drift; packets are up to 100 ms apart on arrival.
         assert!((error - before).abs() < 3.5, "from {before} to {error} ms");
         before = error;
     }
@@ -224,7 +223,7 @@ fn jitter_by_hand() {
     assert_eq!(found, [0, 10_000, 9_375, 28_789]);
 }
 
-/// The greatest leap that a stamp can make is 2^31 us, and a sixteenth of it counts.
+/// The maximum jump of a stamp is 2^31 us, and a sixteenth of it counts.
 #[test]
 #[cfg_attr(miri, ignore = "too many packets for an interpreter")]
 fn jitter_stays_within_what_stamps_can_tell() {
@@ -235,17 +234,16 @@ fn jitter_stays_within_what_stamps_can_tell() {
     }
     let most = Span::from_micros(1 << 31);
     assert!(map.jitter() <= most && map.jitter() > most.mul_f64(0.99));
-    // A path that is even again is so in the average, too: (15/16)^1,000 of 2^31 us is less than 1
-    // ns.
+    // A regular path is also regular on average: (15/16)^1,000 of 2^31 us is less than 1 ns.
     for at in 10_000..11_000_u64 {
         map.on_arrival(Time::from_micros(at), at as u32);
     }
     assert!(map.jitter() < Span::from_micros(1), "{}", map.jitter());
 }
 
-/// A packet every 20 ms over a path of 20 ms each way, the round trip of each tenth measured, while
-/// the sender's clock shows `ahead` seconds more than the local one; whether the map is right to 1
-/// ms for what leaves at the end of each second.
+/// A packet every 20 ms over a path of 20 ms each way. Every tenth round trip is measured. The
+/// sender's clock is `ahead` seconds ahead of the local one. Returns whether the map is right to 1
+/// ms for packets that leave at the end of each second.
 fn seconds_right(map: &mut ClockMap, from: u64, seconds: u64, ahead: f64, queue: f64) -> Vec<bool> {
     let mut right = Vec::new();
     for step in from * 50..(from + seconds) * 50 {
@@ -263,7 +261,7 @@ fn seconds_right(map: &mut ClockMap, from: u64, seconds: u64, ahead: f64, queue:
     right
 }
 
-/// A virtual machine is paused: its monotonic clock stands still, and shows that much less from
+/// A virtual machine is paused: its monotonic clock stands still, and is behind by that time from
 /// then on.
 #[test]
 #[cfg_attr(miri, ignore = "too many packets for an interpreter")]
@@ -274,21 +272,21 @@ fn a_clock_that_jumps_is_followed_within_two_round_trips_and_a_queue_is_none() {
         assert_eq!(seconds_right(&mut map, 10, 30, 100.0, 0.0), [true; 30]);
         map
     };
-    // The sender's was paused for 3 s, or the receiver's: its own times stand that much closer
-    // together.
+    // The sender's machine was paused for 3 s, or the receiver's: its own times are that much
+    // closer together.
     assert_eq!(seconds_right(&mut map(), 40, 5, 97.0, 0.0), [true; 5]);
     assert_eq!(seconds_right(&mut map(), 40, 5, 103.0, 0.0), [true; 5]);
-    // A little more and a little less than what is taken for a jump: the rest goes by slewing.
+    // A little above and below the threshold for a jump: the rest is corrected by slewing.
     let mut slow = seconds_right(&mut map(), 40, 30, 99.95, 0.0);
     assert_eq!((slow[0], slow[29]), (false, true));
     slow = seconds_right(&mut map(), 40, 2, 99.85, 0.0);
     assert_eq!(slow, [true; 2]);
-    // A queue of 3 s takes the round trip as long, and does not move what leaves and arrives later
-    // without it.
+    // A queue of 3 s delays the round trip by as much, and does not affect later packets without
+    // it.
     let mut queued = map();
     assert_eq!(seconds_right(&mut queued, 40, 5, 100.0, 3.0), [true; 5]);
     assert_eq!(seconds_right(&mut queued, 45, 5, 100.0, 0.0), [true; 5]);
-    // The first packet behind a pause meets a queue: that is taken for one.
+    // The first packet after a pause meets a queue, which counts as one.
     let mut both = map();
     let right = seconds_right(&mut both, 40, 1, 97.0, 0.3);
     assert_eq!(right, [true]);

@@ -13,7 +13,7 @@ const FORECAST: Forecast = Forecast {
     tolerance_percent: 0,
 };
 
-/// A section of `left` bytes that has to have left within `deadline` microseconds.
+/// A section of `left` bytes that must leave within `deadline` microseconds.
 fn work(left: u64, deadline: u64, importance: u8, needs: Option<usize>) -> Work {
     Work {
         left,
@@ -29,10 +29,10 @@ fn dropped(queue: &[Work]) -> Vec<usize> {
 }
 
 fn fits(queue: &[Work], kept: u32) -> bool {
-    let is_kept = |place: usize| kept >> place & 1 == 1;
+    let is_kept = |index: usize| kept >> index & 1 == 1;
     let mut before = 0;
-    queue.iter().enumerate().all(|(place, work)| {
-        if !is_kept(place) {
+    queue.iter().enumerate().all(|(index, work)| {
+        if !is_kept(index) {
             return true;
         }
         before += work.left;
@@ -40,11 +40,11 @@ fn fits(queue: &[Work], kept: u32) -> bool {
     })
 }
 
-/// How many are kept of each importance, the highest first.
+/// The number of kept sections of each importance, the highest first.
 fn value(queue: &[Work], kept: u32) -> Vec<usize> {
     let mut counts: BTreeMap<Reverse<Importance>, usize> = BTreeMap::new();
-    for (place, work) in queue.iter().enumerate() {
-        *counts.entry(Reverse(work.importance)).or_default() += (kept >> place & 1) as usize;
+    for (index, work) in queue.iter().enumerate() {
+        *counts.entry(Reverse(work.importance)).or_default() += (kept >> index & 1) as usize;
     }
     counts.into_values().collect()
 }
@@ -61,8 +61,8 @@ fn best(queue: &[Work]) -> Vec<usize> {
 fn kept(queue: &[Work]) -> u32 {
     let dropped = dropped(queue);
     (0..queue.len())
-        .filter(|place| !dropped.contains(place))
-        .fold(0, |kept, place| kept | 1 << place)
+        .filter(|index| !dropped.contains(index))
+        .fold(0, |kept, index| kept | 1 << index)
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn what_others_need_counts_as_important_as_they() {
         work(4, 10, 9, Some(0)),
     ];
     assert_eq!(dropped(&needed), [1]);
-    // Nobody needs it: it goes.
+    // No section needs it: it is dropped.
     let alone = [
         work(4, 10, 0, None),
         work(4, 10, 5, None),
@@ -107,7 +107,7 @@ fn what_others_need_counts_as_important_as_they() {
 
 #[test]
 fn what_needs_a_dropped_section_goes_too() {
-    // 0 is too long for its deadline; 1 and 2 hang on it.
+    // 0 is too long for its deadline; 1 and 2 depend on it.
     let queue = [
         work(20, 10, 9, None),
         work(1, 20, 5, Some(0)),
@@ -119,9 +119,9 @@ fn what_needs_a_dropped_section_goes_too() {
 
 #[test]
 fn a_chain_loses_its_end_and_not_its_beginning() {
-    // Six of equal importance, each needing the one before, room for four.
+    // Six of equal importance, each needing its predecessor, with room for four.
     let queue: Vec<Work> = (0..6)
-        .map(|place: usize| work(10, 40, 3, place.checked_sub(1)))
+        .map(|index: usize| work(10, 40, 3, index.checked_sub(1)))
         .collect();
     assert_eq!(dropped(&queue), [4, 5]);
 }
@@ -135,7 +135,7 @@ fn slack_is_how_long_nothing_may_leave() {
 
 #[test]
 fn the_budget_is_rate_times_the_time_that_is_left() {
-    // 100 ms to go, 30 ms on the way, 8 Mb/s: 70 kB; with 10 % tolerance 80 kB.
+    // 100 ms left, 30 ms of delay, 8 Mb/s: 70 kB; with 10 % tolerance 80 kB.
     let mut forecast = Forecast {
         rate: Rate::from_mbps(8),
         growth: Rate::ZERO,
@@ -188,11 +188,11 @@ fn queues(classes: u8, with_needs: bool) -> impl Strategy<Value = Vec<Work>> {
     );
     prop::collection::vec(section, 0..10).prop_map(move |mut sections| {
         sections.sort_by_key(|&(_, deadline, ..)| deadline);
-        let build = |(place, &(left, deadline, importance, needs, of)): (
+        let build = |(index, &(left, deadline, importance, needs, of)): (
             usize,
             &(u64, u64, u8, bool, usize),
         )| {
-            let needs = (with_needs && needs && place > 0).then(|| of % place);
+            let needs = (with_needs && needs && index > 0).then(|| of % index);
             work(left, deadline, importance, needs)
         };
         sections.iter().enumerate().map(build).collect()
@@ -222,13 +222,13 @@ proptest! {
     fn what_is_kept_fits_and_nothing_could_be_added(queue in queues(4, true)) {
         let kept = kept(&queue);
         prop_assert!(fits(&queue, kept), "{:b}", kept);
-        for place in (0..queue.len()).filter(|place| kept >> place & 1 == 0) {
-            prop_assert!(!fits(&queue, kept | 1 << place), "{} fits beside {:b}", place, kept);
+        for index in (0..queue.len()).filter(|index| kept >> index & 1 == 0) {
+            prop_assert!(!fits(&queue, kept | 1 << index), "{} fits beside {:b}", index, kept);
         }
     }
 }
 
-/// How often the plan equals the best of all subsets, all classes compared in order.
+/// How often the plan equals the best of all subsets, comparing all classes in order.
 #[test]
 #[cfg_attr(miri, ignore = "too many cases for an interpreter")]
 fn the_plan_is_mostly_the_best_subset() {

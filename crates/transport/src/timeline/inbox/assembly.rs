@@ -13,20 +13,20 @@ use crate::timeline::section::{Meta, Payload, Reason};
 #[derive(Debug)]
 pub(super) struct Assembly<P: Payload> {
     pub(super) meta: Meta,
-    /// The deadline that its packets have, which can be later than that of `meta`.
+    /// The deadline in its packets, which can be later than that of `meta`.
     stated: Time,
     buffer: P::Buffer,
     pub(super) have: Ranges,
-    /// When the last byte came, and whether that was after the deadline.
+    /// When the last byte arrived, and whether that was after the deadline.
     pub(super) completed: Option<(Time, bool)>,
     /// The sender will not send the rest.
     pub(super) dropped: Option<Reason>,
-    /// Its time came before it was complete, and deadlines are not enforced.
+    /// Its deadline passed before it was complete, and deadlines are not enforced.
     pub(super) is_overdue: bool,
 }
 
 impl<P: Payload> Assembly<P> {
-    /// Its deadline is that of `meta`, but `latest` at the latest.
+    /// Its deadline is that of `meta`, and at most `latest`.
     pub(super) fn new(
         meta: Meta,
         latest: Time,
@@ -48,7 +48,7 @@ impl<P: Payload> Assembly<P> {
         }
     }
 
-    /// Whether a packet says the same of the section as those before it.
+    /// Whether a packet describes the section as earlier ones do.
     pub(super) fn agrees(&self, meta: &Meta) -> bool {
         let stated = self.stated;
         let known = Meta {
@@ -58,9 +58,9 @@ impl<P: Payload> Assembly<P> {
         known == *meta
     }
 
-    /// Takes a piece in; returns how many of its bytes are new.
-    pub(super) fn place(&mut self, range: Range<u32>, bytes: &[u8]) -> u32 {
-        P::place(&mut self.buffer, range.start, bytes);
+    /// Accepts a piece. Returns how many of its bytes are new.
+    pub(super) fn write_at(&mut self, range: Range<u32>, bytes: &[u8]) -> u32 {
+        P::write_at(&mut self.buffer, range.start, bytes);
         self.have.insert(range)
     }
 
@@ -68,7 +68,7 @@ impl<P: Payload> Assembly<P> {
         self.have.total() == self.meta.length
     }
 
-    /// The delivery for it.
+    /// Its delivery.
     pub(super) fn finish(self, reason: GapReason) -> Result<Received<P>, Gap<P>> {
         let Self { meta, buffer, .. } = self;
         let payload = P::finish(buffer);
@@ -106,7 +106,7 @@ impl Runs {
         self.end_of_run(number).is_some()
     }
 
-    /// The end of the run that this number is in.
+    /// The end of the run that contains this number.
     pub(super) fn end_of_run(&self, number: u64) -> Option<u64> {
         let (_, &end) = self.runs.range(..=number).next_back()?;
         (number < end).then_some(end)
@@ -122,7 +122,7 @@ impl Runs {
         self.runs.range(..number).next_back().map(|(_, &end)| end)
     }
 
-    /// How many numbers below this one are in the set.
+    /// The count of numbers in the set below this one.
     pub(super) fn below(&self, number: u64) -> u64 {
         let runs = self.runs.range(..number);
         runs.map(|(&start, &end)| end.min(number) - start).sum()
@@ -143,7 +143,7 @@ impl Runs {
         }
     }
 
-    /// How many runs there are.
+    /// The number of runs.
     pub(super) fn len(&self) -> usize {
         self.runs.len()
     }
@@ -169,7 +169,7 @@ mod tests {
 
     const NUMBERS: u64 = 9;
 
-    /// The numbers of a set are the bits of a number.
+    /// The set whose numbers are the bits of a number.
     fn of(bits: u64) -> Runs {
         let mut runs = Runs::default();
         for at in (0..NUMBERS).filter(|at| bits >> at & 1 == 1) {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     /// Every set of nine numbers, with every number, range and operation. A set has only one
-    /// representation, so that this holds for every sequence of operations.
+    /// representation, so this covers every sequence of operations.
     #[test]
     #[cfg_attr(miri, ignore = "too many cases for an interpreter")]
     fn every_operation_on_every_small_set_is_that_of_sets() {
@@ -231,7 +231,7 @@ mod tests {
                     expected[expected.len().saturating_sub(most)..]
                 );
             }
-            // Numbers that are in the set are not added.
+            // Numbers in the set are not added again.
             let ranges =
                 (0..=NUMBERS).flat_map(|start| (start..=NUMBERS).map(move |end| start..end));
             for range in ranges.filter(|range| mask(range.clone()) & before == 0) {

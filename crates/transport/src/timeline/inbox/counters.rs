@@ -16,13 +16,13 @@ pub struct Counters {
     pub received: u64,
     /// Bytes of complete sections.
     pub delivered: u64,
-    /// Bytes that had arrived of sections that became gaps.
+    /// Received bytes of sections that became gaps.
     pub partial: u64,
     /// Duplicate bytes.
     pub duplicate: u64,
-    /// Bytes of sections that had become gaps before.
+    /// Bytes that arrived after their section had become a gap.
     pub late: u64,
-    /// Bytes of sections that are not settled.
+    /// Bytes of unsettled sections.
     pub held: u64,
     /// Sections that were complete by their deadline.
     pub on_time: u64,
@@ -46,19 +46,19 @@ impl Counters {
 pub struct GapCounters {
     /// The connection ended.
     pub closed: u64,
-    /// The sender went on without a reason.
+    /// The sender abandoned them without a reason.
     pub obsolete: u64,
-    /// The deadline came.
+    /// The deadline passed.
     pub overdue: u64,
     /// The sender's application withdrew them.
     pub cancelled: u64,
-    /// What they needed was abandoned.
+    /// A section that they needed was abandoned.
     pub dependency: u64,
     /// They expired at the sender.
     pub expired: u64,
     /// They could not have arrived in time.
     pub infeasible: u64,
-    /// They were left out to fit the rate.
+    /// They were shed to fit the rate.
     pub shed: u64,
 }
 
@@ -144,8 +144,8 @@ impl Slack {
         self.early.iter().chain(&self.late).sum()
     }
 
-    /// A lower bound of the quantile: at least this share of the sections had so much slack. In
-    /// whole powers of two of a millisecond; zero if fewer sections were early.
+    /// A lower bound of the quantile: at least this share of the sections had this slack. Rounded
+    /// down to powers of two of a millisecond; zero if fewer sections were early.
     pub fn at_least(&self, share: f64) -> Span {
         let wanted = share * self.count() as f64;
         let mut above = 0;

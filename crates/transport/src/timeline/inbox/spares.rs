@@ -11,7 +11,7 @@ use crate::timeline::section::Payload;
 /// by page.
 #[derive(Debug)]
 pub(super) struct Spares<P> {
-    /// In the order in which they were handed out.
+    /// In the order of delivery.
     payloads: VecDeque<P>,
     bytes: u64,
     max_bytes: u64,
@@ -21,8 +21,8 @@ pub(super) struct Spares<P> {
 /// first.
 const MIN_LENGTH: u32 = 128 << 10;
 
-/// The most that a connection keeps. An application has 1 MiB waiting and works on some of it. With
-/// less than twice that, all kept memory is in use when a section needs some.
+/// The maximum memory that a connection keeps. An application has 1 MiB waiting and works on some
+/// of it. With less than twice that, all kept memory would be in use when a section needs some.
 const MAX_BYTES: u64 = 2 << 20;
 
 impl<P> Default for Spares<P> {
@@ -36,12 +36,12 @@ impl<P> Default for Spares<P> {
 }
 
 impl<P: Payload> Spares<P> {
-    /// The bytes that are kept.
+    /// The kept bytes.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// This section is handed out.
+    /// This section is delivered.
     pub(super) fn keep(&mut self, payload: &P) {
         let length = u64::from(payload.len());
         if P::ELIDED || payload.len() < MIN_LENGTH || length > self.max_bytes {
@@ -52,7 +52,7 @@ impl<P: Payload> Spares<P> {
         self.trim();
     }
 
-    /// Keeps at most so many bytes from now on, and never more than without this limit.
+    /// Keeps at most this many bytes from now on, and never more than without this limit.
     pub(super) fn limit(&mut self, max_bytes: u64) {
         self.max_bytes = max_bytes.min(MAX_BYTES);
         self.trim();
@@ -66,7 +66,7 @@ impl<P: Payload> Spares<P> {
         }
     }
 
-    /// Room for a section of `length` bytes.
+    /// A buffer for a section of `length` bytes.
     pub(super) fn buffer(&mut self, length: u32) -> P::Buffer {
         let is_spare = |payload: &P| payload.is_spare(length);
         let place = match length < MIN_LENGTH {

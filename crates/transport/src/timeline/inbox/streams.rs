@@ -14,12 +14,13 @@ use super::{Config, Counters, Delivery, Gap, GapReason, Violation};
 use crate::timeline::clock::ClockMap;
 use crate::timeline::section::{Deliver, Meta, Payload, Reason, SectionId, StreamId};
 
-/// What [`Inbox::memory`] counts for a record, for a piece of a section and for a run of numbers,
-/// in bytes: the largest sizes that the tests measured, rounded up.
+/// The memory that [`Inbox::memory`] counts for a record, for a piece of a section and for a run of
+/// numbers, in bytes: the largest sizes in measurements, rounded up.
 const RECORD: u64 = 512;
 const PIECE: u64 = 16;
 const RUN: u64 = 48;
-/// The part of the limit of memory that may be memory of delivered sections, kept for later ones.
+/// The reciprocal of the part of the memory limit that delivered sections, kept for later ones, may
+/// use.
 const SPARE_PART: u64 = 8;
 
 /// The receiver's half of the timeline.
@@ -38,9 +39,8 @@ const SPARE_PART: u64 = 8;
 ///   that it needs go before it, whatever their deadlines. Without enforced deadlines, an
 ///   incomplete section holds up the later ones.
 ///
-/// A section that was never seen is known from a higher number. Its deadline is unknown. The
-/// deadline of the next section that was seen bounds it, so it becomes a gap when that section is
-/// handed out.
+/// An unseen section is known from a higher number, but its deadline is not. The deadline of the
+/// next seen section bounds it, so it becomes a gap when that section is delivered.
 ///
 /// A [`Violation`] is a reason to close the connection. The limits still hold after it, and the
 /// counters still sum up.
@@ -48,34 +48,33 @@ const SPARE_PART: u64 = 8;
 pub struct Inbox<P: Payload> {
     config: Config,
     streams: BTreeMap<StreamId, Stream<P>>,
-    /// Unsettled sections by the deadline that they wait for, on the sender's clock.
+    /// Unsettled sections by their deadlines, on the sender's clock.
     due: BTreeSet<(Time, StreamId, u64)>,
     /// Streams whose first sections may have become settled.
     changed: BTreeSet<StreamId>,
     ready: VecDeque<Ready<P>>,
     spares: Spares<P>,
-    /// Bytes reserved for sections that were not handed out yet.
+    /// Bytes reserved for undelivered sections.
     reserved: u64,
-    /// The lengths of all sections that were admitted, and of settled sections, once for each late
-    /// piece.
+    /// The lengths of all admitted sections, and of settled sections once for each late piece.
     admitted: u64,
     /// Slots of all streams.
     records: usize,
-    /// Pieces of all sections that are not settled.
+    /// The pieces of all unsettled sections.
     pieces: usize,
-    /// The most memory that it may take at present.
+    /// The present limit of its memory.
     limit: u64,
-    /// Whether something found no room because of `limit`.
+    /// Whether data found no room because of `limit`.
     was_short: bool,
     counters: Counters,
-    /// Complete sections that are not settled.
+    /// Complete but unsettled sections.
     ahead: Complete,
-    /// No packet comes any more, and until this time ready sections are still handed out at their
+    /// No packets come any more, and until this time ready sections are still delivered at their
     /// deadlines.
     plays_out_until: Option<Time>,
 }
 
-/// How many sections are complete.
+/// The numbers of complete sections.
 #[derive(Debug, Default)]
 struct Complete {
     on_time: u64,
@@ -93,11 +92,11 @@ impl Complete {
 
 #[derive(Debug)]
 struct Stream<P: Payload> {
-    /// All below are settled.
+    /// All sections below it are settled.
     next: u64,
     /// No section from here on is known.
     known: u64,
-    /// All below are obsolete for the sender.
+    /// All sections below it are obsolete for the sender.
     floor: u64,
     end: Option<u64>,
     slots: BTreeMap<u64, Slot<P>>,
@@ -115,8 +114,8 @@ enum Slot<P: Payload> {
     Dropped(Reason),
 }
 
-/// What waits to be polled. Sections without any bytes are kept as runs: a peer can skip many at
-/// once. No run is empty.
+/// Deliveries to poll. Sections without any bytes are kept as runs: a peer can skip many at once.
+/// No run is empty.
 #[derive(Debug)]
 enum Ready<P> {
     Delivery(Delivery<P>),
@@ -142,7 +141,7 @@ impl<P: Payload> Stream<P> {
         section < self.next || self.settled.contains(section)
     }
 
-    /// What is known of a section that is whole and not settled.
+    /// The description of a section that is complete and unsettled.
     fn complete(&self, section: u64) -> Option<&Meta> {
         match self.slots.get(&section)? {
             Slot::Open(assembly) if assembly.is_complete() => Some(&assembly.meta),
@@ -150,7 +149,7 @@ impl<P: Payload> Stream<P> {
         }
     }
 
-    /// Sections that are not settled, and that the sender abandoned before they were complete.
+    /// Unsettled sections that the sender abandoned before they were complete.
     fn abandoned(&self) -> u64 {
         let below = self.floor.saturating_sub(self.next) - self.settled.below(self.floor);
         self.slots.iter().fold(below, |sum, (&number, slot)| {
@@ -167,7 +166,7 @@ impl<P: Payload> Stream<P> {
         self.settled.len() + self.gaps.len()
     }
 
-    /// The first section that may not be held yet.
+    /// The first section that exceeds the limits.
     fn limit(&self, config: &Config) -> u64 {
         self.next
             .max(self.floor)
@@ -201,7 +200,7 @@ impl<P: Payload> Inbox<P> {
     /// payloads are elided.
     ///
     /// # Errors
-    /// When the piece contradicts itself or what came before, or goes beyond the limits of
+    /// When the piece is inconsistent with itself or with earlier ones, or exceeds the limits of
     /// [`Config`].
     pub fn on_chunk(
         &mut self,
@@ -311,7 +310,7 @@ impl<P: Payload> Inbox<P> {
         };
         let was_complete = assembly.is_complete();
         let pieces = assembly.have.len();
-        let new = assembly.place(offset..end, bytes);
+        let new = assembly.write_at(offset..end, bytes);
         self.pieces = self.pieces + assembly.have.len() - pieces;
         self.counters.received += u64::from(length);
         self.counters.held += u64::from(new);
@@ -333,7 +332,7 @@ impl<P: Payload> Inbox<P> {
     /// gap unless its pieces are accepted later.
     ///
     /// # Errors
-    /// When the section is beyond the end of the stream or too far ahead.
+    /// When the section is beyond the end of the stream, or too far ahead.
     pub fn on_refused(&mut self, stream: StreamId, section: SectionId) -> Result<(), Violation> {
         let config = self.config;
         let state = self.stream(stream)?;
@@ -348,7 +347,7 @@ impl<P: Payload> Inbox<P> {
     /// It may lie any number of sections ahead: those without any bytes are one gap.
     ///
     /// # Errors
-    /// When the floor is beyond the end of the stream, or the stream is one too many.
+    /// When the floor is beyond the end of the stream, or the stream exceeds the limit.
     pub fn on_floor(&mut self, stream: StreamId, floor: SectionId) -> Result<(), Violation> {
         let state = self.stream(stream)?;
         if let Some(end) = state.end
@@ -365,8 +364,8 @@ impl<P: Payload> Inbox<P> {
         Ok(())
     }
 
-    /// The sender will not send the rest of a section. Of one that is too far ahead to be held the
-    /// floor says so later.
+    /// The sender will not send the rest of a section. If the section is too far ahead, a later
+    /// floor covers it.
     ///
     /// # Errors
     /// When the section is beyond the end of the stream, or there are too many records.
@@ -407,7 +406,7 @@ impl<P: Payload> Inbox<P> {
     /// The stream has this many sections in all.
     ///
     /// # Errors
-    /// When it has more already, or was said to have another number.
+    /// When it has more already, or another number was announced.
     pub fn on_end(&mut self, stream: StreamId, sections: u64) -> Result<(), Violation> {
         let state = self.stream(stream)?;
         if state.known > sections || state.end.is_some_and(|end| end != sections) {
@@ -419,17 +418,17 @@ impl<P: Payload> Inbox<P> {
         Ok(())
     }
 
-    /// Whether everything was handed out of what is ready or waits to be run out.
+    /// Whether no delivery is ready or waits for its deadline.
     pub fn is_empty(&self) -> bool {
         self.ready.is_empty()
     }
 
-    /// Whether what is ready waits for its deadline.
+    /// Whether ready sections wait for their deadlines.
     pub fn is_playing_out(&self) -> bool {
         self.plays_out_until.is_some() && !self.ready.is_empty()
     }
 
-    /// The local time that the first of what is ready waits for.
+    /// The local time at which the first ready section is due.
     fn plays_at(&self, clock: &ClockMap) -> Option<Time> {
         let until = self.plays_out_until?;
         match self.ready.front()? {
@@ -467,7 +466,7 @@ impl<P: Payload> Inbox<P> {
         Some(delivery)
     }
 
-    /// When [`poll`](Self::poll) may next give something, even if no packet arrives.
+    /// When [`poll`](Self::poll) may next return a delivery without a packet arriving.
     pub fn next_wakeup(&self, clock: &ClockMap) -> Time {
         if let Some(at) = self.plays_at(clock) {
             return at;
@@ -480,7 +479,7 @@ impl<P: Payload> Inbox<P> {
             .map_or(Time::MAX, |&(deadline, _, _)| clock.to_local(deadline))
     }
 
-    /// Whether the stream has ended and all of it was handed out.
+    /// Whether the stream has ended and all of it was delivered.
     pub fn is_finished(&self, stream: StreamId) -> bool {
         let waits = self.ready.iter().any(|ready| match ready {
             Ready::Delivery(Delivery::Section(received)) => received.meta.stream == stream,
@@ -491,14 +490,13 @@ impl<P: Payload> Inbox<P> {
         !waits && state.is_some_and(|state| state.end == Some(state.next))
     }
 
-    /// Bytes of the buffer that no section has reserved, as far as the memory is there: the credit
-    /// of the peer.
+    /// Unreserved bytes of the buffer, as far as memory permits: the credit of the peer.
     pub fn free_bytes(&self) -> u64 {
         let free = self.config.max_bytes.saturating_sub(self.reserved);
         free.min(self.memory_left())
     }
 
-    /// The memory that it takes, in bytes: an upper bound.
+    /// The memory in use, in bytes: an upper bound.
     pub fn memory(&self) -> u64 {
         let records = self.records + self.ready.len();
         let streams = self.streams.values();
@@ -510,14 +508,14 @@ impl<P: Payload> Inbox<P> {
             + runs as u64 * RUN
     }
 
-    /// Sets the most memory that it may take from now on. What it holds stays, and whatever finds
-    /// no room is refused as by a full buffer.
+    /// Sets the memory limit from now on. Existing data stays, and data without room is refused as
+    /// by a full buffer.
     pub fn set_memory_limit(&mut self, limit: u64) {
         self.limit = limit;
         self.spares.limit(limit / SPARE_PART);
     }
 
-    /// Whether something was refused because of the limit of memory since the last call.
+    /// Whether data was refused for lack of memory since the last call.
     pub const fn take_shortage(&mut self) -> bool {
         core::mem::replace(&mut self.was_short, false)
     }
@@ -536,9 +534,9 @@ impl<P: Payload> Inbox<P> {
         }
     }
 
-    /// The most that the peer may have counted against its credit since the beginning: the lengths
-    /// of the sections that began to arrive. A settled section counts again with each new piece,
-    /// because the peer may not have counted it before.
+    /// The maximum that the peer may have counted against its credit since the beginning: the
+    /// lengths of the sections that began to arrive. A settled section counts again with each new
+    /// piece, because the peer may not have counted it before.
     pub const fn admitted(&self) -> u64 {
         self.admitted
     }
@@ -549,8 +547,8 @@ impl<P: Payload> Inbox<P> {
         SectionId(state.map_or(self.config.max_sections, |state| state.limit(&self.config)))
     }
 
-    /// Sections that were complete by their deadline, and those that were complete later, whether
-    /// they are settled or not.
+    /// The sections that were complete by their deadline, and those that were complete later,
+    /// settled or not.
     pub const fn complete(&self) -> (u64, u64) {
         (
             self.counters.on_time + self.ahead.on_time,
@@ -558,7 +556,7 @@ impl<P: Payload> Inbox<P> {
         )
     }
 
-    /// Sections that are gaps, whether they are settled or not.
+    /// The sections that are gaps, settled or not.
     pub fn gaps(&self) -> u64 {
         let abandoned: u64 = self.streams.values().map(Stream::abandoned).sum();
         self.counters.gaps.sum() + abandoned
@@ -570,7 +568,7 @@ impl<P: Payload> Inbox<P> {
         !self.streams.is_empty() && ends.all(|end| end.is_some())
     }
 
-    /// What became of everything.
+    /// All counters.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }

@@ -1,27 +1,26 @@
-//! What an outbox accepts: the one decision, and the one place that numbers sections.
+//! The acceptance of sections, and their numbering.
 
 use super::{IntakeError, Outbox, SubmitError};
 use crate::timeline::section::{Payload, SectionId, StreamId};
 use crate::wire::limits::MAX_SECTION_COUNT;
 
 impl<P: Payload> Outbox<P> {
-    /// The longest section that the peer can hold, in bytes.
+    /// Sets the maximum length of a section at the peer, in bytes.
     pub const fn set_max_length(&mut self, bytes: u64) {
         self.intake.max_length = bytes;
     }
 
-    /// How many sections the peer keeps apart: no more are begun beside those that have no outcome.
+    /// Sets the maximum number of open sections at the peer: no more are begun.
     pub const fn set_max_open(&mut self, sections: u64) {
         self.intake.max_open = sections;
     }
 
-    /// How many sections the peer keeps apart.
+    /// The maximum number of open sections at the peer.
     pub const fn max_open(&self) -> u64 {
         self.intake.max_open
     }
 
-    /// Sections and their bytes that wait to be settled, or for somebody to ask what became of
-    /// them.
+    /// The sections without an outcome, or with one that was not polled yet, and their bytes.
     pub fn held(&self) -> (usize, u64) {
         (self.entries.len() + self.outcomes.len(), self.held)
     }
@@ -48,7 +47,7 @@ impl<P: Payload> Outbox<P> {
         }
     }
 
-    /// The number that a section gets if it is accepted now.
+    /// The number of a section that is accepted now.
     pub(super) fn admit(
         &self,
         stream: StreamId,
@@ -75,8 +74,8 @@ impl<P: Payload> Outbox<P> {
         Ok(section)
     }
 
-    /// Whether there is room for a section of `length` bytes in every stream so far, or there never
-    /// will be.
+    /// Whether every stream so far has room for a section of `length` bytes. Also true if there can
+    /// never be room for it.
     pub fn has_room(&self, length: u64) -> bool {
         let spans = self.streams.values().filter(|known| !known.ended);
         let span = spans.map(|known| known.span()).max().unwrap_or(0);
@@ -91,17 +90,17 @@ impl<P: Payload> Outbox<P> {
         length <= self.max_length() && span < self.max_span()
     }
 
-    /// How many sections of a stream may be apart: the smaller of this end's limit and the peer's.
+    /// The maximum number of open sections of a stream: the smaller limit of both ends.
     fn max_span(&self) -> u64 {
         self.intake.max_open.min(self.config.max_sections as u64)
     }
 
-    /// The longest section that can be sent, in bytes.
+    /// The maximum length of a section, in bytes.
     fn max_length(&self) -> u64 {
         self.intake.max_length.min(self.config.max_bytes)
     }
 
-    /// `span`: how many sections of the stream the peer keeps apart already.
+    /// `span`: the number of open sections of the stream.
     fn check_room(&self, length: u64, span: u64) -> Result<(), SubmitError> {
         let limit = self.config.max_sections as u64;
         if self.held().0 as u64 >= limit {

@@ -1,28 +1,27 @@
 //! The sections that use the peer's credit.
 //!
-//! The peer sets room aside for a whole section when its first byte arrives. Its credit is the
-//! room that it had not set aside when it reported the credit. Every section that is begun must
-//! find its room. The sender therefore counts the whole length of two kinds of section against the
-//! credit:
+//! The peer reserves room for a whole section when its first byte arrives. Its credit is the room
+//! that was unreserved at its report. Every begun section must find its room. The sender therefore
+//! counts the whole length of two kinds of sections against the credit:
 //!
-//! * sections that are begun without any acknowledgement: the peer may have set their room aside;
+//! * begun sections without an acknowledgement: the peer may have reserved their room;
 //! * sections whose first acknowledgement came after the credit.
 //!
-//! The rest of a section that is begun needs no credit: its room is set aside.
+//! The rest of a begun section needs no credit: its room is reserved.
 //!
-//! The peer also reports how many sections it keeps apart. Sections of all streams count that are
-//! begun and have no outcome.
+//! The peer also reports how many open sections it permits. All begun sections without an outcome
+//! count, over all streams.
 
 use super::entry::Entry;
 
-/// What a section takes of the credit.
+/// The credit that a section uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// Nothing: it is not begun, or gone.
+    /// None: it has not begun, or is gone.
     None,
-    /// The peer may have set its room aside.
+    /// The peer may have reserved its room.
     Open,
-    /// The peer has set its room aside.
+    /// The peer has reserved its room.
     Answered,
 }
 
@@ -36,14 +35,14 @@ impl Claim {
     }
 }
 
-/// What all sections take of the credit, in bytes.
+/// The credit that all sections use, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Claims {
-    /// Of sections that are begun, without any acknowledgement.
+    /// Of begun sections without an acknowledgement.
     pub(super) open: u64,
     /// Of all sections with an acknowledgement so far.
     pub(super) answered: u64,
-    /// How many sections are begun and have no outcome.
+    /// The number of begun sections without an outcome.
     pub(super) sections: u64,
 }
 

@@ -9,12 +9,13 @@ use crate::timeline::tokens::Borrowing;
 
 impl<P: Payload> Outbox<P> {
     /// Whether a piece that leaves now could not be repaired in time, and is worth a duplicate
-    /// transmission: when it is a repair itself and others need its section, or when its section is
-    /// of the most important ones and the path loses packets. Two bytes that were lost pay for one
-    /// duplicate byte: what is late because it finds no room would else take twice the room, and
-    /// make what follows late.
+    /// transmission: it is a repair itself and other sections need its section, or its section has
+    /// the highest importance and the path loses packets. Two lost bytes pay for one duplicate
+    /// byte. Otherwise, sections that are late for lack of rate would take twice the rate, and
+    /// delay those behind them.
     ///
-    /// A section that stands out needs no such payment where it is worth it by itself:
+    /// A section of the highest importance needs no such payment if its duplicate is worth it by
+    /// itself:
     ///
     /// ```text
     /// share of lost bytes · length of the section > length of the piece
@@ -45,10 +46,10 @@ impl<P: Payload> Outbox<P> {
             || pays_for_itself && is_beyond_repair(estimate.wait)
     }
 
-    /// The next piece that is still worth sending a second time, for a packet that has nothing of a
-    /// section in it yet: the first one and its copy must not be lost together. For the same reason
-    /// a copy waits until all of its section has left that waits. `room` is as with
-    /// [`next_chunk_with`](Self::next_chunk_with); what does not fit is not sent a second time.
+    /// The next duplicate that is still worth sending, for a packet without other pieces of
+    /// sections: the first transmission and the duplicate must not be lost together. For the same
+    /// reason, a duplicate waits until all waiting pieces of its section have left. `room` is as
+    /// with [`next_chunk_with`](Self::next_chunk_with); pieces that do not fit have no duplicate.
     pub fn next_copy(
         &mut self,
         now: Time,
@@ -59,20 +60,20 @@ impl<P: Payload> Outbox<P> {
             return None;
         }
         self.look_ahead(now, estimate);
-        let mut place = 0;
-        while let Some(copy) = self.copies.get(place).copied() {
+        let mut index = 0;
+        while let Some(copy) = self.copies.get(index).copied() {
             let entry = self.entries.get(&(copy.stream, copy.section));
             if entry.is_some_and(|entry| entry.left() > 0) {
-                place += 1;
+                index += 1;
                 continue;
             }
-            self.copies.remove(place);
+            self.copies.remove(index);
             let Some(entry) = entry else {
                 continue;
             };
             let meta = &entry.meta;
             let is_missing = !entry.acked.missing(copy.range()).is_empty();
-            // Looking ahead has removed the copies of sections whose deadline has come.
+            // Looking ahead has removed the duplicates of sections whose deadline has passed.
             if entry.stage == Stage::Live
                 && is_missing
                 && !self.is_out_of_reach(now, meta.deadline)
@@ -94,6 +95,6 @@ impl<P: Payload> Outbox<P> {
     }
 }
 
-/// From this share of lost packets on the most important sections are sent twice where no repair is
+/// The share of lost packets from which the most important sections are sent twice if no repair is
 /// possible.
 const LOSSY_PERMILLE: u32 = 5;

@@ -2,7 +2,7 @@
 
 use super::Fate;
 
-/// Bytes by what became of them. Every byte is in exactly one place at every moment:
+/// Bytes by outcome. Every byte counts in exactly one of the parts at any time:
 ///
 /// ```text
 /// submitted = acknowledged + expired_unsent + expired_in_network + lost
@@ -10,11 +10,11 @@ use super::Fate;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ByteCounters {
-    /// All that was taken in.
+    /// All accepted bytes.
     pub submitted: u64,
-    /// Waiting to be sent for the first time, or again.
+    /// Waiting for their first transmission or for a retransmission.
     pub queued: u64,
-    /// Sent, and nothing heard yet.
+    /// Sent, without an acknowledgement or loss so far.
     pub in_flight: u64,
     /// Arrived.
     pub acknowledged: u64,
@@ -22,8 +22,7 @@ pub struct ByteCounters {
     pub expired_unsent: u64,
     /// Sent and never acknowledged, and the deadline has passed.
     pub expired_in_network: u64,
-    /// Lost without a right to be retransmitted
-    /// ([`Reliability::None`](super::super::Reliability::None)).
+    /// Lost and not retransmitted ([`Reliability::None`](super::super::Reliability::None)).
     pub lost: u64,
     /// Given up because they could not have arrived in time.
     pub infeasible: u64,
@@ -34,7 +33,7 @@ pub struct ByteCounters {
 }
 
 impl ByteCounters {
-    /// Every entry by its name, for those who print them.
+    /// All entries with their names, for printing.
     pub const fn entries(&self) -> [(&'static str, u64); 10] {
         [
             ("submitted", self.submitted),
@@ -63,7 +62,7 @@ impl ByteCounters {
             + self.cancelled
     }
 
-    /// Replaces what one section contributed by what it contributes now.
+    /// Replaces the previous contribution of a section by the present one.
     pub(super) fn replace(&mut self, before: Self, after: Self) {
         let moved = |total: &mut u64, before: u64, after: u64| *total = *total - before + after;
         moved(&mut self.queued, before.queued, after.queued);
@@ -90,13 +89,13 @@ impl ByteCounters {
     }
 }
 
-/// Sections by what became of them: `submitted` is the sum of all others. Skipped numbers count as
-/// sections without bytes.
+/// Sections by outcome: `submitted` is the sum of all others. Skipped numbers count as sections
+/// without bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SectionCounters {
-    /// All that got a number.
+    /// All sections with a number.
     pub submitted: u64,
-    /// Not decided yet.
+    /// Without an outcome so far.
     pub open: u64,
     /// Arrived whole.
     pub acknowledged: u64,
@@ -104,20 +103,20 @@ pub struct SectionCounters {
     pub expired_unsent: u64,
     /// All was sent, not all was acknowledged, and the deadline has passed.
     pub expired_in_network: u64,
-    /// Something of them was lost and was not to be retransmitted.
+    /// Partly lost and not retransmitted.
     pub lost: u64,
     /// Could not have arrived in time.
     pub infeasible: u64,
     /// Needed a section that was abandoned.
     pub dependency: u64,
-    /// Left out by the application to fit the rate.
+    /// Shed by the application to fit the rate.
     pub shed: u64,
     /// Withdrawn by the application.
     pub cancelled: u64,
 }
 
 impl SectionCounters {
-    /// Every entry by its name, for those who print them.
+    /// All entries with their names, for printing.
     pub const fn entries(&self) -> [(&'static str, u64); 10] {
         [
             ("submitted", self.submitted),
@@ -148,13 +147,13 @@ impl SectionCounters {
 }
 
 impl SectionCounters {
-    /// One open section is decided.
+    /// One open section has an outcome.
     pub(super) fn settle(&mut self, fate: Fate) {
         self.open -= 1;
         *self.settled(fate) += 1;
     }
 
-    /// This many numbers never had a section under way, and this fate.
+    /// This many numbers were skipped, with this fate.
     pub fn skip(&mut self, fate: Fate, count: u64) {
         self.submitted += count;
         *self.settled(fate) += count;
@@ -187,6 +186,6 @@ pub struct Counters {
     pub sent_again: u64,
     /// Bytes handed out at or after their deadline: zero unless nothing is ever dropped.
     pub sent_late: u64,
-    /// Abandoned sections whose bytes turned out to have all arrived.
+    /// Abandoned sections whose bytes all turned out to have arrived.
     pub given_up_but_arrived: u64,
 }

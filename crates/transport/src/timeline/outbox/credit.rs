@@ -1,4 +1,4 @@
-//! Which sections may be begun with the credit of the peer.
+//! The sections that may begin with the peer's credit.
 
 use super::Outbox;
 use super::entry::{Entry, Key, Urgency};
@@ -10,7 +10,7 @@ impl<P: Payload> Outbox<P> {
         self.claims.answered
     }
 
-    /// Whether something may leave with this credit
+    /// Whether data may leave with this credit
     /// ([`PathEstimate::credit`](super::PathEstimate::credit)).
     pub fn has_credit(&self, credit: u64) -> bool {
         !self.begun.is_empty()
@@ -19,23 +19,23 @@ impl<P: Payload> Outbox<P> {
             || self.to_begin(credit).next().is_some()
     }
 
-    /// The sections that may be begun with this credit, each alone, most urgent first. The list
-    /// ends before the first section that the credit does not allow, so that a long section has its
-    /// turn.
+    /// The sections that may begin with this credit, each on its own, most urgent first. The list
+    /// ends before the first section that the credit does not permit, so that a long section gets
+    /// its turn.
     pub(super) fn to_begin(&self, credit: u64) -> impl Iterator<Item = (Urgency, Key)> {
         let fresh = self.fresh.iter();
-        fresh.map_while(move |&(urgency, key)| Some((urgency, self.in_place_of(key, credit)?)))
+        fresh.map_while(move |&(urgency, key)| Some((urgency, self.next_to_begin(key, credit)?)))
     }
 
-    /// The section to begin where `key` is to be begun; `None` when the credit does not allow it.
+    /// The section to begin when it is the turn of `key`; `None` if the credit does not permit it.
     ///
-    /// The receiver hands out a section without a deadline only after all sections before it in its
+    /// The receiver delivers a section without a deadline only after all earlier sections of its
     /// stream. If the peer lacks room for the whole queue, such sections are therefore begun in the
-    /// order of their stream. Otherwise a section might take the room of the predecessors that it
-    /// waits for. Sections that were begun while there was room for all may have overtaken others:
-    /// these come first. The peer has room for them, and none for a long section of another stream
-    /// before those that wait for them are handed out.
-    fn in_place_of(&self, key: Key, credit: u64) -> Option<Key> {
+    /// order of their stream. Otherwise a section might take the room of its own predecessors.
+    /// Sections that were begun while there was room for all may have overtaken others: these come
+    /// first. The peer has room for them, but none for a long section of another stream until the
+    /// sections that wait for them are delivered.
+    fn next_to_begin(&self, key: Key, credit: u64) -> Option<Key> {
         if self.claims.sections >= self.intake.max_open() {
             return None;
         }
@@ -55,7 +55,7 @@ impl<P: Payload> Outbox<P> {
         (u64::from(entry.meta.length) <= left).then_some(key)
     }
 
-    /// The first section of a stream that waits to begin, among those before `end`.
+    /// The first section of a stream that has not begun, among those before `end`.
     fn first_to_begin(&self, stream: StreamId, end: SectionId) -> Option<(Key, &Entry<P>)> {
         let mut before = self.entries.range((stream, SectionId(0))..(stream, end));
         let (key, entry) = before.find(|(_, entry)| entry.waits_to_begin())?;

@@ -14,14 +14,14 @@ use crate::timeline::tokens::Borrowing;
 /// A section, by its stream and its number.
 pub(super) type Key = (StreamId, SectionId);
 
-/// How far a section has come.
+/// The progress of a section.
 ///
 /// ```text
 /// Live ──(deadline, all sent, nothing lost)──▶ Overdue ──(a piece is lost)──▶ Dropped(Expired)
 ///   └──(deadline, dependency, infeasible, …)──▶ Dropped(reason)
 /// ```
-/// A section leaves the outbox when it is acknowledged whole, or when it is dropped and nothing of
-/// it is in flight.
+/// A section leaves the outbox when it is acknowledged completely, or when it is dropped and
+/// nothing of it is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// It may still be sent.
@@ -32,7 +32,7 @@ pub(super) enum Stage {
     Dropped(Reason),
 }
 
-/// A section and where its bytes are.
+/// A section and the state of its bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Entry<P> {
     pub(super) meta: Meta,
@@ -41,19 +41,19 @@ pub(super) struct Entry<P> {
     pub(super) stage: Stage,
     /// The time by which it should arrive: its deadline, or earlier by the time of a repair.
     pub(super) due: Time,
-    /// The debt that its importance allows.
+    /// The debt that its importance permits.
     pub(super) borrowing: Borrowing,
-    /// Whether nothing in its stream is more important, and something is less.
+    /// Whether it has the highest importance of its stream, and a lower one exists.
     pub(super) stands_out: bool,
-    /// The place in the order of submission, over all streams.
+    /// The position in the order of submission, over all streams.
     pub(super) order: u64,
-    /// Everything below was handed out at least once.
+    /// The offset below which all bytes were handed out at least once.
     pub(super) sent: u32,
     pub(super) acked: Ranges,
     /// Sent, lost, and neither retransmitted nor acknowledged.
     pub(super) lost: Ranges,
     /// Bytes with a duplicate transmission, or retransmitted although the first transmission may
-    /// have arrived. Losing one of the two is no loss.
+    /// have arrived. The loss of one of the two does not count.
     pub(super) twice: Vec<Range<u32>>,
     /// Later sections that need this one.
     pub(super) dependents: Vec<SectionId>,
@@ -76,7 +76,7 @@ impl<P> Entry<P> {
         self.meta.length - self.sent
     }
 
-    /// Bytes on their way, as far as is known.
+    /// Bytes in flight, as far as is known.
     pub(super) const fn in_flight(&self) -> u32 {
         self.sent - self.acked.total() - self.lost.total()
     }
@@ -89,9 +89,9 @@ impl<P> Entry<P> {
         }
     }
 
-    /// The work that is left of a section with a deadline, for a plan, without its needs. If none
-    /// of it has left, the plan has it arrive `reserve` before its deadline, or with half of the
-    /// time to spare that its packets may be queued.
+    /// The remaining work of a section with a deadline, for a plan, without its dependency. If
+    /// nothing of it has left, the plan has it arrive `reserve` before its deadline, but uses at
+    /// most half of its spare time for that.
     pub(super) fn work(&self, reserve: Span, one_way: Span) -> Work {
         let deadline = self.meta.deadline;
         let time = deadline.saturating_since(self.meta.source_time);
@@ -122,7 +122,7 @@ impl<P> Entry<P> {
         }
     }
 
-    /// Its outcome, once that cannot change any more.
+    /// Its outcome, once it is final.
     pub(super) fn fate(&self) -> Option<Fate> {
         if self.acked.total() == self.meta.length {
             return Some(Fate::Acknowledged);
@@ -160,8 +160,8 @@ impl<P> Entry<P> {
         self.miss(range);
     }
 
-    /// Marks the unacknowledged part of the range as lost, although it may arrive. The next loss of
-    /// this part does not count.
+    /// Marks the unacknowledged part of the range as lost, although it may still arrive. The next
+    /// loss of this part does not count.
     pub(super) fn on_doubted(&mut self, range: &Range<u32>) {
         self.miss(range);
         self.twice.push(range.clone());
@@ -173,7 +173,7 @@ impl<P> Entry<P> {
         }
     }
 
-    /// What this section contributes to the counters of bytes that move: `submitted` does not.
+    /// The contribution of this section to the byte counters, except to `submitted`.
     pub(super) fn tally(&self) -> ByteCounters {
         let (unsent, lost) = (u64::from(self.unsent()), u64::from(self.lost.total()));
         let mut bytes = ByteCounters {
@@ -200,7 +200,7 @@ impl<P> Entry<P> {
         bytes
     }
 
-    /// Its place in the order of sending.
+    /// Its position in the order of sending.
     pub(super) const fn urgency(&self) -> Urgency {
         Urgency {
             due: self.due,

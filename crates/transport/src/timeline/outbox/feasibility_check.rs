@@ -1,4 +1,4 @@
-//! When the queue has to be checked for sections that cannot arrive in time.
+//! When to check the queue for sections that cannot arrive in time.
 
 use comity_units::{Rate, Span, Time};
 
@@ -11,17 +11,17 @@ pub(super) struct FeasibilityCheck {
     /// The forecast at that time.
     pub(super) rate: Rate,
     pub(super) one_way: Span,
-    /// How long repairs take.
+    /// The duration of repairs.
     pub(super) repair: Span,
     /// The latest prediction.
     pub(super) latest: Forecast,
     /// The first and the last drop in the present series of drops.
     pub(super) left_out: Option<(Time, Time)>,
-    /// When a section was last given up with bytes that had never left.
+    /// When a section with unsent bytes was last given up.
     pub(super) short_at: Option<Time>,
-    /// Whether something has changed since.
+    /// Whether a relevant input has changed since.
     pub(super) is_due: bool,
-    /// When it has to be checked again in any case.
+    /// When the next check is due in any case.
     pub(super) again: Time,
 }
 
@@ -55,8 +55,8 @@ impl FeasibilityCheck {
         self.left_out = Some((began, now));
     }
 
-    /// Whether the source has submitted more than can arrive in time, for a while. Drops at the
-    /// beginning of a flow or after an outage do not show that.
+    /// Whether the source has submitted more than can arrive in time for a while. Drops at the
+    /// beginning of a flow or after an outage do not prove that.
     pub(super) fn is_overloaded(&self, now: Time) -> bool {
         self.left_out.is_some_and(|(began, last)| {
             now < last + OVERLOAD_MEMORY && last >= began + OVERLOAD_BEGINS
@@ -64,10 +64,10 @@ impl FeasibilityCheck {
     }
 }
 
-/// How long the sender keeps a reserve after it dropped sections. If a source submits more than its
-/// share throughout, every section would otherwise be planned for the last moment, and any delay
+/// How long the sender keeps a reserve after it dropped sections. If a source continuously submits
+/// more than its share, every section would otherwise be planned for the last moment, and any delay
 /// would make all of them late.
 const OVERLOAD_MEMORY: Span = Span::from_secs(2);
 
-/// How long drops go on before a source counts as one that submits more than its share.
+/// The duration of drops after which the source counts as submitting more than its share.
 const OVERLOAD_BEGINS: Span = Span::from_millis(500);

@@ -1,14 +1,14 @@
-//! Until when, and up to which limits of the peer, an outbox accepts sections.
+//! The limits up to which an outbox accepts sections.
 
 use super::IntakeError;
 
-/// The limits of what is accepted, besides those of [`Config`](super::Config).
+/// The limits on accepted sections besides those of [`Config`](super::Config).
 #[derive(Debug)]
 pub(super) struct Intake {
     stage: Stage,
     /// The longest section that the peer can hold, in bytes.
     pub(super) max_length: u64,
-    /// How many sections of a stream the peer keeps apart.
+    /// The maximum number of open sections of a stream at the peer.
     pub(super) max_open: u64,
 }
 

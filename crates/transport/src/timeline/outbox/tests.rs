@@ -1,4 +1,4 @@
-//! What the connection asks an outbox beyond its public interface.
+//! Tests of the outbox below its public interface.
 
 use comity_units::{Rate, Span, Time};
 
@@ -53,8 +53,8 @@ fn the_next_latency_is_that_of_the_section_that_leaves_next() {
     assert_eq!(outbox.next_latency(), None);
 }
 
-/// A begun section of little importance may spend some tokens, and one of the most important ones
-/// all of them.
+/// A begun section of low importance may spend some tokens, and one of the highest importance all
+/// of them.
 #[test]
 fn the_most_that_any_waiting_section_may_spend_is_known() {
     let tokens = Tokens {
@@ -73,14 +73,14 @@ fn the_most_that_any_waiting_section_may_spend_is_known() {
     outbox
         .submit(ms(10), section(2_000, 1, ms(10), ms(300)))
         .unwrap();
-    // The first section was the most important one when it came.
+    // The first section was the most important one when it was submitted.
     assert_eq!(next(&mut outbox).section, SectionId(0));
     assert_eq!(outbox.max_available(&tokens, u64::MAX), Some(10_000));
-    // Without credit no other section may begin.
+    // Without credit, no other section may begin.
     next(&mut outbox);
     assert_eq!(outbox.max_available(&tokens, 0), None);
     assert_eq!(outbox.max_available(&tokens, 4_000), Some(10_000));
-    // The next one is of the least importance, and has not begun.
+    // The next one has the lowest importance, and has not begun.
     next(&mut outbox);
     next(&mut outbox);
     assert_eq!(outbox.max_available(&tokens, u64::MAX), Some(0));
@@ -92,7 +92,7 @@ fn the_most_that_any_waiting_section_may_spend_is_known() {
     assert_eq!(outbox.max_available(&tokens, u64::MAX), Some(10_000));
 }
 
-/// What has left needs no rate: however many sections are under way, the first that waits counts.
+/// Sent data needs no rate: only waiting sections count, however many are in flight.
 #[test]
 fn the_needed_rate_is_that_of_the_sections_that_wait() {
     let mut outbox = outbox();
@@ -119,7 +119,7 @@ fn the_needed_rate_is_that_of_the_sections_that_wait() {
     assert_eq!(reserved(5_000), Rate::from_bps(32_000));
 }
 
-/// Drops for half a second are an overload, which is forgotten after two seconds without one.
+/// Drops over half a second are an overload, which ends after two seconds without drops.
 #[test]
 fn drops_count_as_an_overload_while_they_go_on() {
     let mut check = FeasibilityCheck::new(&Config::default());
@@ -131,7 +131,7 @@ fn drops_count_as_an_overload_while_they_go_on() {
     assert!(check.is_overloaded(ms(1_500)));
     assert!(check.is_overloaded(ms(3_499)));
     assert!(!check.is_overloaded(ms(3_500)));
-    // The next drop continues the series if it comes in time, and else begins another one.
+    // The next drop continues the series if it comes in time, and otherwise begins another one.
     check.on_left_out(ms(3_499));
     assert!(check.is_overloaded(ms(3_499)));
     check.on_left_out(ms(5_499));
@@ -158,7 +158,7 @@ fn what_is_left_out_ahead_counts_as_an_overload() {
     }
 }
 
-/// The time to spare is the 100 ms of the section without the 20 ms of the path.
+/// The spare time is the 100 ms of the section, less the 20 ms of the path.
 #[test]
 fn a_plan_reserves_half_of_the_time_to_spare_at_most() {
     let mut outbox = outbox();

@@ -1,5 +1,5 @@
-//! How sections leave the inbox: settled in order, at their deadlines or with the connection, each
-//! whole or as a gap.
+//! Settles sections: in order, at their deadlines or at the end of the connection, each whole or as
+//! a gap.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -14,7 +14,8 @@ use crate::timeline::inbox::spares::Spares;
 use crate::timeline::inbox::{Delivery, GapReason};
 use crate::timeline::section::{Deliver, Meta, Payload, StreamId};
 
-/// How many runs of gaps each stream remembers, to tell late bytes from duplicates.
+/// The number of runs of gaps that each stream remembers, to distinguish late bytes from
+/// duplicates.
 const REMEMBERED_GAPS: usize = 256;
 
 impl<P: Payload> Inbox<P> {
@@ -22,8 +23,8 @@ impl<P: Payload> Inbox<P> {
     /// and ready at once.
     pub fn close(&mut self) {
         self.plays_out_until = None;
-        // By deadline, across the streams. An unknown section goes with the one before it in its
-        // stream.
+        // By deadline, across the streams. An unknown section is settled with its predecessor in
+        // the stream.
         let mut open = Vec::new();
         for (&stream, state) in &self.streams {
             let (mut begin, mut latest) = (state.next, Time::ZERO);
@@ -42,15 +43,15 @@ impl<P: Payload> Inbox<P> {
         }
     }
 
-    /// As [`close`](Self::close), but with paced delivery each section is still handed out at its
+    /// As [`close`](Self::close), but with paced delivery each section is still delivered at its
     /// deadline, or at the local time `until` if that is earlier.
     pub fn play_out(&mut self, until: Time) {
         self.close();
         self.plays_out_until = (self.config.deliver == Deliver::Paced).then_some(until);
     }
 
-    /// As [`close`](Self::close), but every section that was not handed out becomes a gap without
-    /// any bytes: its memory is free at once.
+    /// As [`close`](Self::close), but every undelivered section becomes a gap without any bytes:
+    /// its memory is free at once.
     pub fn discard(&mut self) {
         self.close();
         let closed = GapReason::Closed;
@@ -96,7 +97,7 @@ impl<P: Payload> Inbox<P> {
         }
     }
 
-    /// The deadline of a section has come.
+    /// The deadline of a section has passed.
     fn on_due(&mut self, stream: StreamId, number: u64) {
         let enforce = self.config.enforce_deadlines;
         let Some(state) = self.streams.get_mut(&stream) else {
@@ -109,7 +110,7 @@ impl<P: Payload> Inbox<P> {
             self.changed.insert(stream);
             return;
         }
-        // A section that it needs is of no use after it, even if that is due later.
+        // A section that it needs is useless after it, even with a later deadline.
         let mut chain = vec![number];
         let mut at = number;
         while let Some(needed) = state.complete(at).and_then(|meta| meta.needs)
@@ -173,8 +174,8 @@ impl<P: Payload> Inbox<P> {
         }
     }
 
-    /// Without enforced deadlines, settles sections whose deadlines have come and that nothing more
-    /// is expected of. An earlier section that is not settled holds them up, unless its deadline is
+    /// Without enforced deadlines, settles sections whose deadlines have passed and that will
+    /// receive no more data. An unsettled earlier section holds them up, unless its deadline is
     /// later.
     fn settle_overdue(&mut self, stream: StreamId) {
         let Some(state) = self.streams.get(&stream) else {
@@ -280,7 +281,7 @@ impl<P: Payload> Inbox<P> {
     }
 }
 
-/// Adds a run, or makes the last one longer.
+/// Adds a run, or extends the last one.
 fn push_unseen<P>(
     ready: &mut VecDeque<Ready<P>>,
     stream: StreamId,
