@@ -44,7 +44,7 @@ impl AdvertisedRoom {
 
     /// Whether a report should be added to a packet: a peer that knows of plenty of room needs no
     /// update.
-    pub(super) const fn is_worth_telling(&self, room: u64, admitted: u64) -> bool {
+    pub(super) const fn is_worth_reporting(&self, room: u64, admitted: u64) -> bool {
         let known = self.known(admitted);
         known < self.buffer / 4 * 3 && known < room && self.unanswered < MAX_UNANSWERED
     }
@@ -113,9 +113,15 @@ mod tests {
     #[test]
     fn an_acknowledgement_takes_a_report_along_when_the_peer_knows_of_little() {
         let advertised = AdvertisedRoom::new(BUFFER);
-        assert!(!advertised.is_worth_telling(1_000, 250), "it knows of 750");
-        assert!(advertised.is_worth_telling(1_000, 251));
-        assert!(!advertised.is_worth_telling(749, 251), "no more than that");
+        assert!(
+            !advertised.is_worth_reporting(1_000, 250),
+            "it knows of 750"
+        );
+        assert!(advertised.is_worth_reporting(1_000, 251));
+        assert!(
+            !advertised.is_worth_reporting(749, 251),
+            "no more than that"
+        );
     }
 
     #[test]
@@ -139,7 +145,7 @@ mod tests {
             advertised.on_sent(0, 0);
         }
         advertised.on_shortage();
-        assert!(!advertised.is_due() && !advertised.is_worth_telling(1_000, 1_000));
+        assert!(!advertised.is_due() && !advertised.is_worth_reporting(1_000, 1_000));
         advertised.on_acked();
         advertised.on_shortage();
         assert!(advertised.is_due());

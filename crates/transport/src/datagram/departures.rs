@@ -19,7 +19,7 @@ pub(super) struct Departures {
     probes: u32,
     last_at: Time,
     /// When a packet last left only for floors and notices.
-    told_at: Option<Time>,
+    news_sent_at: Option<Time>,
 }
 
 impl Departures {
@@ -29,7 +29,7 @@ impl Departures {
             skip_at: next_skip(seed, PacketNumber::ZERO),
             probes: 0,
             last_at: now,
-            told_at: None,
+            news_sent_at: None,
         }
     }
 
@@ -74,12 +74,13 @@ impl Departures {
 
     /// A packet leaves only for news.
     pub(super) const fn on_news_sent(&mut self, now: Time) {
-        self.told_at = Some(now);
+        self.news_sent_at = Some(now);
     }
 
     /// When the next packet may leave only for news.
     pub(super) fn news_at(&self) -> Time {
-        self.told_at.map_or(Time::ZERO, |at| at + TELL_INTERVAL)
+        self.news_sent_at
+            .map_or(Time::ZERO, |at| at + TELL_INTERVAL)
     }
 }
 

@@ -58,7 +58,7 @@ struct Tagged {
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     /// Its index among the packets with a tag.
-    place: u64,
+    index: u64,
     /// The index of the latest packet that had arrived before, and its departure time.
     behind: u64,
     left_at: Time,
@@ -68,7 +68,7 @@ struct Candidate {
 #[derive(Clone, Copy, Debug)]
 struct CertainEvent {
     /// Its index among the packets with a tag.
-    place: u64,
+    index: u64,
     known_at: Time,
     /// The packet of the peer that proved it.
     shown_by: PacketNumber,
@@ -90,7 +90,7 @@ pub(super) struct Evidence {
     history: LossHistory,
     packets: VecDeque<Tagged>,
     /// The index of the first of `packets`.
-    first_place: u64,
+    first_index: u64,
     /// The tag of the packet under construction.
     upcoming: Tag,
     /// The smallest number that the newest acknowledgement named.
@@ -117,7 +117,7 @@ impl Evidence {
         Self {
             history,
             packets: VecDeque::new(),
-            first_place: 0,
+            first_index: 0,
             upcoming: Tag::None,
             least: PacketNumber::ZERO,
             forgotten: None,
@@ -158,7 +158,7 @@ impl Evidence {
         let Some(oldest) = self.packets.pop_front() else {
             return;
         };
-        self.first_place += 1;
+        self.first_index += 1;
         if let Tag::Round { round, .. } = oldest.tag {
             self.forgotten = Some(round);
         }
@@ -202,11 +202,11 @@ impl Evidence {
             let is_named = ranges
                 .peek()
                 .is_some_and(|range| packet.number <= range.last);
-            let place = self.first_place + at as u64;
+            let index = self.first_index + at as u64;
             if is_named {
-                self.reached = self.reached.max(Some(place));
+                self.reached = self.reached.max(Some(index));
                 new += u64::from(!packet.has_arrived);
-                late += u64::from(!packet.has_arrived && before >= Some(place));
+                late += u64::from(!packet.has_arrived && before >= Some(index));
                 packet.has_arrived = true;
             }
             if (is_named || packet.number < self.least) && !packet.is_counted {
@@ -219,7 +219,7 @@ impl Evidence {
         if self.history.memory > 0 {
             self.take_in_losses(now, by, before, (new, late));
         }
-        while self.reached > Some(self.first_place + REMEMBERED) {
+        while self.reached > Some(self.first_index + REMEMBERED) {
             self.forget_oldest();
         }
     }
@@ -246,8 +246,8 @@ impl Evidence {
             && self.quiet == 0
             && let Some(left_at) = self.at(before).map(|packet| packet.sent_at)
         {
-            let skipped = (before + 1..reached).map(|place| Candidate {
-                place,
+            let skipped = (before + 1..reached).map(|index| Candidate {
+                index,
                 behind: before,
                 left_at,
             });
@@ -256,14 +256,14 @@ impl Evidence {
         self.find_events(now, by);
     }
 
-    fn at(&self, place: u64) -> Option<&Tagged> {
-        let at = place.checked_sub(self.first_place)?;
+    fn at(&self, index: u64) -> Option<&Tagged> {
+        let at = index.checked_sub(self.first_index)?;
         self.packets.get(usize::try_from(at).ok()?)
     }
 
     /// The packets from this index on.
-    fn from(&self, place: u64) -> impl Iterator<Item = &Tagged> {
-        let before = place.saturating_sub(self.first_place);
+    fn from(&self, index: u64) -> impl Iterator<Item = &Tagged> {
+        let before = index.saturating_sub(self.first_index);
         self.packets
             .iter()
             .skip(usize::try_from(before).unwrap_or(usize::MAX))
@@ -272,17 +272,17 @@ impl Evidence {
     /// Settles the candidates with enough later arrivals.
     fn find_events(&mut self, now: Time, by: PacketNumber) {
         while let Some(&candidate) = self.candidates.front() {
-            let later = self.from(candidate.place + 1);
+            let later = self.from(candidate.index + 1);
             let arrived = later.filter(|packet| packet.has_arrived);
             if arrived.take(self.history.threshold).count() < self.history.threshold {
                 return;
             }
             self.candidates.pop_front();
-            let packet = self.at(candidate.place);
+            let packet = self.at(candidate.index);
             let is_lost = packet.is_some_and(|packet| !packet.has_arrived);
             if is_lost && self.begins_event(&candidate) {
                 self.events.push_back(CertainEvent {
-                    place: candidate.place,
+                    index: candidate.index,
                     known_at: now,
                     shown_by: by,
                 });
@@ -354,18 +354,18 @@ impl Evidence {
     fn admits_losses(&self, by: PacketNumber, rate: f64) -> bool {
         // The meter may have made its report before the packets that this one acknowledges arrived.
         let known = self.events.iter().rev().filter(|event| event.shown_by < by);
-        let mut places = known.map(|event| event.place);
-        let Some(last) = places.next() else {
+        let mut indices = known.map(|event| event.index);
+        let Some(last) = indices.next() else {
             return true;
         };
         if rate <= 0.0 {
             return false;
         }
         // The open interval, and then the closed ones, each at its maximum length.
-        let mut newer = self.first_place + self.packets.len() as u64;
+        let mut newer = self.first_index + self.packets.len() as u64;
         let (mut here, mut longest) = (last, 0);
         for _ in 0..=self.history.memory + 1 {
-            let Some(older) = places.next() else {
+            let Some(older) = indices.next() else {
                 return true;
             };
             longest = longest.max(newer.saturating_sub(older));

@@ -33,7 +33,7 @@ enum State {
         /// Whether a packet with the reason is due.
         owes_close: bool,
         /// Packets that arrived since.
-        heard: u32,
+        received: u32,
     },
     /// The peer closed the connection: this end is silent.
     Draining {
@@ -122,18 +122,20 @@ impl Lifecycle {
             code,
             reason,
             owes_close: true,
-            heard: 0,
+            received: 0,
         };
     }
 
     /// A packet arrived. Returns whether to read it.
     pub(super) const fn on_packet(&mut self) -> bool {
         if let State::Closing {
-            owes_close, heard, ..
+            owes_close,
+            received,
+            ..
         } = &mut self.state
         {
-            *heard += 1;
-            *owes_close |= heard.is_power_of_two();
+            *received += 1;
+            *owes_close |= received.is_power_of_two();
         }
         matches!(self.state, State::Open)
     }

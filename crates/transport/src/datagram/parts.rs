@@ -34,7 +34,7 @@ impl Contents {
     }
 
     /// Whether it reports abandoned sections.
-    pub(super) fn tells_news(&self) -> bool {
+    pub(super) fn reports_news(&self) -> bool {
         self.control
             .as_ref()
             .is_some_and(|control| !control.notices.is_empty() || !control.floors.is_empty())
@@ -83,7 +83,7 @@ pub(super) struct Path {
     least: [i64; 2],
     window_began_at: Time,
     latest: Option<i64>,
-    heard_at: Time,
+    received_at: Time,
     /// The longest recent queueing delay.
     longest: TwoWindows<Span>,
 }
@@ -94,7 +94,7 @@ impl Path {
             least: [i64::MAX; 2],
             window_began_at: Time::ZERO,
             latest: None,
-            heard_at: Time::ZERO,
+            received_at: Time::ZERO,
             longest: TwoWindows::default(),
         }
     }
@@ -108,7 +108,7 @@ impl Path {
         }
         self.least[0] = self.least[0].min(difference);
         self.latest = Some(difference);
-        self.heard_at = now;
+        self.received_at = now;
         let queueing = self.queueing();
         self.longest.raise(now, LONGEST_MEMORY, queueing);
     }
@@ -122,7 +122,7 @@ impl Path {
     /// The queueing delay now: that of the last packet, or zero if that is old. An unobserved queue
     /// may be empty, and only sending can show that.
     pub(super) fn queueing_at(&self, now: Time) -> Span {
-        if now.saturating_since(self.heard_at) > QUEUE_MEMORY {
+        if now.saturating_since(self.received_at) > QUEUE_MEMORY {
             return Span::ZERO;
         }
         self.queueing()

@@ -95,7 +95,7 @@ mod tests {
     /// Each value of a token is equally frequent, also after each value of the previous token.
     #[test]
     #[cfg_attr(miri, ignore = "too many packets for an interpreter")]
-    fn tokens_are_uniform_and_do_not_tell_of_each_other() {
+    fn tokens_are_uniform_and_independent_of_each_other() {
         const VALUES: usize = PROOF_MASK as usize + 1;
         const PAIRS: u64 = 64_000;
         let tokens = Tokens::new(Seed::new(3));

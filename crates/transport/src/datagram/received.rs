@@ -233,7 +233,7 @@ mod tests {
         ReceivedPackets::new(2, Span::from_millis(5))
     }
 
-    fn told(received: &ReceivedPackets) -> Vec<(u64, u64)> {
+    fn acknowledged(received: &ReceivedPackets) -> Vec<(u64, u64)> {
         let ends = |range: &AckRange| (range.first.get(), range.last.get());
         received.ranges().iter().map(ends).collect()
     }
@@ -267,12 +267,12 @@ mod tests {
         received.on_acknowledged();
         arrive(&mut received, 22, 3);
         assert_eq!(received.due_at(), Time::from_millis(22));
-        assert_eq!(told(&received), [(0, 4)]);
+        assert_eq!(acknowledged(&received), [(0, 4)]);
         assert_eq!(received.largest_arrived_at(), Time::from_millis(21));
     }
 
     #[test]
-    fn a_mark_is_told_at_once_and_counted() {
+    fn a_mark_is_acknowledged_at_once_and_counted() {
         let mut received = packets();
         let marks = [Ecn::Capable0, Ecn::Capable0, Ecn::CongestionExperienced];
         for (number, ecn) in marks.into_iter().enumerate() {
@@ -293,9 +293,9 @@ mod tests {
         received.on_seen(PacketNumber::new(900));
         assert_eq!(received.ranges().len(), 4);
         received.on_seen(PacketNumber::new(1_027));
-        assert_eq!(told(&received), [(2_000, 2_001), (4, 4)]);
+        assert_eq!(acknowledged(&received), [(2_000, 2_001), (4, 4)]);
         received.on_seen(PacketNumber::new(9_000));
-        assert_eq!(told(&received), [(2_000, 2_001)]);
+        assert_eq!(acknowledged(&received), [(2_000, 2_001)]);
     }
 
     /// The oldest of 65 ranges is forgotten. A packet below the others may be a duplicate or not:
@@ -328,18 +328,22 @@ mod tests {
                 arrive(&mut received, 0, number);
                 assert!(received.is_known(PacketNumber::new(number)));
             }
-            let told = told(&received);
-            let numbers = told.iter().flat_map(|&(first, last)| first..=last);
+            let acknowledged = acknowledged(&received);
+            let numbers = acknowledged.iter().flat_map(|&(first, last)| first..=last);
             assert_eq!(numbers.map(|number| 1 << number).sum::<u32>(), set);
-            assert!(told.windows(2).all(|pair| pair[1].1 + 1 < pair[0].0));
-            for count in 0..=told.len() + 1 {
-                let newest = told.iter().take(count);
+            assert!(
+                acknowledged
+                    .windows(2)
+                    .all(|pair| pair[1].1 + 1 < pair[0].0)
+            );
+            for count in 0..=acknowledged.len() + 1 {
+                let newest = acknowledged.iter().take(count);
                 let numbers = newest.flat_map(|&(first, last)| first..=last);
                 let proof = numbers.fold(0, |proof, number| proof ^ token(number));
                 assert_eq!(received.proof(count), proof, "{order:?}");
             }
-            let expected = ranges[set as usize].get_or_insert_with(|| told.clone());
-            assert_eq!(told, *expected, "{order:?}");
+            let expected = ranges[set as usize].get_or_insert_with(|| acknowledged.clone());
+            assert_eq!(acknowledged, *expected, "{order:?}");
             for number in (0..PACKETS).filter(|number| set >> number & 1 == 0) {
                 order.push(number);
                 go(set | 1 << number, order, ranges);
@@ -360,7 +364,7 @@ mod tests {
                 if set.insert(number) {
                     arrive(&mut received, 0, number);
                 }
-                let ranges = told(&received);
+                let ranges = acknowledged(&received);
                 let numbers: Vec<u64> = ranges.iter().flat_map(|&(first, last)| (first..=last).rev()).collect();
                 let expected: Vec<u64> = set.iter().rev().copied().collect();
                 prop_assert_eq!(numbers, expected);

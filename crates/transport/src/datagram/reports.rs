@@ -20,7 +20,7 @@ pub(super) struct Reports {
     /// When this end last measured a round-trip time.
     measured_at: Time,
     /// Whether sections have arrived since.
-    has_heard: bool,
+    has_sections: bool,
 }
 
 impl Reports {
@@ -29,7 +29,7 @@ impl Reports {
             meter,
             reported_at: now,
             measured_at: now,
-            has_heard: false,
+            has_sections: false,
         }
     }
 
@@ -82,12 +82,12 @@ impl Reports {
     /// When the next receiver report leaves; [`Time::MAX`] for never. It accompanies an
     /// acknowledgement if there is `news`. Reports end when nothing has arrived since
     /// `received_at`, an interval before the last one.
-    pub(super) fn report_at(&self, heard_at: Time, news: bool) -> Time {
+    pub(super) fn report_at(&self, received_at: Time, news: bool) -> Time {
         let interval = match news {
             true => REPORT_WITH_ACK,
             false => REPORT_ALONE,
         };
-        match heard_at + REPORT_ALONE > self.reported_at {
+        match received_at + REPORT_ALONE > self.reported_at {
             true => self.reported_at + interval,
             false => Time::MAX,
         }
@@ -101,7 +101,7 @@ impl Reports {
 
     /// Bytes of sections arrived.
     pub(super) const fn on_sections(&mut self) {
-        self.has_heard = true;
+        self.has_sections = true;
     }
 
     /// An acknowledgement measured a round-trip time.
@@ -112,11 +112,11 @@ impl Reports {
     /// Whether the packet that leaves now must be ACK-eliciting: an end that only receives has no
     /// other way to measure the round-trip time. This is true once in an interval.
     pub(super) fn takes_measurement(&mut self, now: Time) -> bool {
-        if !self.has_heard || now < self.measured_at + MEASURE_INTERVAL {
+        if !self.has_sections || now < self.measured_at + MEASURE_INTERVAL {
             return false;
         }
         self.measured_at = now;
-        self.has_heard = false;
+        self.has_sections = false;
         true
     }
 }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn receiver_reports_end_after_the_first_one_that_heard_nothing() {
+    fn receiver_reports_end_after_one_without_arrivals() {
         let mut reports = Reports::new(None, START);
         let first = START + REPORT_ALONE;
         assert_eq!(reports.report_at(START, false), first);

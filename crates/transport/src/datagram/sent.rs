@@ -606,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_packet_tells_of_reordering_once() {
+    fn a_late_packet_is_evidence_of_reordering_once() {
         let mut sent = ten();
         sent.on_ack(at(40), ranges([(5, 5)])).expect("sent");
         let (lost, _) = sent.detect_losses(at(40), 3, Span::from_secs(1));

@@ -43,7 +43,7 @@ pub(super) struct PathSize {
     /// The newest packet larger than the base that arrived.
     arrived: Option<PacketNumber>,
     /// The size that was reported to the owner.
-    told: u32,
+    reported: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,14 +69,14 @@ impl PathSize {
             },
             lost: 0,
             arrived: None,
-            told: max,
+            reported: max,
         }
     }
 
     /// The path has changed.
     pub(super) fn on_new_path(&mut self) {
         *self = Self {
-            told: self.told,
+            reported: self.reported,
             ..Self::new(Some(self.base), self.sizes.max())
         };
     }
@@ -182,7 +182,7 @@ impl PathSize {
         self.lost = self
             .lost
             .saturating_add(u32::try_from(lost).unwrap_or(u32::MAX));
-        if self.lost < TELLING_LOSSES {
+        if self.lost < BLACK_HOLE_LOSSES {
             return false;
         }
         self.begin_at(self.base);
@@ -204,16 +204,16 @@ impl PathSize {
     /// The new size, if the owner does not know it yet.
     pub(super) fn news(&mut self) -> Option<u32> {
         let is_complete = matches!(self.search, Search::Complete { .. });
-        if !is_complete || self.current() == self.told {
+        if !is_complete || self.current() == self.reported {
             return None;
         }
-        self.told = self.current();
-        Some(self.told)
+        self.reported = self.current();
+        Some(self.reported)
     }
 }
 
 /// This many losses of only larger packets are no accident: the threshold of loss detection.
-const TELLING_LOSSES: u32 = 3;
+const BLACK_HOLE_LOSSES: u32 = 3;
 
 #[cfg(test)]
 mod tests {
@@ -248,7 +248,7 @@ mod tests {
         let mut size = PathSize::new(Some(1_171), 1_423);
         assert_eq!(search(&mut size, Time::ZERO, 1_370, 0), 3 + 1 + 1 + 3 + 3);
         assert_eq!((size.current(), size.news()), (1_360, Some(1_360)));
-        assert_eq!(size.news(), None, "told once");
+        assert_eq!(size.news(), None, "reported once");
         // Ten minutes later the path has become wider.
         let later = Time::from_secs(600);
         assert_eq!(size.next_try(Time::from_nanos(later.as_nanos() - 1)), None);

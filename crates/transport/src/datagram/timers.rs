@@ -163,8 +163,8 @@ impl<P: Payload> Connection<P> {
         let has_sections = counters.received > 0 || counters.gaps.sum() > 0;
         match has_sections {
             true => {
-                let (heard_at, news) = (self.reception.last_at(), self.reception.has_news());
-                self.reports.report_at(heard_at, news)
+                let (received_at, news) = (self.reception.last_at(), self.reception.has_news());
+                self.reports.report_at(received_at, news)
             }
             false => Time::MAX,
         }

@@ -117,9 +117,9 @@ impl<P: Payload> Connection<P> {
         let has_control =
             self.control.is_pending() || self.credit.owes_request() || self.advertised.is_due();
         let is_urgent = self.reception.ack_due_at() <= now || has_control || report_is_due;
-        let tells_alone = self.has_news() && self.news_leave_at() <= now;
-        let may_tell = tells_alone || self.departures.owes_probe() || self.has_window();
-        if !may_send_data && !is_urgent && !tells_alone {
+        let news_is_due = self.has_news() && self.news_leave_at() <= now;
+        let may_report = news_is_due || self.departures.owes_probe() || self.has_window();
+        if !may_send_data && !is_urgent && !news_is_due {
             return None;
         }
         let start = out.len();
@@ -128,8 +128,8 @@ impl<P: Payload> Connection<P> {
         let mut contents = Contents::default();
         // The credit already accounts for the acknowledged sections, so the peer must receive both
         // together.
-        let tells_credit = self.advertised.is_due();
-        if self.reception.has_news() || self.reception.ack_due_at() <= now || tells_credit {
+        let reports_credit = self.advertised.is_due();
+        if self.reception.has_news() || self.reception.ack_due_at() <= now || reports_credit {
             self.push_acknowledgement(now, &mut builder, &mut contents);
         }
         let has_acknowledgement = contents.acknowledged.is_some();
@@ -139,7 +139,7 @@ impl<P: Payload> Connection<P> {
             self.push_report(&mut builder);
         }
         self.push_control(&mut builder, &mut contents);
-        if may_tell {
+        if may_report {
             self.push_news(&mut builder, &mut contents);
         }
         if may_send_data {
@@ -149,7 +149,7 @@ impl<P: Payload> Connection<P> {
                 self.push_news(&mut builder, &mut contents);
             }
         }
-        if contents.chunk.is_none() && contents.tells_news() {
+        if contents.chunk.is_none() && contents.reports_news() {
             self.departures.on_news_sent(now);
         }
         if self.departures.owes_probe() && !builder.is_eliciting {
@@ -319,7 +319,7 @@ impl<P: Payload> Connection<P> {
             builder.push(&Frame::Feedback(report));
         }
         let (room, admitted) = (self.room(), self.inbox.admitted());
-        if self.advertised.is_worth_telling(room, admitted) {
+        if self.advertised.is_worth_reporting(room, admitted) {
             self.push_credit(builder, contents);
         }
     }
@@ -630,7 +630,7 @@ fn header(epoch: Time, meta: &Meta, floor: SectionId, offset: u32) -> SectionHea
     const FURTHEST: Span = Span::from_micros(MAX_TIME_US - 1);
     let source_time = since(meta.source_time.min(meta.deadline)).min(Time::ZERO + FURTHEST);
     let deadline = since(meta.deadline);
-    let is_told = deadline.saturating_since(source_time) <= FURTHEST;
+    let is_near = deadline.saturating_since(source_time) <= FURTHEST;
     SectionHeader {
         stream: meta.stream.0,
         section: meta.section.0,
@@ -638,7 +638,7 @@ fn header(epoch: Time, meta: &Meta, floor: SectionId, offset: u32) -> SectionHea
         offset,
         total: meta.length,
         source_time,
-        deadline: if is_told { deadline } else { Time::MAX },
+        deadline: if is_near { deadline } else { Time::MAX },
         importance: meta.importance.0,
         needs: meta.needs.map(|section| section.0),
         is_retransmission: false,

@@ -280,7 +280,7 @@ impl Connection {
             || self.config.timestamps
             || self.config.ecn
             || self.config.skip_segments.is_some()
-            || self.tells_of_a_jump(segment)
+            || self.may_carry_update(segment)
             || segment.sequence != self.receiver.expected()
             || !segment.options.sack.is_empty()
         {
@@ -322,9 +322,9 @@ impl Connection {
         Some(NOTHING)
     }
 
-    /// Whether a segment of a time-lined connection may carry news about its stream.
+    /// Whether a segment of a time-lined connection may carry an update of its stream.
     #[inline]
-    fn tells_of_a_jump(&self, segment: &Segment) -> bool {
+    fn may_carry_update(&self, segment: &Segment) -> bool {
         self.config.timeline.is_some()
             && segment.options.seq_update.as_ref().is_some_and(|update| {
                 update.has_void() || update.expected.follows(self.receiver.expected())
@@ -575,9 +575,9 @@ impl Connection {
             return;
         }
         let receiver = &mut self.receiver;
-        let places = [update.expected, update.void_start, update.void_end]
+        let offsets = [update.expected, update.void_start, update.void_end]
             .map(|number| receiver.offset(number).unwrap_or(0));
-        let [expected, void_start, void_end] = places;
+        let [expected, void_start, void_end] = offsets;
         // The peer does not abandon data in the segment, and a void precedes the segment that
         // names it.
         if segment.payload > 0 && start < expected || update.has_void() && start < void_end {
@@ -657,12 +657,12 @@ impl Connection {
         let mut count = 0;
         if self.config.sack {
             for (block, range) in segment.options.sack.as_slice().iter().zip(&mut ranges) {
-                let place = |number: SeqNo| {
+                let offset_of = |number: SeqNo| {
                     let distance = i64::from(number.distance_from(reference));
                     let wire = una_wire.checked_add_signed(distance);
                     wire.map_or(0, |wire| self.sender.stream.offset(wire))
                 };
-                *range = (place(block.start), place(block.end));
+                *range = (offset_of(block.start), offset_of(block.end));
                 count += 1;
             }
         }

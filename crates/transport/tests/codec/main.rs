@@ -159,7 +159,7 @@ fn other_forms_of_seq_update_are_refused_and_other_experiments_skipped() {
             Err(DecodeError::OptionWrongLength {
                 kind: 253,
                 length,
-                place: 20
+                offset: 20
             })
         );
     }
@@ -171,7 +171,7 @@ fn other_forms_of_seq_update_are_refused_and_other_experiments_skipped() {
         Err(DecodeError::Void {
             start: number,
             end: number,
-            place: 20
+            offset: 20
         })
     );
     let twice = [&SEQ_UPDATE[20..], &SEQ_UPDATE[20..]].concat();
@@ -179,7 +179,7 @@ fn other_forms_of_seq_update_are_refused_and_other_experiments_skipped() {
         with_option(&twice),
         Err(DecodeError::DuplicateOption {
             kind: 253,
-            place: 28
+            offset: 28
         })
     );
     let other = with_option(&[0xfd, 0x08, 0x54, 0x4d, 0, 0, 0, 0]).unwrap();

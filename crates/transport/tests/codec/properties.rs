@@ -45,8 +45,8 @@ prop_compose! {
             timestamps: timestamps.map(|(value, echo)| Timestamps { value, echo }),
             sack: SackBlocks::EMPTY,
             level: NonZeroU16::new(level),
-            wave: wave.and_then(|(wave, segments, place)| {
-                let position = 1 + place % segments;
+            wave: wave.and_then(|(wave, segments, number)| {
+                let position = 1 + number % segments;
                 NonZeroU16::new(segments).map(|segments| Wave { wave, segments, position })
             }),
             seq_update: update.map(|([expected, start], length)| {

@@ -126,13 +126,19 @@ fn malformed_headers_are_refused_with_their_position() {
     assert!(decode_unverified(&too_long[..MAX_SEGMENT]).is_ok());
 
     let cases: &[(&[u8], DecodeError)] = &[
-        (&[1, 1, 1, 2], OptionLengthMissing { kind: 2, place: 23 }),
+        (
+            &[1, 1, 1, 2],
+            OptionLengthMissing {
+                kind: 2,
+                offset: 23,
+            },
+        ),
         (
             &[1, 253, 0, 1],
             OptionTooShort {
                 kind: 253,
                 length: 0,
-                place: 21,
+                offset: 21,
             },
         ),
         (
@@ -140,7 +146,7 @@ fn malformed_headers_are_refused_with_their_position() {
             OptionTooShort {
                 kind: 8,
                 length: 1,
-                place: 20,
+                offset: 20,
             },
         ),
         (
@@ -148,7 +154,7 @@ fn malformed_headers_are_refused_with_their_position() {
             OptionBeyondHeader {
                 kind: 2,
                 length: 4,
-                place: 21,
+                offset: 21,
                 available: 3,
             },
         ),
@@ -157,7 +163,7 @@ fn malformed_headers_are_refused_with_their_position() {
             OptionBeyondHeader {
                 kind: 99,
                 length: 255,
-                place: 20,
+                offset: 20,
                 available: 4,
             },
         ),
@@ -166,7 +172,7 @@ fn malformed_headers_are_refused_with_their_position() {
             OptionWrongLength {
                 kind: 2,
                 length: 3,
-                place: 20,
+                offset: 20,
             },
         ),
         (
@@ -174,7 +180,7 @@ fn malformed_headers_are_refused_with_their_position() {
             OptionWrongLength {
                 kind: 2,
                 length: 5,
-                place: 20,
+                offset: 20,
             },
         ),
         (
@@ -182,7 +188,7 @@ fn malformed_headers_are_refused_with_their_position() {
             OptionWrongLength {
                 kind: 3,
                 length: 2,
-                place: 20,
+                offset: 20,
             },
         ),
         (
@@ -190,7 +196,7 @@ fn malformed_headers_are_refused_with_their_position() {
             OptionWrongLength {
                 kind: 3,
                 length: 4,
-                place: 21,
+                offset: 21,
             },
         ),
         (
@@ -198,7 +204,7 @@ fn malformed_headers_are_refused_with_their_position() {
             OptionWrongLength {
                 kind: 4,
                 length: 3,
-                place: 20,
+                offset: 20,
             },
         ),
         (
@@ -206,7 +212,7 @@ fn malformed_headers_are_refused_with_their_position() {
             OptionWrongLength {
                 kind: 8,
                 length: 9,
-                place: 20,
+                offset: 20,
             },
         ),
         (
@@ -214,7 +220,7 @@ fn malformed_headers_are_refused_with_their_position() {
             OptionWrongLength {
                 kind: 8,
                 length: 11,
-                place: 20,
+                offset: 20,
             },
         ),
         (
@@ -222,7 +228,7 @@ fn malformed_headers_are_refused_with_their_position() {
             OptionWrongLength {
                 kind: 5,
                 length: 2,
-                place: 20,
+                offset: 20,
             },
         ),
         (
@@ -230,7 +236,7 @@ fn malformed_headers_are_refused_with_their_position() {
             OptionWrongLength {
                 kind: 5,
                 length: 9,
-                place: 20,
+                offset: 20,
             },
         ),
         (
@@ -238,7 +244,7 @@ fn malformed_headers_are_refused_with_their_position() {
             OptionWrongLength {
                 kind: 5,
                 length: 11,
-                place: 20,
+                offset: 20,
             },
         ),
         (
@@ -246,7 +252,7 @@ fn malformed_headers_are_refused_with_their_position() {
             SackBlock {
                 start: SeqNo::new(7),
                 end: SeqNo::new(7),
-                place: 20,
+                offset: 20,
             },
         ),
         (
@@ -254,16 +260,16 @@ fn malformed_headers_are_refused_with_their_position() {
             SackBlock {
                 start: SeqNo::new(9),
                 end: SeqNo::new(7),
-                place: 22,
+                offset: 22,
             },
         ),
-        (&[254, 4, 0, 0], Level { place: 20 }),
+        (&[254, 4, 0, 0], Level { offset: 20 }),
         (
             &[254, 6, 0, 1, 0, 1],
             OptionWrongLength {
                 kind: 254,
                 length: 6,
-                place: 20,
+                offset: 20,
             },
         ),
         (
@@ -271,7 +277,7 @@ fn malformed_headers_are_refused_with_their_position() {
             Wave {
                 segments: 0,
                 position: 0,
-                place: 22,
+                offset: 22,
             },
         ),
         (
@@ -279,7 +285,7 @@ fn malformed_headers_are_refused_with_their_position() {
             Wave {
                 segments: 4,
                 position: 5,
-                place: 20,
+                offset: 20,
             },
         ),
         (
@@ -287,32 +293,50 @@ fn malformed_headers_are_refused_with_their_position() {
             Wave {
                 segments: 4,
                 position: 0,
-                place: 20,
+                offset: 20,
             },
         ),
         (
             &[254, 4, 0, 1, 254, 4, 0, 1],
             DuplicateOption {
                 kind: 254,
-                place: 24,
+                offset: 24,
             },
         ),
         (
             &[2, 4, 5, 0, 2, 4, 5, 0],
-            DuplicateOption { kind: 2, place: 24 },
+            DuplicateOption {
+                kind: 2,
+                offset: 24,
+            },
         ),
         (
             &[3, 3, 1, 1, 3, 3, 1],
-            DuplicateOption { kind: 3, place: 24 },
+            DuplicateOption {
+                kind: 3,
+                offset: 24,
+            },
         ),
-        (&[4, 2, 4, 2], DuplicateOption { kind: 4, place: 22 }),
+        (
+            &[4, 2, 4, 2],
+            DuplicateOption {
+                kind: 4,
+                offset: 22,
+            },
+        ),
         (
             &[5, 10, 0, 0, 0, 1, 0, 0, 0, 2, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2],
-            DuplicateOption { kind: 5, place: 30 },
+            DuplicateOption {
+                kind: 5,
+                offset: 30,
+            },
         ),
         (
             &[8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2],
-            DuplicateOption { kind: 8, place: 30 },
+            DuplicateOption {
+                kind: 8,
+                offset: 30,
+            },
         ),
     ];
     for (options, error) in cases {
@@ -327,7 +351,7 @@ fn malformed_headers_are_refused_with_their_position() {
     let error = OptionBeyondHeader {
         kind: 5,
         length: 42,
-        place: 20,
+        offset: 20,
         available: 40,
     };
     assert_eq!(decode_unverified(&with_options(&five)), Err(error));

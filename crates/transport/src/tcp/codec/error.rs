@@ -35,7 +35,7 @@ pub enum DecodeError {
         /// The kind of the option.
         kind: u8,
         /// The position of the second one.
-        place: usize,
+        offset: usize,
     },
     /// The input is shorter than the fixed part of a header.
     HeaderTruncated {
@@ -45,7 +45,7 @@ pub enum DecodeError {
     /// A wave level is zero.
     Level {
         /// The position of the option.
-        place: usize,
+        offset: usize,
     },
     /// An option reaches beyond the end of the header.
     OptionBeyondHeader {
@@ -54,7 +54,7 @@ pub enum DecodeError {
         /// Its claimed length.
         length: u8,
         /// Its position.
-        place: usize,
+        offset: usize,
         /// The bytes from there to the end of the header.
         available: usize,
     },
@@ -63,7 +63,7 @@ pub enum DecodeError {
         /// The kind of the option.
         kind: u8,
         /// Its position.
-        place: usize,
+        offset: usize,
     },
     /// An option claims to be shorter than its own kind and length.
     OptionTooShort {
@@ -72,7 +72,7 @@ pub enum DecodeError {
         /// Its claimed length: 0 or 1.
         length: u8,
         /// Its position.
-        place: usize,
+        offset: usize,
     },
     /// The length of an option does not match its kind.
     OptionWrongLength {
@@ -81,7 +81,7 @@ pub enum DecodeError {
         /// Its claimed length.
         length: u8,
         /// Its position.
-        place: usize,
+        offset: usize,
     },
     /// A SACK block is empty, or ends before it begins.
     SackBlock {
@@ -90,7 +90,7 @@ pub enum DecodeError {
         /// The right edge.
         end: SeqNo,
         /// The position of the option.
-        place: usize,
+        offset: usize,
     },
     /// The segment is longer than IP can carry without jumbograms.
     TooLong {
@@ -104,7 +104,7 @@ pub enum DecodeError {
         /// The position of this segment.
         position: u16,
         /// The position of the option.
-        place: usize,
+        offset: usize,
     },
     /// The void of a `seq_update` is empty, or ends before it begins.
     Void {
@@ -113,7 +113,7 @@ pub enum DecodeError {
         /// The number after the last.
         end: SeqNo,
         /// The position of the option.
-        place: usize,
+        offset: usize,
     },
 }
 
@@ -138,47 +138,47 @@ impl fmt::Display for DecodeError {
                     "TCP header, byte 12: data offset {words}, expected at least 5 words"
                 )
             }
-            Self::DuplicateOption { kind, place } => write!(
+            Self::DuplicateOption { kind, offset } => write!(
                 f,
-                "TCP header, byte {place}: option kind {kind} again, expected it once at most"
+                "TCP header, byte {offset}: option kind {kind} again, expected it once at most"
             ),
             Self::HeaderTruncated { available } => {
                 write!(f, "TCP header: {available} bytes, expected at least 20")
             }
-            Self::Level { place } => write!(
+            Self::Level { offset } => write!(
                 f,
-                "TCP header, byte {place}: wave level 0, expected at least 1"
+                "TCP header, byte {offset}: wave level 0, expected at least 1"
             ),
             Self::OptionBeyondHeader {
                 kind,
                 length,
-                place,
+                offset,
                 available,
             } => write!(
                 f,
-                "TCP header, byte {place}: option kind {kind} of {length} bytes, expected at most the \
+                "TCP header, byte {offset}: option kind {kind} of {length} bytes, expected at most the \
                  {available} to the end of the header"
             ),
-            Self::OptionLengthMissing { kind, place } => write!(
+            Self::OptionLengthMissing { kind, offset } => write!(
                 f,
-                "TCP header, byte {place}: option kind {kind} at the end of the header, expected a \
+                "TCP header, byte {offset}: option kind {kind} at the end of the header, expected a \
                  length behind it"
             ),
             Self::OptionTooShort {
                 kind,
                 length,
-                place,
+                offset,
             } => write!(
                 f,
-                "TCP header, byte {place}: option kind {kind} of {length} bytes, expected at least 2"
+                "TCP header, byte {offset}: option kind {kind} of {length} bytes, expected at least 2"
             ),
             Self::OptionWrongLength {
                 kind,
                 length,
-                place,
+                offset,
             } => write!(
                 f,
-                "TCP header, byte {place}: option kind {kind} of {length} bytes, expected {}",
+                "TCP header, byte {offset}: option kind {kind} of {length} bytes, expected {}",
                 match kind {
                     format::MSS => "4",
                     format::REAL => "4 or 8",
@@ -190,9 +190,9 @@ impl fmt::Display for DecodeError {
                     _ => "another",
                 }
             ),
-            Self::SackBlock { start, end, place } => write!(
+            Self::SackBlock { start, end, offset } => write!(
                 f,
-                "TCP header, byte {place}: SACK block from {start} to {end}, expected it to end after \
+                "TCP header, byte {offset}: SACK block from {start} to {end}, expected it to end after \
                  it begins"
             ),
             Self::TooLong { length } => {
@@ -201,15 +201,15 @@ impl fmt::Display for DecodeError {
             Self::Wave {
                 segments,
                 position,
-                place,
+                offset,
             } => write!(
                 f,
-                "TCP header, byte {place}: segment {position} of a wave of {segments}, expected one from 1 \
+                "TCP header, byte {offset}: segment {position} of a wave of {segments}, expected one from 1 \
                  to the wave's last"
             ),
-            Self::Void { start, end, place } => write!(
+            Self::Void { start, end, offset } => write!(
                 f,
-                "TCP header, byte {place}: void from {start} to {end}, expected it to end after it begins"
+                "TCP header, byte {offset}: void from {start} to {end}, expected it to end after it begins"
             ),
         }
     }

@@ -119,21 +119,26 @@ pub(super) fn read(space: &[u8]) -> Result<Read, DecodeError> {
     let mut found = Read::default();
     let mut rest = space;
     loop {
-        let place = MIN_HEADER + space.len() - rest.len();
+        let offset = MIN_HEADER + space.len() - rest.len();
         let (kind, length, tail) = match rest {
             [] | [END, ..] => return Ok(found),
             [NOP, tail @ ..] => {
                 rest = tail;
                 continue;
             }
-            [kind] => return Err(DecodeError::OptionLengthMissing { kind: *kind, place }),
+            [kind] => {
+                return Err(DecodeError::OptionLengthMissing {
+                    kind: *kind,
+                    offset,
+                });
+            }
             [kind, length, tail @ ..] => (*kind, *length, tail),
         };
         let Some(value) = usize::from(length).checked_sub(2) else {
             return Err(DecodeError::OptionTooShort {
                 kind,
                 length,
-                place,
+                offset,
             });
         };
         let Some((value, behind)) = tail.split_at_checked(value) else {
@@ -141,7 +146,7 @@ pub(super) fn read(space: &[u8]) -> Result<Read, DecodeError> {
             return Err(DecodeError::OptionBeyondHeader {
                 kind,
                 length,
-                place,
+                offset,
                 available,
             });
         };
@@ -150,7 +155,7 @@ pub(super) fn read(space: &[u8]) -> Result<Read, DecodeError> {
         let wrong_length = DecodeError::OptionWrongLength {
             kind,
             length,
-            place,
+            offset,
         };
         let again = match kind {
             MSS => {
@@ -171,7 +176,7 @@ pub(super) fn read(space: &[u8]) -> Result<Read, DecodeError> {
             }
             SACK_PERMITTED => return Err(wrong_length),
             SACK => {
-                let blocks = sack_blocks(value, place)?.ok_or(wrong_length)?;
+                let blocks = sack_blocks(value, offset)?.ok_or(wrong_length)?;
                 !mem::replace(&mut found.known.sack, blocks).is_empty()
             }
             TIMESTAMPS => {
@@ -186,7 +191,7 @@ pub(super) fn read(space: &[u8]) -> Result<Read, DecodeError> {
             REAL => match *value {
                 [l0, l1] => {
                     let level = NonZeroU16::new(u16::from_be_bytes([l0, l1]));
-                    let level = level.ok_or(DecodeError::Level { place })?;
+                    let level = level.ok_or(DecodeError::Level { offset })?;
                     found.known.level.replace(level).is_some()
                 }
                 [w0, w1, s0, s1, p0, p1] => {
@@ -202,14 +207,14 @@ pub(super) fn read(space: &[u8]) -> Result<Read, DecodeError> {
                         .ok_or(DecodeError::Wave {
                             segments,
                             position,
-                            place,
+                            offset,
                         })?;
                     found.known.wave.replace(wave).is_some()
                 }
                 _ => return Err(wrong_length),
             },
             EXPERIMENT if value.starts_with(&SEQ_UPDATE.to_be_bytes()) => {
-                let update = seq_update(value, place)?.ok_or(wrong_length)?;
+                let update = seq_update(value, offset)?.ok_or(wrong_length)?;
                 found.known.seq_update.replace(update).is_some()
             }
             _ => {
@@ -218,7 +223,7 @@ pub(super) fn read(space: &[u8]) -> Result<Read, DecodeError> {
             }
         };
         if again {
-            return Err(DecodeError::DuplicateOption { kind, place });
+            return Err(DecodeError::DuplicateOption { kind, offset });
         }
     }
 }
@@ -228,7 +233,7 @@ const fn is_in_wave(wave: Wave) -> bool {
 }
 
 /// The value of `seq_update` after its identifier, or `None` if it has the length of neither form.
-fn seq_update(value: &[u8], place: usize) -> Result<Option<SeqUpdate>, DecodeError> {
+fn seq_update(value: &[u8], offset: usize) -> Result<Option<SeqUpdate>, DecodeError> {
     let (numbers, []) = value.get(2..).unwrap_or(&[]).as_chunks::<4>() else {
         return Ok(None);
     };
@@ -238,7 +243,7 @@ fn seq_update(value: &[u8], place: usize) -> Result<Option<SeqUpdate>, DecodeErr
         [expected, start, end] => {
             let (expected, start, end) = (number(expected), number(start), number(end));
             if !start.precedes(end) {
-                return Err(DecodeError::Void { start, end, place });
+                return Err(DecodeError::Void { start, end, offset });
             }
             Ok(Some(SeqUpdate {
                 expected,
@@ -251,7 +256,7 @@ fn seq_update(value: &[u8], place: usize) -> Result<Option<SeqUpdate>, DecodeErr
 }
 
 /// The blocks of a SACK option, or `None` if its length does not match one to four blocks.
-fn sack_blocks(value: &[u8], place: usize) -> Result<Option<SackBlocks>, DecodeError> {
+fn sack_blocks(value: &[u8], offset: usize) -> Result<Option<SackBlocks>, DecodeError> {
     let (blocks, remainder) = value.as_chunks::<SACK_BLOCK>();
     if blocks.is_empty() || !remainder.is_empty() {
         return Ok(None);
@@ -261,7 +266,7 @@ fn sack_blocks(value: &[u8], place: usize) -> Result<Option<SackBlocks>, DecodeE
         let start = SeqNo::new(u32::from_be_bytes([s0, s1, s2, s3]));
         let end = SeqNo::new(u32::from_be_bytes([e0, e1, e2, e3]));
         if !start.precedes(end) {
-            return Err(DecodeError::SackBlock { start, end, place });
+            return Err(DecodeError::SackBlock { start, end, offset });
         }
         if !found.push(SackBlock { start, end }) {
             return Ok(None);

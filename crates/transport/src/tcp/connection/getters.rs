@@ -68,16 +68,16 @@ impl Connection {
         self.wire_after(self.sender.stream.max)
     }
 
-    /// The offset after the last byte that is acknowledged, counted in the same way. Data that the
-    /// peer passed over counts once data behind it is acknowledged.
+    /// The offset after the last acknowledged byte, counted in the same way. Data that the peer
+    /// passed over counts once data after it is acknowledged.
     pub fn acknowledged_to(&self) -> u64 {
         self.wire_after(self.sender.stream.una)
     }
 
-    /// The offset after the byte before `place`: in front of a jump.
-    fn wire_after(&self, place: u64) -> u64 {
+    /// The wire offset after the byte before `offset`: before a jump.
+    fn wire_after(&self, offset: u64) -> u64 {
         let stream = &self.sender.stream;
-        let last = place.min(stream.end).saturating_sub(1);
+        let last = offset.min(stream.end).saturating_sub(1);
         stream.wire(last) + 1
     }
 

@@ -28,8 +28,8 @@ impl Connection {
     /// Processes the options of an accepted segment whose payload begins at `start`.
     #[inline(never)]
     pub(super) fn exchange_measurements(&mut self, now: Time, start: u64, segment: &Segment) {
-        // A reordered acknowledgement has an old report. Before a jump both of its ends map to the
-        // same place.
+        // A reordered acknowledgement has an old report. Both ends of a jump map to the same stream
+        // offset.
         let stream = &self.sender.stream;
         let acknowledged = self.acknowledged_wire(segment);
         let is_current = acknowledged.is_some_and(|wire| stream.offset(wire) == stream.una);

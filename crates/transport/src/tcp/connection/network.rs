@@ -1,4 +1,4 @@
-//! What a host on a real network needs beyond a simulated one.
+//! The operations that a host on a real network needs in addition to a simulated one.
 
 use alloc::sync::Arc;
 
@@ -11,9 +11,8 @@ use super::super::state::State;
 use super::Connection;
 
 impl Connection {
-    /// Sets the payload of later segments, because the path carries no larger packets, or larger
-    /// ones again. Data in flight keeps its segment boundaries: the host cuts a retransmission that
-    /// no longer fits.
+    /// Sets the payload of later segments when the path MTU changes. Data in flight keeps its
+    /// segment boundaries: the host cuts a retransmission that no longer fits.
     pub fn set_mss(&mut self, mss: u32) {
         let mss = mss.max(1);
         if mss != self.config.mss {
@@ -24,7 +23,8 @@ impl Connection {
         }
     }
 
-    /// Says what the application is about to submit. Only [`Config::skip_segments`] needs it.
+    /// Announces the data that the application is about to submit. Only [`Config::skip_segments`]
+    /// needs it.
     pub fn set_upcoming(&mut self, upcoming: Upcoming) {
         self.sender.set_upcoming(upcoming);
     }

@@ -40,7 +40,8 @@ impl Transfer {
                 self.persistence.end();
             }
         } else if ack.offset == stream.una && order.is_ge() {
-            // An acknowledgement from before an acknowledged jump is at the same place but old.
+            // An acknowledgement from before an acknowledged jump has the same stream offset, but
+            // is old.
             let window_changed = ack.window != stream.peer_window;
             if ack.window > stream.peer_window {
                 stream.set_peer_window(ack.window);
@@ -253,7 +254,7 @@ impl Transfer {
             if reaction.recovered {
                 self.control.on_event(Event::Recovered);
             }
-            self.control.obey();
+            self.control.apply();
         } else {
             self.report_handshake(now, rtt);
         }

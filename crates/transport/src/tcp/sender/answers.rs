@@ -175,7 +175,7 @@ mod tests {
     /// those of microseconds and of milliseconds are accepted, over their wrap, after a time of
     /// observation. The others are rejected for good.
     #[test]
-    fn only_known_clocks_tell_when_packets_arrived() {
+    fn only_known_clocks_give_arrival_times() {
         let clocks = [
             (1, false),
             (1_000, true),

@@ -53,9 +53,9 @@ impl Clock {
         }
     }
 
-    /// Stops timing a segment that lies below a place.
-    pub(super) fn forget_below(&mut self, place: u64) {
-        if self.timed.is_some_and(|(end, _)| end.get() <= place) {
+    /// Stops timing a segment that lies below an offset.
+    pub(super) fn forget_below(&mut self, offset: u64) {
+        if self.timed.is_some_and(|(end, _)| end.get() <= offset) {
             self.timed = None;
         }
     }
@@ -78,7 +78,7 @@ impl Clock {
     }
 
     /// Takes a round-trip sample if an acknowledgement that advances provides one: of data from the
-    /// place `from` on.
+    /// offset `from` on.
     pub(super) fn sample(
         &mut self,
         now: Time,

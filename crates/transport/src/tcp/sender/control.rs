@@ -9,8 +9,8 @@ use crate::Pacer;
 
 /// The controller, and the parts of its decision that every departure reads.
 ///
-/// The copy of the decision is as old as the last [`Control::obey`]. One occasion may report
-/// several events before the sender obeys.
+/// The copy of the decision is from the last [`Control::apply`]. The sender may report several
+/// events before it applies the decision.
 #[derive(Debug)]
 pub(super) struct Control {
     controller: Box<dyn Controller>,
@@ -43,12 +43,12 @@ impl Control {
             pace: None,
             in_slow_start: false,
         };
-        control.obey();
+        control.apply();
         control
     }
 
-    /// Reads the controller's decision.
-    pub(super) fn obey(&mut self) {
+    /// Applies the controller's decision.
+    pub(super) fn apply(&mut self) {
         let decision = self.controller.decision();
         self.window = decision.window.get();
         self.in_slow_start = decision.phase == Phase::SlowStart;
@@ -59,17 +59,17 @@ impl Control {
         }
     }
 
-    /// Reports an event. The decision stays the old one until [`Control::obey`].
+    /// Reports an event. The decision does not change before [`Control::apply`].
     #[inline]
     pub(super) fn on_event(&mut self, event: Event<'_>) {
         self.controller.on_event(event);
     }
 
-    /// Reports an event and reads the decision.
+    /// Reports an event and applies the decision.
     #[inline]
     pub(super) fn report(&mut self, event: Event<'_>) {
         self.controller.on_event(event);
-        self.obey();
+        self.apply();
     }
 
     /// Reports a departing packet to the pacer and to the controller.
@@ -86,7 +86,7 @@ impl Control {
             .as_ref()
             .is_some_and(|pace| pace.pacing != Pacing::Unpaced)
         {
-            self.obey();
+            self.apply();
         }
     }
 
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_changes_when_the_sender_obeys() {
+    fn the_window_changes_when_the_decision_is_applied() {
         let mut control = Control::new(Box::new(Counting::default()));
         control.on_event(Event::AppLimited);
         assert_eq!(control.window(), 0);
@@ -222,7 +222,7 @@ mod tests {
     fn a_pacing_controller_decides_anew_with_each_departure() {
         let mut control = Control::new(Box::new(Counting::default()));
         control.on_sent(&departure(10));
-        control.obey();
+        control.apply();
         assert!(control.is_pacer_closed(Time::from_millis(19)));
         assert!(!control.is_pacer_closed(Time::from_millis(20)));
         assert_eq!(control.next_timer(false), Time::MAX);

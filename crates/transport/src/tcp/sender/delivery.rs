@@ -141,7 +141,7 @@ impl Delivery {
     }
 
     /// Marks as lost every segment below `offset` that was sent once and has not arrived.
-    /// `is_skipped` tells of a range whether it was not sent at all.
+    /// `is_skipped` returns whether a range was not sent at all.
     pub(super) fn on_lost_below(&mut self, offset: u64, is_skipped: impl Fn(u64, u64) -> bool) {
         for at in self.first_ending_after(self.judged)..self.first_ending_after(offset) {
             if self.segments.get(at).is_some_and(|record| {
@@ -181,7 +181,7 @@ impl Delivery {
         }
     }
 
-    /// The losses that the controller has not heard of.
+    /// Losses that were not reported to the controller yet.
     pub(super) fn take_losses(&mut self) -> Vec<PacketLoss> {
         core::mem::take(&mut self.losses)
     }

@@ -195,7 +195,7 @@ impl Transfer {
         let was_skipped =
             { self.skips.as_mut() }.is_some_and(|skips| skips.on_left(outgoing.start, end));
         if was_skipped {
-            // What arrived behind it is acknowledged late.
+            // Arrivals after it are acknowledged late.
             self.clock.forget();
         } else if outgoing.start < stream.max {
             self.statistics.retransmitted += 1;

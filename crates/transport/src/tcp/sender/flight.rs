@@ -37,7 +37,7 @@ pub(super) struct Flight {
     pub(super) clock: RackClock,
     /// When a segment that may have been reordered counts as lost; [`Time::MAX`] for never.
     pub(super) reorder_at: Time,
-    /// The first lost segment must be retransmitted whatever the window.
+    /// Whether the first lost segment must be retransmitted regardless of the window.
     pub(super) is_forced: bool,
     pub(super) probe: Probe,
     pub(super) usage: Usage,
@@ -55,21 +55,21 @@ struct Flown {
     sent_at: Time,
     is_delivered: bool,
     is_lost: bool,
-    /// It was retransmitted since it was marked lost, or as a probe.
+    /// Whether it was retransmitted since it was marked lost, or as a probe.
     is_retransmitted: bool,
-    /// It was ever retransmitted, or it is a test that left.
+    /// Whether it was ever retransmitted, or is a test that left.
     was_resent: bool,
     test: Test,
 }
 
-/// Whether a segment tests what the peer acknowledges.
+/// Whether a segment tests the peer's acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Test {
-    /// It is a segment like others.
+    /// It is a normal segment.
     No,
     /// It was skipped, and has not left.
     Skipped,
-    /// It left once, after the peer had shown that it misses it.
+    /// It left once, after the peer had shown that it was missing.
     Left,
 }
 
@@ -94,11 +94,11 @@ pub(super) struct Probe {
 /// How much of the window the flow used (Linux's `tcp_cwnd_validate`).
 #[derive(Debug, Default)]
 pub(super) struct Usage {
-    /// The numbers below hold up to this offset.
+    /// The offset up to which the numbers below hold.
     end: u64,
     /// The window was full.
     is_full: bool,
-    /// The maximum outstanding while the window did not limit the flow.
+    /// The maximum outstanding data while the window did not limit the flow.
     most: u64,
 }
 
@@ -173,7 +173,7 @@ impl Flight {
             && self.reduction.is_none()
     }
 
-    /// Whether something must leave whatever the limits.
+    /// Whether something must leave regardless of the limits.
     pub(super) const fn is_urgent(&self) -> bool {
         self.is_forced || self.probe.is_due
     }
@@ -240,7 +240,7 @@ impl Flight {
             .map(|segment| (segment.start, segment.end))
     }
 
-    /// The starts of the lost segments that are not yet retransmitted. Skipped ones are none.
+    /// The starts of the lost segments that are not yet retransmitted, without skipped ones.
     pub(super) fn lost(&self) -> impl Iterator<Item = u64> + '_ {
         let segments = if self.pending > 0 {
             self.segments.len()
@@ -332,8 +332,8 @@ impl Flight {
         }
     }
 
-    /// The segment recorded last stays here: it is a test. Until it leaves, it counts as one that
-    /// the network lost, without being a sign of congestion.
+    /// Skips the last recorded segment: it is a test. Until it leaves, it counts as lost by the
+    /// network, but not as a sign of congestion.
     pub(super) fn skip_last(&mut self) {
         if let Some(last) = self.segments.back_mut() {
             last.test = Test::Skipped;

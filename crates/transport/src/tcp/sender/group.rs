@@ -69,7 +69,7 @@ impl Group {
 
 /// How many segments leave as one under a controller's decision.
 ///
-/// * `window`: the congestion window, as the sender obeys it.
+/// * `window`: the congestion window that the sender applies.
 /// * `smoothed`: the round-trip time.
 pub(super) fn size(
     decision: &Decision,

@@ -35,7 +35,7 @@ impl Transfer {
         self.notify(stream, now, config);
     }
 
-    /// Marks everything outstanding as lost: retransmits from the lowest current place.
+    /// Marks everything outstanding as lost: retransmits from the lowest current offset.
     pub(super) fn go_back(&mut self, stream: &mut Stream) {
         stream.next = stream.lowest_current();
         if let Some(line) = &mut stream.line

@@ -110,7 +110,7 @@ impl Persistence {
 fn needs_probe(stream: &Stream, window: u64) -> bool {
     let waits_for_window = stream.next < stream.stream_end() && window >= stream.peer_window;
     let nothing_under_way = !stream.has_outstanding() || stream.next == stream.lowest_current();
-    // What the window holds leaves it with a timeout.
+    // A timeout releases the data that the window holds.
     waits_for_window && nothing_under_way && !stream.holds_any() || stream.needs_notice()
 }
 

@@ -23,8 +23,8 @@ impl Transfer {
         if start < stream.max {
             let free = match &stream.line {
                 None => 0,
-                Some(line) => line.count_free_arrived(stream.una, u64::MAX, |place| {
-                    board.acknowledged_below(place)
+                Some(line) => line.count_free_arrived(stream.una, u64::MAX, |offset| {
+                    board.acknowledged_below(offset)
                 }),
             };
             (board.acknowledged_below(start) - free, end)
@@ -48,7 +48,7 @@ impl Transfer {
         let replaced = stream.line.as_ref().map_or(0, |line| {
             let (una, end) = (stream.una, board.retransmitted);
             let arrived =
-                line.count_free_arrived(una, end, |place| board.acknowledged_below(place));
+                line.count_free_arrived(una, end, |offset| board.acknowledged_below(offset));
             line.count_free(una, end) - arrived
         });
         let pipe = board

@@ -64,7 +64,7 @@ impl Transfer {
         let answered = self.answered(now, ack, advanced);
         let was_syn = stream.una == 0;
         let min_rtt = self.clock.rtt.min();
-        // A hole that the sender made itself is no reason to wait with growth.
+        // A hole that the sender caused itself must not delay the growth of the window.
         let is_at_test = flight.is_at_test();
         let delivery = flight.on_delivered(now, ack.offset, ack.sacked, min_rtt);
         let before = stream.una;
@@ -104,7 +104,7 @@ impl Transfer {
         }
         self.on_echo(Some(flight), stream, now, ack, config);
         let lost = delivery.bytes > 0 && self.find_lost(flight, stream, now, config);
-        self.control.obey();
+        self.control.apply();
         let pipe = flight.pipe(stream.in_flight());
         flight.reduce(delivery.bytes, pipe, advanced && !lost, config.mss);
         if was_syn {
@@ -203,7 +203,7 @@ impl Transfer {
             let at_once = !self.repair.is_quiet() || enough;
             flight.clock.window(at_once, min, smoothed)
         };
-        // What arrives behind a skipped segment says nothing about those that left.
+        // Arrivals after a skipped segment say nothing about the segments that left.
         let windows = Windows {
             sent: window(flight.has_overtaken(threshold)),
             skipped: window(flight.delivered_segments() >= threshold),
@@ -322,7 +322,7 @@ impl Transfer {
             flight.absolve();
             self.control.on_event(Event::SpuriousLoss { now });
             self.marks.on_reduction(stream.una);
-            self.control.obey();
+            self.control.apply();
         } else {
             flight.episode = None;
         }

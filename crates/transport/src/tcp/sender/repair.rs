@@ -76,7 +76,7 @@ impl Repair {
     }
 
     /// Handles an advance of the cumulative acknowledgement. While the windows decide, the recovery
-    /// need not hear of it.
+    /// need not be notified.
     #[inline]
     pub(super) fn on_advance(&mut self, advance: &Advance) -> Reaction {
         if self.windows_decide {

@@ -1,10 +1,10 @@
-//! Skipped segments: a test of what the peer acknowledges. [`super::skips`] keeps the record.
+//! Skipped segments, which test the peer's acknowledgements. [`super::skips`] keeps the record.
 //!
-//! Now and then the sender skips a segment of new data. The segment counts as sent, but it stays
-//! here until the recovery would retransmit it. Then it leaves for the first time. To the peer this
-//! is a loss like any other. A peer that hides losses acknowledges the segment before it left, and
-//! no honest peer can. The sender knows that nothing was lost, so neither the controller nor the
-//! recovery hears of it.
+//! Occasionally the sender skips a segment of new data. The segment counts as sent, but it is held
+//! back until the recovery would retransmit it. Then it leaves for the first time. To the peer this
+//! is a loss like any other. A peer that hides losses acknowledges the segment before it left,
+//! which no honest peer can do. The sender knows that nothing was lost, so it reports the loss
+//! neither to the controller nor to the recovery.
 //!
 //! ```text
 //! P(skip)  = 1 / max(D, 6 · W, 64 · min(W, 2 · W − R), 16 · W)
@@ -15,21 +15,23 @@
 //! 16 W     : for a controller that needs acknowledgements in order, which a hole interrupts
 //! ```
 //!
-//! A keyed hash of the offset decides, so that no place is safe from a test. Behind a skipped
-//! segment the next is skipped with 1/2: a peer that only hides larger holes is found too. A
-//! recovery that counts duplicates repairs one hole in a round trip. It has one test at a time, of
-//! one segment.
+//! A keyed hash of the offset decides, so the peer cannot predict which segments are tests. After a
+//! skipped segment, the next is skipped with a probability of 1/2, to detect a peer that hides only
+//! larger holes. A recovery that counts duplicates repairs one hole per round trip. It has one test
+//! at a time, of one segment.
 //!
-//! A peer can also say that a retransmission was needless, which undoes a reduction of the window
-//! and cannot be checked. At most half of the reductions are undone for it, beyond the first eight.
+//! A peer can also claim that a retransmission was unnecessary, which undoes a reduction of the
+//! window. The sender cannot verify that. It undoes at most half of the reductions for this reason,
+//! beyond the first eight.
 //!
-//! The same setting closes two other ways to make a window grow (Savage and others, 1999):
-//! acknowledgements of parts of segments count once the segment is whole, and duplicates inflate a
-//! window to four times its size at most.
+//! The same setting closes two other ways to inflate a window (Savage and others, 1999):
+//! acknowledgements of parts of segments count once the segment is complete, and duplicates inflate
+//! a window to at most four times its size.
 //!
-//! No segment is skipped unless three follow it, or eight where duplicates are counted, which show
-//! the hole; while the retransmission timer expires; with a FIN; and of data with deadlines if the
-//! repair might miss one. It is taken to need four round trips and 200 ms.
+//! A segment is skipped only if enough segments follow it to reveal the hole: three, or eight if
+//! duplicates are counted. It is not skipped while the retransmission timer expires, or if it has a
+//! FIN. Data with deadlines is skipped only if the repair, which may need four round trips and 200
+//! ms, cannot miss one.
 //!
 //! Source: Sherwood, Bhattacharjee and Braud, "Misbehaving TCP receivers can cause Internet-wide
 //! congestion collapse", CCS 2005, section 5 (randomly skipped segments); Savage and others, "TCP
@@ -45,24 +47,25 @@ use super::super::segment::Flags;
 use super::stream::{Acknowledgement, Outgoing, Stream};
 use super::transfer::Transfer;
 
-/// The mean distance of tests in segments, while more than a window of data waits and otherwise.
+/// The mean distance of tests in segments, while more than a window of data is waiting and
+/// otherwise.
 const DISTANCE_IN_BULK: u64 = 64;
 const DISTANCE: u64 = 256;
-/// The least mean distance in windows. The receiver acknowledges each segment behind a hole, for a
-/// round trip.
+/// The minimum mean distance in windows. After a hole, the receiver acknowledges every segment for
+/// a round trip.
 const DISTANCE_IN_WINDOWS: u64 = 6;
-/// The same where a hole holds the flow up for a round trip.
+/// The same if a hole stalls the flow for a round trip.
 const DISTANCE_OF_STALLS: u64 = 64;
 /// The same for a controller that needs acknowledgements in order.
 const DISTANCE_OF_HOLES: u64 = 16;
-/// How many segments have to follow, to show the hole to a recovery by time and to one that counts
-/// duplicates.
+/// The number of following segments that reveal the hole to a time-based recovery, and to one that
+/// counts duplicates.
 const FOLLOWING: u64 = 3;
 const FOLLOWING_DUPLICATES: u64 = 8;
-/// The maximum of the inflated window in windows. An honest receiver has two: the window is halved,
-/// and duplicates count what had been in flight.
+/// The maximum inflated window, in windows. With an honest receiver it is two: the window is
+/// halved, and duplicates count the data that had been in flight.
 const MAX_INFLATION: u64 = 4;
-/// How many round trips the repair is expected to take at most, and how much longer if they grow.
+/// The expected maximum duration of a repair in round trips, and the allowance for their growth.
 const REPAIR: u64 = 4;
 const REPAIR_SLACK: Span = Span::from_millis(200);
 
@@ -76,7 +79,7 @@ impl Transfer {
         skips.on_acknowledgement(ack, current, una, max)
     }
 
-    /// Decides whether the segment that was just recorded as sent stays here. The stream had been
+    /// Decides whether to hold back the segment that was just recorded as sent. The stream had been
     /// sent up to `before`.
     pub(super) fn skip_segment(
         &mut self,
@@ -104,7 +107,7 @@ impl Transfer {
         true
     }
 
-    /// The mean distance of tests for a segment that leaves now; `None` if it cannot be one.
+    /// The mean distance of tests for a segment that leaves now; `None` if it cannot be a test.
     fn distance(&self, stream: &Stream, now: Time, config: &Config) -> Option<u64> {
         let skips = self.skips.as_ref()?;
         let upcoming = skips.upcoming;
@@ -155,7 +158,8 @@ impl Transfer {
     }
 
     /// Handles a duplicate acknowledgement for a recovery that counts them. Returns whether a test
-    /// caused it. The test then leaves, if there were enough, and the window stays.
+    /// caused it. The test then leaves, if there were enough duplicates, and the window does not
+    /// change.
     pub(super) fn on_duplicate_of_test(
         &mut self,
         stream: &mut Stream,
@@ -182,7 +186,7 @@ impl Transfer {
             self.restart_timer(stream, now);
         }
         if news > 0 && self.delivery.is_none() {
-            // A hole that the sender made itself is no reason to wait with growth.
+            // A hole that the sender caused itself must not delay the growth of the window.
             let in_flight = stream.in_flight();
             self.control.report(Event::Ack(&Ack {
                 now,
@@ -199,13 +203,13 @@ impl Transfer {
         true
     }
 
-    /// The bytes of an advance that the controller has not heard of.
+    /// The bytes of an advance that were not reported to the controller yet.
     pub(super) fn take_unreported(&mut self, acked: u64) -> u64 {
         let skips = self.skips.as_mut();
         skips.map_or(acked, |skips| skips.take_unreported(acked))
     }
 
-    /// Whether a reduction is undone because the peer says that nothing was lost.
+    /// Whether to undo a reduction because the peer claims that nothing was lost.
     pub(super) fn believes_in_undo(&mut self) -> bool {
         let reductions = self.statistics.fast_retransmits + self.statistics.timeouts;
         let skips = self.skips.as_mut();
@@ -218,8 +222,7 @@ impl Transfer {
         skips.map_or(bytes, |skips| skips.count_whole(bytes, least))
     }
 
-    /// The window with an inflation, as far as duplicates are believed: a receiver may repeat them
-    /// without end.
+    /// The inflated window, up to the limit for duplicates: a receiver may repeat them endlessly.
     pub(super) fn limit_inflation(&self, inflated: u64) -> u64 {
         match self.skips {
             Some(_) => inflated.min(self.control.window().saturating_mul(MAX_INFLATION)),
@@ -227,7 +230,7 @@ impl Transfer {
         }
     }
 
-    /// The bytes that arrived behind an open test.
+    /// The bytes that arrived after an open test.
     #[inline]
     pub(super) fn test_inflation(&self) -> u64 {
         let skips = self.skips.as_ref();

@@ -1,4 +1,4 @@
-//! The record of skipped segments, and what they say of an acknowledgement.
+//! The record of skipped segments, and their evidence about an acknowledgement.
 
 use alloc::collections::VecDeque;
 
@@ -7,37 +7,36 @@ use comity_units::{Seed, Time};
 use super::stream::Acknowledgement;
 use crate::keyed_hash::KeyedHash;
 
-/// What an application is about to submit.
+/// The data that an application is about to submit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Upcoming {
-    /// The bytes that it will submit as the window lets them go.
+    /// The bytes that it will submit as the window permits.
     pub waiting: u64,
-    /// When the first of its data that are not acknowledged become useless; [`Time::MAX`] for
-    /// never.
+    /// When its first unacknowledged data becomes useless; [`Time::MAX`] for never.
     pub due: Time,
-    /// How many bytes that are not acknowledged the host holds at most.
+    /// The maximum number of unacknowledged bytes that the host holds.
     pub buffer: u64,
 }
 
-/// One in so many segments behind a skipped one is skipped as well.
+/// After a skipped segment, one in this many is skipped as well.
 const RUN: u64 = 2;
-/// How many reductions are undone without question.
+/// The number of reductions that are undone unconditionally.
 const UNDONE: u32 = 8;
 
 /// The tests of a sender.
 #[derive(Debug)]
 pub(super) struct Skips {
     hash: KeyedHash,
-    /// The segments that count as sent and have not left, in the order of the stream.
+    /// The segments that count as sent but are held back, in the order of the stream.
     held: VecDeque<(u64, u64)>,
     /// The test of a recovery that counts duplicates, until it is acknowledged.
     open: Option<(u64, u64)>,
-    /// The open test, or what replaces it, was sent.
+    /// Whether the open test, or its replacement, was sent.
     is_answered: bool,
-    /// The duplicates that the open test caused, and the bytes that arrived behind it.
+    /// The duplicates that the open test caused, and the bytes that arrived after it.
     duplicates: u32,
     inflation: u64,
-    /// How many of them the controller has heard of.
+    /// The number of these bytes that were reported to the controller.
     reported: u64,
     /// Reductions that were undone.
     undone: u32,
@@ -89,14 +88,14 @@ impl Skips {
         self.held.len() < before
     }
 
-    /// Whether to skip the segment at the offset `start`, with tests in a mean distance of so many.
+    /// Whether to skip the segment at the offset `start`, with this mean distance between tests.
     pub(super) fn draws(&self, start: u64, distance: u64) -> bool {
         let is_behind = self.held.back().is_some_and(|last| last.1 == start);
         let one_in = if is_behind { RUN } else { distance };
         self.hash.of(start).is_multiple_of(one_in)
     }
 
-    /// Records that a segment is skipped; `is_counted` if duplicates show the hole.
+    /// Records that a segment is skipped. `is_counted` says whether duplicates reveal the hole.
     pub(super) fn skip(&mut self, range: (u64, u64), is_counted: bool) {
         self.held.push_back(range);
         if is_counted {
@@ -105,12 +104,12 @@ impl Skips {
         }
     }
 
-    /// Whether a test is not acknowledged for which duplicates are counted.
+    /// Whether a test is unacknowledged for which duplicates are counted.
     pub(super) const fn has_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// Handles a duplicate acknowledgement of `una`, behind which so many bytes arrived, or one
+    /// Handles a duplicate acknowledgement of `una`, after which `arrived` bytes arrived, or one
     /// segment of `mss` bytes for each duplicate. Returns the number of duplicates that a test
     /// caused; `None` if none caused it.
     pub(super) fn on_duplicate(&mut self, una: u64, arrived: Option<u64>, mss: u32) -> Option<u32> {
@@ -121,34 +120,35 @@ impl Skips {
         Some(self.duplicates)
     }
 
-    /// The bytes behind the open test that the controller has not heard of, at most `limit` in all.
+    /// The bytes after the open test that were not reported to the controller yet, at most `limit`
+    /// in total.
     pub(super) fn take_news(&mut self, limit: u64) -> u64 {
         let news = self.inflation.min(limit).saturating_sub(self.reported);
         self.reported += news;
         news
     }
 
-    /// The bytes of an advance by `acked` that the controller has not heard of.
+    /// The bytes of an advance by `acked` that were not reported to the controller yet.
     pub(super) fn take_unreported(&mut self, acked: u64) -> u64 {
         acked.saturating_sub(core::mem::take(&mut self.reported))
     }
 
-    /// Whether the open test leaves now, for its first time. It, or what replaces it, leaves once.
+    /// Whether the open test leaves now, for the first time. It, or its replacement, leaves once.
     pub(super) fn take_answer(&mut self) -> bool {
         let is_here = self.open.is_some_and(|(start, end)| self.holds(start, end));
         is_here && !core::mem::replace(&mut self.is_answered, true)
     }
 
-    /// The bytes that arrived behind the open test. They have left the network, and make room for
-    /// as much.
+    /// The bytes that arrived after the open test. They have left the network, and make room for
+    /// the same amount.
     #[inline]
     pub(super) const fn inflation(&self) -> u64 {
         self.inflation
     }
 
-    /// The acknowledged bytes that count for the growth of the window, if `bytes` more are and
-    /// whole segments have at least `least`. Otherwise a receiver that splits its acknowledgements
-    /// would make a window grow that counts them.
+    /// The acknowledged bytes that count for the growth of the window, when `bytes` more are
+    /// acknowledged and whole segments have at least `least` bytes. Otherwise a receiver could
+    /// split its acknowledgements to inflate the window.
     pub(super) const fn count_whole(&mut self, bytes: u64, least: u64) -> u64 {
         self.partial += bytes;
         if self.partial < least {
@@ -157,7 +157,8 @@ impl Skips {
         core::mem::replace(&mut self.partial, 0)
     }
 
-    /// Whether to undo one of so many reductions because the peer says that nothing was lost.
+    /// Whether to undo one of `reductions` reductions because the peer claims that nothing was
+    /// lost.
     pub(super) fn believes_in_undo(&mut self, reductions: u32) -> bool {
         let is_believed = self.undone < UNDONE.max(reductions / 2);
         self.undone += u32::from(is_believed);
@@ -165,7 +166,7 @@ impl Skips {
     }
 
     /// Handles the advance of the acknowledgement to `una`. Returns the bytes that never left: the
-    /// peer may pass over what the sender abandoned.
+    /// peer may pass over abandoned data.
     pub(super) fn on_advance(&mut self, una: u64) -> u64 {
         self.forget_duplicates();
         let mut abandoned = 0;
@@ -185,7 +186,7 @@ impl Skips {
         self.inflation = 0;
     }
 
-    /// Reads an acknowledgement; returns whether it is false. Arguments as below.
+    /// Reads an acknowledgement. Returns whether it is false. The arguments are as below.
     pub(super) fn on_acknowledgement(
         &mut self,
         ack: &Acknowledgement<'_>,
@@ -197,9 +198,9 @@ impl Skips {
         self.is_contradicted
     }
 
-    /// Whether an acknowledgement covers a segment from the place `current` on that has not left:
-    /// the peer may pass over data before. Blocks outside of the data in flight are old, duplicates
-    /// or damaged, and say nothing.
+    /// Whether an acknowledgement covers a segment from the offset `current` on that has not left;
+    /// the peer may pass over earlier data. Blocks outside of the data in flight are old, duplicate
+    /// or damaged, and prove nothing.
     fn contradicts(&self, ack: &Acknowledgement<'_>, current: u64, una: u64, max: u64) -> bool {
         let una = una.max(ack.offset);
         let is_covered = |held: &(u64, u64)| {
@@ -243,7 +244,7 @@ mod tests {
         assert!(!is_false(&skips, 101, &[(201, 301), (401, 1_001)]));
         assert!(is_false(&skips, 101, &[(201, 302)]));
         assert!(is_false(&skips, 1, &[(51, 102)]));
-        // What a middlebox with another view of the numbers might leave of a block.
+        // Blocks that a middlebox with another view of the numbers might produce.
         for block in [(301, 1_002), (0, 400), (400, 301), (2_000, 3_000)] {
             assert!(!is_false(&skips, 1, &[block]), "{block:?}");
         }
@@ -269,7 +270,7 @@ mod tests {
                 longer += u32::from(is_behind);
             }
         }
-        // 100,000 / 101, and as many behind them: a geometric mean of 1. Four standard deviations.
+        // 100,000 / 101, and as many after them: a geometric mean of 1. Four standard deviations.
         assert!((864..1_116).contains(&tests), "{tests}");
         assert!((longer.abs_diff(tests)) < 180, "{longer} of {tests}");
     }

@@ -5,7 +5,7 @@ use comity_units::Span;
 /// Counters of the sending half.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStatistics {
-    /// Segments sent with payload, SYN or FIN, retransmissions included; no probes and no notices
+    /// Segments sent with payload, SYN or FIN, retransmissions included, without probes and notices
     /// of a jump. A skipped one counts twice: when it is skipped, and when it leaves.
     pub segments: u64,
     /// Segments that were skipped to test the peer ([`Config::skip_segments`]).

@@ -23,7 +23,7 @@ pub(in crate::tcp) struct Outgoing {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Acknowledgement<'a> {
     pub(in crate::tcp) offset: u64,
-    /// The same, as a distance from the first number on the wire.
+    /// The acknowledgement as a distance from the first number on the wire.
     pub(in crate::tcp) wire: u64,
     /// The peer's window in bytes.
     pub(in crate::tcp) window: u64,
@@ -65,7 +65,7 @@ pub(in crate::tcp) struct Stream {
     doublings: u8,
     /// The application has closed the stream: a FIN is at `end`.
     pub(in crate::tcp) fin: bool,
-    /// The deadlines of a time-lined stream. Offsets are then places; discarded bytes have none.
+    /// The deadlines of a time-lined stream. Offsets then do not count discarded bytes.
     pub(in crate::tcp) line: Option<Box<Line>>,
 }
 
@@ -125,7 +125,7 @@ impl Stream {
     pub(in crate::tcp) fn offset(&self, wire: u64) -> u64 {
         match &self.line {
             None => wire,
-            Some(line) => line.place(wire),
+            Some(line) => line.offset(wire),
         }
     }
 
@@ -211,7 +211,7 @@ impl Stream {
     }
 
     /// The same for a stream of sections: the segment ends with its section, and has a FIN only
-    /// right behind its data, not behind a jump.
+    /// directly after its data, not after a jump.
     #[inline(never)]
     fn segment_of_section(&self, start: u64, limit: u64, config: &Config) -> Outgoing {
         let section_end = match &self.line {
@@ -226,7 +226,7 @@ impl Stream {
         Outgoing { start, length, fin }
     }
 
-    /// A segment that was sent before, again: whole, although segments may be smaller by now. The
+    /// A segment that was sent before, again: complete, even if segments are smaller now. The
     /// record of a segment in flight has no parts.
     #[inline]
     pub(super) fn recorded_segment(&self, start: u64, end: u64, config: &Config) -> Outgoing {
@@ -246,7 +246,8 @@ impl Stream {
         }
     }
 
-    /// Starts the retransmission timer for the outstanding data, and for what the window holds.
+    /// Starts the retransmission timer for the outstanding data, and for data that the window
+    /// holds.
     pub(super) fn restart_timer(&mut self, now: Time, timeout: Span) {
         self.rto_at = if self.has_outstanding() || self.holds_any() {
             now + timeout

@@ -36,7 +36,7 @@ impl Transfer {
         match (&stream.line, &self.scoreboard) {
             (Some(line), Some(board)) => {
                 let arrived =
-                    line.count_not_missing(stream.una, |place| board.acknowledged_below(place));
+                    line.count_not_missing(stream.una, |offset| board.acknowledged_below(offset));
                 edge.saturating_sub(arrived)
             }
             _ => edge,

@@ -1,5 +1,5 @@
-//! The sender's side of a time-lined stream: the list of deadlines, the jumps, and the room of
-//! obsolete data.
+//! The sender's side of a time-lined stream: the list of deadlines, the jumps, and the window space
+//! of obsolete data.
 
 use alloc::collections::VecDeque;
 use core::cmp::Ordering;
@@ -12,7 +12,7 @@ use super::{
     DeadlineClock, MAX_REACH, SectionError, SeqUpdate, TimelineConfig, TimelineStatistics,
 };
 
-/// How many jumps below the acknowledgement the list keeps.
+/// The maximum number of jumps below the acknowledgement that the list keeps.
 const KEPT_JUMPS: usize = 4;
 
 /// A section that is not obsolete, in wire offsets.
@@ -27,24 +27,24 @@ struct Section {
 /// Bytes that were discarded before they were sent.
 #[derive(Clone, Copy, Debug)]
 struct Jump {
-    /// The place of the jump, which belongs to the byte behind it.
+    /// The stream offset of the jump, which is that of the byte after it.
     at: u64,
     /// The wire offsets of the first discarded byte and of the byte after the last.
     from: u64,
     to: u64,
 }
 
-/// Places between two jumps, where numbers follow without a hole.
+/// A range of stream offsets between two jumps, with consecutive sequence numbers.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
-    /// Its first place, and the wire offset of that place.
+    /// Its first stream offset, and the wire offset there.
     at: u64,
     wire: u64,
-    /// The place of the next jump; `u64::MAX` for none.
+    /// The stream offset of the next jump; `u64::MAX` for none.
     end: u64,
 }
 
-/// The position of the stream, in places.
+/// The state of the stream, in stream offsets.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Standing {
     pub(in crate::tcp) una: u64,
@@ -53,19 +53,22 @@ pub(in crate::tcp) struct Standing {
     pub(in crate::tcp) end: u64,
 }
 
-/// The effects of an expiry of the lifetime timer on the stream, in places.
+/// The effects of an expiry of the lifetime timer on the stream, in stream offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tcp) struct Moved {
     pub(in crate::tcp) next: u64,
     pub(in crate::tcp) end: u64,
 }
 
-/// The time-line list, and the translation between places and wire offsets.
+/// The time-line list, and the translation between stream offsets and wire offsets.
+///
+/// Stream offsets do not count discarded bytes; wire offsets do. An offset without either word is a
+/// stream offset.
 ///
 /// Invariants: sections ascend and do not overlap; jumps ascend in `at` and in wire offsets, with
-/// sent bytes between any two; `floor ≤ obsolete ≤ max` of the stream; no place from `obsolete` on
-/// is obsolete or free; all data to be sent next or retransmitted in order lies behind the free
-/// places.
+/// sent bytes between any two; `floor ≤ obsolete ≤ max` of the stream; no offset from `obsolete` on
+/// is obsolete or free; all data to be sent next or retransmitted in order follows the free
+/// offsets.
 #[derive(Debug)]
 pub(in crate::tcp) struct Line {
     config: TimelineConfig,
@@ -73,35 +76,36 @@ pub(in crate::tcp) struct Line {
     ticks: Option<RttConfig>,
     sections: VecDeque<Section>,
     jumps: VecDeque<Jump>,
-    /// A copy of the last jump; an empty one at the place 0 before the first.
+    /// A copy of the last jump; an empty one at offset 0 before the first.
     last: Jump,
-    /// The stretch of the acknowledgement. Nearly every segment lies in it or in the stretch behind
-    /// the last jump, where new data is sent; other places need a search of the list.
+    /// The stretch of the acknowledgement. Nearly every segment lies in it or in the stretch after
+    /// the last jump, where new data is sent; other offsets need a search of the list.
     here: Stretch,
-    /// How far wire offsets are ahead of places below the first jump.
+    /// How far wire offsets exceed stream offsets below the first jump.
     base_skip: u64,
     /// The wire offset after the last submitted byte.
     wire_end: u64,
     /// The highest wire offset that the peer acknowledged.
     confirmed: u64,
-    /// Every place below is obsolete or acknowledged.
+    /// All data below this offset is obsolete or acknowledged.
     obsolete: u64,
-    /// Every place below is abandoned, and the sender reports it to the peer as missing. With the
-    /// blind spot this is `obsolete`.
+    /// All data below this offset is abandoned, and the sender reports it to the peer as missing.
+    /// With the blind spot this is `obsolete`.
     floor: u64,
-    /// Outstanding obsolete places without content: another packet took the place, or a timeout
-    /// marked them lost. They are not retransmitted.
+    /// Outstanding obsolete offsets without content: another packet replaced the data, or a timeout
+    /// marked it lost. They are not retransmitted.
     free: Ranges,
-    /// How many places an acknowledgement passed by a jump since the last timeout, and still take
-    /// up the window ([`TimelineConfig::holds_passed`]).
+    /// The number of offsets that an acknowledgement passed by a jump since the last timeout and
+    /// that still take up the window ([`TimelineConfig::holds_passed`]).
     held: u64,
-    /// The place after the last packet of this recovery that answered a loss of obsolete data.
+    /// The offset after the last packet of this recovery that answered a loss of obsolete data.
     answered: u64,
-    /// The place after the last packet that this recovery retransmitted unchanged.
+    /// The offset after the last packet that this recovery retransmitted unchanged.
     retransmitted: u64,
-    /// In this recovery an acknowledgement has passed obsolete data: the receiver may have jumped.
+    /// Whether an acknowledgement has passed obsolete data in this recovery: the receiver may have
+    /// jumped.
     has_passed: bool,
-    /// When the window was moved last.
+    /// When the window last moved.
     pub(in crate::tcp) moved_at: Time,
     /// The margin subtracted from a deadline.
     margin: Span,
@@ -149,27 +153,27 @@ impl Line {
 
     // ---------------------------------------------------------------- translation
 
-    /// The wire offset of a place. The place of a jump maps to the byte behind it.
+    /// The wire offset of a stream offset. The offset of a jump maps to the byte after it.
     #[inline]
-    pub(in crate::tcp) fn wire(&self, place: u64) -> u64 {
-        if self.last.at <= place {
-            self.last.to + (place - self.last.at)
-        } else if self.here.at <= place && place < self.here.end {
-            self.here.wire + (place - self.here.at)
+    pub(in crate::tcp) fn wire(&self, offset: u64) -> u64 {
+        if self.last.at <= offset {
+            self.last.to + (offset - self.last.at)
+        } else if self.here.at <= offset && offset < self.here.end {
+            self.here.wire + (offset - self.here.at)
         } else {
-            self.wire_of_another(place)
+            self.search_wire(offset)
         }
     }
 
     #[inline(never)]
-    fn wire_of_another(&self, place: u64) -> u64 {
-        let stretch = self.stretch_of(place);
-        stretch.wire + (place - stretch.at)
+    fn search_wire(&self, offset: u64) -> u64 {
+        let stretch = self.stretch_of(offset);
+        stretch.wire + (offset - stretch.at)
     }
 
-    /// The stretch that contains a place.
-    fn stretch_of(&self, place: u64) -> Stretch {
-        let (passed, ahead) = self.around(|jump| jump.at <= place);
+    /// The stretch that contains an offset.
+    fn stretch_of(&self, offset: u64) -> Stretch {
+        let (passed, ahead) = self.around(|jump| jump.at <= offset);
         let (at, wire) = match passed {
             Some(jump) => (jump.at, jump.to),
             None => (0, self.base_skip),
@@ -181,9 +185,9 @@ impl Line {
         }
     }
 
-    /// The last jump at or before a place.
-    fn jump_before(&self, place: u64) -> Option<&Jump> {
-        self.around(|jump| jump.at <= place).0
+    /// The last jump at or before an offset.
+    fn jump_before(&self, offset: u64) -> Option<&Jump> {
+        self.around(|jump| jump.at <= offset).0
     }
 
     /// The last passed jump, and the first that is not passed.
@@ -193,39 +197,39 @@ impl Line {
         (passed, self.jumps.get(after))
     }
 
-    /// The place of a wire offset; that of a discarded byte is the place of its jump.
+    /// The stream offset of a wire offset; that of a discarded byte is the offset of its jump.
     #[inline]
-    pub(in crate::tcp) fn place(&self, wire: u64) -> u64 {
+    pub(in crate::tcp) fn offset(&self, wire: u64) -> u64 {
         let here = self.here;
         if here.wire <= wire && wire - here.wire <= here.end - here.at {
             return here.at + (wire - here.wire);
         }
-        self.place_of_another(wire)
+        self.search_offset(wire)
     }
 
     #[inline(never)]
-    fn place_of_another(&self, wire: u64) -> u64 {
+    fn search_offset(&self, wire: u64) -> u64 {
         let (passed, ahead) = self.around(|jump| jump.to <= wire);
-        let place = match passed {
+        let offset = match passed {
             Some(jump) => jump.at + (wire - jump.to),
             None => wire.saturating_sub(self.base_skip),
         };
-        ahead.map_or(place, |next| place.min(next.at))
+        ahead.map_or(offset, |next| offset.min(next.at))
     }
 
-    /// The place after the section that contains `place`.
-    pub(in crate::tcp) fn section_end(&self, place: u64) -> u64 {
-        let wire = self.wire(place);
+    /// The offset after the section that contains `offset`.
+    pub(in crate::tcp) fn section_end(&self, offset: u64) -> u64 {
+        let wire = self.wire(offset);
         if let Some(first) = self.sections.front()
             && first.start <= wire
             && wire < first.end
         {
-            return place + (first.end - wire);
+            return offset + (first.end - wire);
         }
         let at = self.sections.partition_point(|section| section.end <= wire);
         self.sections
             .get(at)
-            .map_or(u64::MAX, |section| place + (section.end - wire))
+            .map_or(u64::MAX, |section| offset + (section.end - wire))
     }
 
     // ---------------------------------------------------------------- application
@@ -262,7 +266,7 @@ impl Line {
         Ok(())
     }
 
-    /// Removes everything from the place `end` on.
+    /// Removes everything from `end` on.
     pub(in crate::tcp) fn truncate(&mut self, end: u64) {
         self.wire_end = self.wire(end);
         let wire_end = self.wire_end;
@@ -335,7 +339,7 @@ impl Line {
                 self.jump(stream.una, fresh, from, section.end);
                 self.obsolete = fresh;
             } else {
-                self.obsolete = self.obsolete.max(self.place(section.end));
+                self.obsolete = self.obsolete.max(self.offset(section.end));
             }
             if section.end > self.confirmed {
                 self.statistics.expired += 1;
@@ -357,7 +361,7 @@ impl Line {
     }
 
     /// Passes over expired data that would be sent next, while older data is current. Returns the
-    /// place after the last byte to send.
+    /// offset after the last byte to send.
     pub(in crate::tcp) fn discard_stale(&mut self, now: Time, stream: Standing) -> u64 {
         let mut end = stream.end;
         if self.is_in_order && now < self.lifetime {
@@ -400,8 +404,8 @@ impl Line {
         self.find_here(una);
     }
 
-    /// Finds the stretch of the acknowledgement after it moved to the place `una` or after another
-    /// jump. Keeps some passed jumps for late acknowledgements.
+    /// Finds the stretch of the acknowledgement after it moved to `una` or after another jump.
+    /// Keeps some passed jumps for late acknowledgements.
     fn find_here(&mut self, una: u64) {
         while self
             .jumps
@@ -422,9 +426,9 @@ impl Line {
 
     // ---------------------------------------------------------------- the logical window
 
-    /// The place at which the congestion window begins: the oldest outstanding one, moved up by the
-    /// free ones behind it, and down by the held ones. As many places are then outstanding or held
-    /// as lie between it and the highest sent.
+    /// The offset at which the congestion window begins: the oldest outstanding one, moved up by
+    /// the number of free offsets after it, and down by the number of held ones. The distance from
+    /// there to the highest sent offset is the number of outstanding or held bytes.
     #[inline]
     pub(in crate::tcp) fn base(&self, una: u64) -> u64 {
         let first = una - self.held;
@@ -435,8 +439,8 @@ impl Line {
         }
     }
 
-    /// The place at which the peer's window begins. The peer compensates only for bytes reported as
-    /// missing.
+    /// The offset at which the peer's window begins. The peer compensates only for bytes reported
+    /// as missing.
     #[inline]
     pub(in crate::tcp) fn peer_base(&self, una: u64) -> u64 {
         let first = una - self.held;
@@ -458,14 +462,14 @@ impl Line {
         self.held = 0;
     }
 
-    /// How many places in `[start, end)` are free.
+    /// The number of free offsets in `[start, end)`.
     #[inline(never)]
     pub(in crate::tcp) fn count_free(&self, start: u64, end: u64) -> u64 {
         self.free.covered(start..end.max(start))
     }
 
-    /// How many free places in `[start, end)` arrived according to `acknowledged_below`, which
-    /// counts up to a place: data marked lost may have arrived after all.
+    /// The number of free offsets in `[start, end)` that arrived according to `acknowledged_below`,
+    /// which counts up to an offset: data marked lost may have arrived after all.
     pub(in crate::tcp) fn count_free_arrived(
         &self,
         start: u64,
@@ -480,7 +484,7 @@ impl Line {
             .sum()
     }
 
-    /// The same below the last place reported as missing: the peer does not compensate for those.
+    /// The same below the last offset reported as missing: the peer does not compensate for those.
     pub(in crate::tcp) fn count_not_missing(
         &self,
         una: u64,
@@ -489,8 +493,8 @@ impl Line {
         self.count_free_arrived(una, self.floor, acknowledged_below)
     }
 
-    /// Reports free places as abandoned once no place before them may still arrive. Nothing else
-    /// would report the places that a timeout marked lost.
+    /// Reports free offsets as abandoned once no earlier data may still arrive. Otherwise, nothing
+    /// would report the data that a timeout marked lost.
     fn abandon_free(&mut self, una: u64) {
         while let Some(&(from, to, ())) = self.free.ending_after(una.max(self.floor)).first()
             && from <= una.max(self.floor)
@@ -499,19 +503,19 @@ impl Line {
         }
     }
 
-    /// The place at which sending restarts when everything outstanding is marked lost.
+    /// The offset at which sending restarts when everything outstanding is marked lost.
     #[inline]
     pub(in crate::tcp) fn lowest_current(&self, una: u64) -> u64 {
         una.max(self.obsolete)
     }
 
-    /// Whether the oldest outstanding place is obsolete.
+    /// Whether the data at an offset is obsolete.
     #[inline]
-    pub(in crate::tcp) fn is_obsolete(&self, place: u64) -> bool {
-        place < self.obsolete
+    pub(in crate::tcp) fn is_obsolete(&self, offset: u64) -> bool {
+        offset < self.obsolete
     }
 
-    /// The place below which an acknowledgement gives no round-trip sample
+    /// The offset below which an acknowledgement gives no round-trip sample
     /// ([`TimelineConfig::samples_obsolete`]).
     pub(in crate::tcp) const fn sampled_from(&self) -> u64 {
         if self.config.samples_obsolete {
@@ -541,9 +545,9 @@ impl Line {
     }
 
     /// Whether an acknowledgement that moves from `una` answers a transmission of this recovery.
-    /// Obsolete data is not retransmitted, and behind it the packets in flight are acknowledged one
+    /// Obsolete data is not retransmitted, and the packets in flight after it are acknowledged one
     /// by one. Without the blind spot, the receiver passes over nothing before the loss was
-    /// answered. Every advance is then an answer.
+    /// answered, so every advance is an answer.
     pub(in crate::tcp) fn is_repair(&mut self, una: u64) -> bool {
         if !self.config.blind_spot {
             return true;
@@ -559,7 +563,7 @@ impl Line {
         self.abandon_free(una);
     }
 
-    /// The lowest current place to send instead. With a scoreboard, the lowest that this recovery
+    /// The lowest current offset to send instead. With a scoreboard, the lowest that this recovery
     /// has not chosen.
     pub(in crate::tcp) fn substitute(&self, by_scoreboard: bool) -> u64 {
         if by_scoreboard {
@@ -569,7 +573,7 @@ impl Line {
         }
     }
 
-    /// Records the retransmission of `length` bytes at the place `start`.
+    /// Records the retransmission of `length` bytes at the offset `start`.
     #[inline(never)]
     pub(in crate::tcp) fn count_retransmission(&mut self, now: Time, start: u64, length: u64) {
         let wire = self.wire(start);
@@ -586,8 +590,8 @@ impl Line {
         self.statistics.pseudo_retransmissions += 1;
     }
 
-    /// Records that the answer, up to `end`, is new data: it takes the place of the lost bytes of
-    /// `[start, lost_end)`.
+    /// Records that the answer, up to `end`, is new data: it replaces the lost bytes of `[start,
+    /// lost_end)`.
     pub(in crate::tcp) fn on_replacement(&mut self, (start, lost_end): (u64, u64), end: u64) {
         self.answered = end;
         self.free.insert(start, lost_end, ());
@@ -602,8 +606,8 @@ impl Line {
         order
     }
 
-    /// Handles the advance of the acknowledgement from the place `before` to `una`. Returns how
-    /// many of the passed places were free or are held. A packet in a lost packet's place is
+    /// Handles the advance of the acknowledgement from the offset `before` to `una`. Returns how
+    /// many of the passed offsets were free or are held. A packet that replaces a lost one is
     /// acknowledged on its own, and abandoned data is not acknowledged.
     pub(in crate::tcp) fn on_advance(&mut self, before: u64, una: u64) -> u64 {
         let held = self.hold(before, una);
@@ -629,10 +633,10 @@ impl Line {
         free + held
     }
 
-    /// Keeps the places of obsolete sections that an acknowledgement up to `una` passes, and
-    /// returns how many. An acknowledgement of a section ends behind its last byte, so one from
-    /// beyond it does not acknowledge the section. Where a section was sent whole there is no jump,
-    /// and its end is known only if no later section is obsolete.
+    /// Holds the window space of obsolete sections that an acknowledgement up to `una` passes, and
+    /// returns its size. An acknowledgement of a section ends at most after its last byte, so one
+    /// beyond it does not acknowledge the section. A section that was sent completely causes no
+    /// jump, and its end is known only if no later section is obsolete.
     fn hold(&mut self, before: u64, una: u64) -> u64 {
         if !(self.config.blind_spot && self.config.holds_passed && self.is_obsolete(before)) {
             return 0;
@@ -653,9 +657,9 @@ impl Line {
     // ---------------------------------------------------------------- the option
 
     /// The lowest number that may still be sent, as far as the peer may know it: the start of the
-    /// first section that is not obsolete, or the byte after an acknowledged one. It never falls so
-    /// far behind the acknowledgement, however old the last jump, that the peer could take it for a
-    /// number ahead.
+    /// first section that is not obsolete, or the byte after an acknowledged one. However old the
+    /// last jump, it stays close enough to the acknowledgement that the peer cannot mistake it for
+    /// a number ahead.
     #[inline]
     fn expected(&self, una: u64) -> u64 {
         let nearest = self.wire(una).saturating_sub(MAX_REACH).max(1);
@@ -672,7 +676,7 @@ impl Line {
         self.confirmed < self.expected(una)
     }
 
-    /// The update carried by a segment at the place `start`.
+    /// The update carried by a segment at the offset `start`.
     pub(in crate::tcp) fn update(&self, una: u64, start: u64, initial: SeqNo) -> SeqUpdate {
         let expected = self.expected(una);
         let number = |wire: u64| initial + wire as u32;

@@ -6,7 +6,7 @@
 //! not change: it has the same recovery and controller, and sends a packet whenever TCP would send
 //! one.
 //!
-//! # In which order to read
+//! # Reading order
 //! | file | what it has | section of the paper |
 //! | --- | --- | --- |
 //! | this one | the idea, the two numberings, the points that the paper leaves open | 3, 5 |
@@ -21,16 +21,17 @@
 //!
 //! # Two numberings
 //! A sequence number on the wire counts all submitted bytes, discarded ones included, so the
-//! receiver knows how much is missing and where. Windows count places: the bytes that were sent or
-//! will be, without the discarded ones. The sender works in places throughout, and its time-line
-//! translates at the edge. The *logical window* of the paper, in which obsolete data keeps its
-//! places, then equals the window: {10..14, 20..24} on the wire are ten places in a row.
+//! receiver knows how much is missing and where. Windows count *stream offsets*: the bytes that
+//! were sent or will be, without the discarded ones. The sender uses stream offsets throughout, and
+//! its time-line translates them to and from *wire offsets* at the edge. The *logical window* of
+//! the paper, in which obsolete data keeps its space, then equals the window: {10..14, 20..24} on
+//! the wire are ten consecutive stream offsets.
 //!
 //! ```text
 //! wire    1 ........ 14 |15 ... 19| 20 ...... 24      deadline of 10..19 passes when 14 was sent
 //!         obsolete      |discarded| current
-//! places  1 ........ 14 |         | 15 ...... 19
-//!                       ^ a jump: at place 15, from 15 to 20
+//! stream  1 ........ 14 |         | 15 ...... 19
+//!                       ^ a jump: at offset 15, from 15 to 20
 //! ```
 //!
 //! # State
@@ -73,11 +74,11 @@
 //!   timeout if fewer than three packets follow the hole, which TCP's NewReno would repair at once.
 //!   Without the blind spot, the receiver jumps only over answered losses and stops at the next
 //!   hole as TCP's does; every acknowledgement then counts as a repair.
-//! * *A retransmission timeout*: the sender abandons all obsolete places, as TCP marks everything
+//! * *A retransmission timeout*: the sender abandons all obsolete data, as TCP marks everything
 //!   outstanding as lost. Sending restarts with the lowest current packet.
 //! * *A deadline during the recovery from a timeout*: of the obsolete data, only retransmitted data
-//!   keeps its places. The timeout answered the rest, and the sender abandons it once all data
-//!   before it is acknowledged.
+//!   keeps its window space. The timeout answered the rest, and the sender abandons it once all
+//!   data before it is acknowledged.
 //! * *Round-trip samples*: a pseudo-retransmission is never timed. An acknowledgement that passes
 //!   from obsolete to current data is no sample of obsolete data, because a jump may have caused
 //!   it. With timestamps, the echo identifies the transmission (RFC 7323, section 4), and counts
@@ -86,16 +87,16 @@
 //!   `seq_update` as any segment does.
 //! * *A closed window*: discarding needs no window, and the probe carries `seq_update`. A jump uses
 //!   no window: the window offered for the missing data applies to its successors.
-//! * *The place of the lost packet*: a new packet that answers a loss of obsolete data takes the
-//!   place of the lost one, so as many are outstanding as with TCP. An acknowledgement that passes
-//!   both counts one of them for the congestion controller and for NewReno's deflation, as the
-//!   acknowledgement of TCP's retransmission does. It does not count places that a timeout
+//! * *The window space of a lost packet*: a new packet that answers a loss of obsolete data takes
+//!   over the space of the lost one, so as much is outstanding as with TCP. An acknowledgement that
+//!   passes both counts one of them for the congestion controller and for NewReno's deflation, as
+//!   the acknowledgement of TCP's retransmission does. It does not count data that a timeout
 //!   abandoned.
 //! * *The peer's window*: abandoned data that is missing makes room for as much. Abandoned data
 //!   that the peer reports as arrived uses the room offered for it.
-//! * *An acknowledgement from before a jump arrives after one that passes it*: both are at the same
-//!   place, yet the first is old and no duplicate.
-//! * *An acknowledgement from beyond a jump*: it releases the obsolete places before the jump, so
+//! * *An acknowledgement from before a jump arrives after one that passes it*: both have the same
+//!   stream offset, yet the first is old and no duplicate.
+//! * *An acknowledgement from beyond a jump*: it releases the obsolete data before the jump, so
 //!   that the second loss of figure 4 does not slow the sender down. By another reading it does not
 //!   ([`TimelineConfig::holds_passed`]).
 //! * *Deadlines out of order* (the B frames of section 4): expired unsent data is passed over even
@@ -131,7 +132,7 @@ pub struct TimelineConfig {
     /// would.
     pub blind_spot: bool,
     /// With the blind spot, and without SACK: whether obsolete data that its own section's
-    /// acknowledgements have not passed keeps its place in the window until a timeout. This is a
+    /// acknowledgements have not passed keeps its space in the window until a timeout. This is a
     /// reading of section 5.4 of the paper, where such acknowledgements move the window. By it,
     /// losses before a jump end in timeouts (section 6.2.4). A flow that ends or pauses then has
     /// one more timeout.
@@ -140,8 +141,8 @@ pub struct TimelineConfig {
     /// do. The paper does not say: in section 5.4 they only move the window.
     pub samples_obsolete: bool,
     /// Whether the lifetime timer expires on the ticks of the retransmission timer, at the first
-    /// one from the deadline on. A reading of section 5.2 of the paper: it "counts down in the same
-    /// fashion as the TCP timers". Without effect where a tick is 1 ns.
+    /// tick at or after the deadline. A reading of section 5.2 of the paper: it "counts down in the
+    /// same fashion as the TCP timers". No effect with ticks of 1 ns.
     pub lifetime_on_tick: bool,
     /// Where deadlines apply.
     pub clock: DeadlineClock,
@@ -196,7 +197,7 @@ impl SeqUpdate {
     }
 }
 
-/// The next piece of a stream for the application of a receiving end.
+/// The next piece of a stream for the receiving application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// These bytes arrived.

@@ -226,7 +226,7 @@ fn jitter_by_hand() {
 /// The maximum jump of a stamp is 2^31 us, and a sixteenth of it counts.
 #[test]
 #[cfg_attr(miri, ignore = "too many packets for an interpreter")]
-fn jitter_stays_within_what_stamps_can_tell() {
+fn jitter_stays_within_the_range_of_stamps() {
     let mut map = ClockMap::default();
     for at in 0..10_000_u64 {
         let departure = if at % 2 == 0 { 0 } else { 1 << 31 };

@@ -89,7 +89,7 @@ impl Model {
 #[derive(Clone, Debug)]
 enum Step {
     Send(u64),
-    /// The same, but the segment stays here.
+    /// The same, but the segment is skipped.
     Skip(u64),
     Resend,
     Probe,
@@ -147,7 +147,7 @@ proptest! {
                     max += length;
                 }
                 Step::Resend | Step::Probe => {
-                    let place = if matches!(step, Step::Probe) {
+                    let range = if matches!(step, Step::Probe) {
                         flight.last()
                     } else {
                         flight.next_lost()
@@ -155,7 +155,7 @@ proptest! {
                     let segment = model
                         .segments
                         .iter_mut()
-                        .find(|it| place == Some((it.start, it.end)) && !it.is_delivered);
+                        .find(|it| range == Some((it.start, it.end)) && !it.is_delivered);
                     if let Some(segment) = segment {
                         sent += 1;
                         flight.on_sent(now, segment.start, segment.end);
@@ -256,8 +256,8 @@ fn a_part_of_a_segment_leaves_the_rest_in_flight() {
     assert!(flight.is_quiet() && flight.first().is_none());
 }
 
-/// Three of the segments behind a skipped one arrive. The skipped one is overdue at once, and those
-/// that left wait for the reordering window.
+/// Three of the segments after a skipped one arrive. The skipped one is overdue at once, and the
+/// sent ones wait for the reordering window.
 #[test]
 fn what_overtakes_a_skipped_segment_overtakes_no_other() {
     const SPREAD: Windows = Windows {
@@ -283,7 +283,7 @@ fn what_overtakes_a_skipped_segment_overtakes_no_other() {
     assert!(flight.is_at_test() && !flight.has_retransmission());
     flight.on_delivered(now, 101, &[(401, 701)], MIN);
     assert!(flight.has_overtaken(2) && !flight.has_overtaken(4));
-    // If it is lost on its way, it is a loss like any other.
+    // If it is then lost in the network, it is a loss like any other.
     let later = now + Span::from_millis(30);
     flight.on_sent(later, 701, 801);
     flight.on_delivered(later + Span::from_millis(30), 101, &[(401, 801)], MIN);

@@ -1,5 +1,5 @@
-//! The time-line list on cases worked out by hand. Places and wire offsets begin at 1 and are the
-//! same before the first jump.
+//! The time-line list on cases worked out by hand. Stream offsets and wire offsets begin at 1 and
+//! are equal before the first jump.
 
 use alloc::string::ToString;
 
@@ -23,7 +23,7 @@ const fn sent(max: u64, end: u64) -> Standing {
     }
 }
 
-/// A line with this many jumps over 5 bytes each, at the places 10, 20, ...
+/// A line with this many jumps over 5 bytes each, at the stream offsets 10, 20, ...
 fn with_jumps(count: u64) -> Line {
     let mut line = line();
     for number in 1..=count {
@@ -35,7 +35,7 @@ fn with_jumps(count: u64) -> Line {
 }
 
 #[test]
-fn sections_reach_as_far_as_numbers_can_tell() {
+fn a_section_that_reaches_too_far_ahead_is_refused() {
     let mut line = line();
     let reach = MAX_REACH + 1;
     let refused = SectionError::TooFarAhead { reach };
@@ -130,9 +130,9 @@ fn memory_grows_with_sections_and_with_jumps() {
     for number in 0..1_000 {
         line.free.insert(10 * number, 10 * number + 5, ());
     }
-    let places = line.heap_memory() - empty - with_jumps - more;
-    assert_eq!(places, line.free.heap_memory());
-    assert!(places >= 1_000 * size_of::<(u64, u64)>());
+    let free = line.heap_memory() - empty - with_jumps - more;
+    assert_eq!(free, line.free.heap_memory());
+    assert!(free >= 1_000 * size_of::<(u64, u64)>());
 }
 
 /// The second section expires before the first: its data is discarded while the first is current.
@@ -158,7 +158,7 @@ fn the_rest_of_a_begun_section_is_discarded_at_its_deadline() {
         assert!(line.is_quiet(ms(99)) && !line.is_quiet(now));
         assert_eq!(line.discard_stale(ms(99), sent(41, 201)), 201);
         assert_eq!(line.discard_stale(now, sent(41, 201)), 141);
-        // It counts as expired when the timer finds it, since some of it was sent.
+        // It counts as expired when the timer finds it, since a part of it was sent.
         assert_eq!(line.statistics.expired, 0);
         assert_eq!((line.wire(41), line.section_end(1)), (101, 41));
     }
@@ -208,10 +208,10 @@ fn a_section_that_was_acknowledged_whole_does_not_expire() {
     }
 }
 
-/// Two obsolete sections of 20 bytes, each with 10 sent bytes, and an acknowledgement from the
-/// first place on. It leaves so many places in the window, which begins at such a place.
+/// Two obsolete sections of 20 bytes, each with 10 sent bytes, and an acknowledgement from offset 1
+/// on. Checks how many bytes it leaves in the window, and where the window begins.
 #[test]
-fn places_of_each_passed_section_may_be_held() {
+fn the_window_space_of_passed_sections_may_be_held() {
     let held = |acknowledged: u64, replaced: u64| {
         let config = TimelineConfig {
             holds_passed: true,
@@ -225,14 +225,14 @@ fn places_of_each_passed_section_may_be_held() {
         line.on_lifetime(ms(200), sent(21, 51));
         assert_eq!((line.obsolete, line.jumps.len()), (21, 2));
         line.on_replacement((1, 1 + replaced), 31);
-        let una = line.place(acknowledged);
+        let una = line.offset(acknowledged);
         line.on_confirmed(acknowledged);
         let before = line.base(1);
         assert_eq!(before, 1 + replaced);
         let passed = line.on_advance(1, una);
         (passed - replaced, line.base(una))
     };
-    // In the first section, and behind its last sent byte.
+    // In the first section, and after its last sent byte.
     assert_eq!(held(6, 0), (0, 6));
     assert_eq!(held(11, 0), (0, 11));
     // At the beginning of the second section, and in it.
@@ -244,12 +244,12 @@ fn places_of_each_passed_section_may_be_held() {
     assert_eq!(held(46, 0), (20, 6));
 }
 
-/// Of the jumps behind the acknowledgement some are kept for late ones. Places before these keep
-/// their numbers.
+/// Some of the jumps below the acknowledgement are kept for late acknowledgements. The translation
+/// of later offsets does not change.
 #[test]
-fn old_jumps_are_forgotten_and_later_places_keep_their_numbers() {
+fn old_jumps_are_forgotten_and_later_offsets_keep_their_numbers() {
     let mut line = with_jumps(7);
-    let wires = |line: &Line| [25, 35, 45, 55, 65, 75].map(|place| line.wire(place));
+    let wires = |line: &Line| [25, 35, 45, 55, 65, 75].map(|offset| line.wire(offset));
     let before = wires(&line);
     assert_eq!(before, [35, 50, 65, 80, 95, 110]);
     line.on_advance(50, 59);
@@ -257,12 +257,12 @@ fn old_jumps_are_forgotten_and_later_places_keep_their_numbers() {
     line.on_advance(59, 60);
     assert_eq!((line.jumps.len(), wires(&line)), (5, before));
     assert_eq!(
-        before.map(|wire| line.place(wire)),
+        before.map(|wire| line.offset(wire)),
         [25, 35, 45, 55, 65, 75]
     );
 }
 
-/// A peer that knows of a jump does not get it again.
+/// A peer that knows a jump does not receive it again.
 #[test]
 fn a_void_is_named_until_the_acknowledgement_has_passed_it() {
     let line = with_jumps(2);
