@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standard_stream_is_no_file() {
+    fn a_standard_stream_is_refused_where_a_file_is_expected() {
         for words in [
             &["recv", "comity://:1", "out.ts", "--gaps"][..],
             &["recv", "comity://:1", "out.ts", "--qlog"],

@@ -63,7 +63,7 @@ mod tests {
 
     #[cfg(feature = "demo")]
     #[test]
-    fn quantities_of_results_have_a_space_and_a_slash() {
+    fn quantities_in_results_have_a_space_before_the_unit() {
         assert_eq!(spaced(Span::from_millis(20)), "20 ms");
         assert_eq!(spaced(Span::from_micros(1_500)), "1.5 ms");
         assert_eq!(spaced(Rate::from_kbps(9_100)), "9.1 Mb/s");
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_stand_in_groups_of_three() {
+    fn digits_are_in_groups_of_three() {
         assert_eq!(thousands(1_234_567), "1,234,567");
         assert_eq!(thousands(12), "12");
     }

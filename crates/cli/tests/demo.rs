@@ -100,7 +100,7 @@ fn a_short_demonstration_accounts_for_everything() {
 }
 
 #[test]
-fn what_cannot_be_played_is_refused_with_the_reason() {
+fn unplayable_files_are_refused_with_the_reason() {
     for (args, part) in [
         (&["--cc", "rino"][..], "did you mean \"reno\"?"),
         (
@@ -134,7 +134,7 @@ fn what_cannot_be_played_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_video_of_ones_own_is_played_once() {
+fn a_users_video_is_sent_once() {
     let clip = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../experiments/demo/clip/clip.ts"
@@ -179,7 +179,7 @@ fn a_video_of_ones_own_is_played_once() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_said_before_anything_is_played() {
+fn an_unwritable_report_is_refused_before_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("none");
     for (file, part) in [
@@ -204,7 +204,7 @@ fn a_report_that_cannot_be_written_is_said_before_anything_is_played() {
 /// The results of an unfinished run are printed; files stay as they were.
 #[cfg(unix)]
 #[test]
-fn an_interrupted_demo_prints_results_and_leaves_files_alone() {
+fn an_interrupted_demo_prints_results_and_keeps_files() {
     let folder = tempfile::tempdir().unwrap();
     let (report, picture) = (folder.path().join("a.html"), folder.path().join("b.svg"));
     std::fs::write(&report, "an earlier page").unwrap();

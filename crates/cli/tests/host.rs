@@ -28,7 +28,7 @@ fn ends(code: i32, args: &[&str]) -> (String, String) {
 }
 
 #[test]
-fn a_key_is_made_kept_and_read_again() {
+fn a_key_is_generated_kept_and_read_back() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("own.key");
     let file = path.to_str().unwrap();
@@ -79,7 +79,7 @@ fn a_key_is_made_kept_and_read_again() {
 }
 
 #[test]
-fn what_is_no_key_or_no_place_for_one_is_named() {
+fn invalid_keys_and_key_files_are_named() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("x");
     let file = path.to_str().unwrap();
@@ -144,7 +144,7 @@ fn what_is_no_key_or_no_place_for_one_is_named() {
 /// Whatever host this runs on: the code follows from the verdicts, and what is not good says how to
 /// mend it or that the system does not tell.
 #[test]
-fn the_doctor_ends_as_it_says() {
+fn the_exit_code_of_the_doctor_matches_its_report() {
     let taken = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     for (args, has_bad_port) in [

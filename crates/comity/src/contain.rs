@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_contained_inside_alone() {
+    fn only_panics_inside_contain_are_contained() {
         assert!(!contains_panic());
         assert_eq!(contain(contains_panic), Some(true));
         let nested = || {

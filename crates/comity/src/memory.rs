@@ -159,7 +159,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(24))]
         /// Hostile peers hold as much as they can; an honest one stays within its share.
         #[test]
-        fn the_sum_stays_below_the_limit_and_who_keeps_to_its_share_keeps_it(
+        fn memory_stays_below_the_limit_and_fair_shares_are_kept(
             hostile in 1..12_usize,
             steps in prop::collection::vec((any::<u16>(), 1..400_000_u32, 0..4_u8), 1..200),
         ) {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_the_most_goes_when_a_share_is_needed() {
+    fn the_connection_with_most_memory_is_closed_when_a_share_is_needed() {
         let (budget, mut peers) = budget(4);
         // Two connections fill all but the reserve; the smaller one exceeds its share too.
         let far = Time::from_secs(3_000);

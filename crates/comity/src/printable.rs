@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_that_controls_a_terminal_is_shown_as_its_escapes() {
+    fn terminal_control_characters_are_escaped() {
         for (text, shown) in [
             ("done: 3 °C, 音", "done: 3 °C, 音"),
             (

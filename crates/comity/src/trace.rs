@@ -790,7 +790,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_numbered_before_their_ending() {
+    fn files_are_numbered_before_their_extension() {
         let name = |path: &str, number| numbered(Path::new(path), number).display().to_string();
         assert_eq!(name("a/trace.sqlog", 0), "a/trace.sqlog");
         assert_eq!(name("a/trace.sqlog", 1), "a/trace-2.sqlog");

@@ -330,7 +330,7 @@ fn the_budget_takes_no_memory_however_many_networks_call() {
 /// Callers that prove themselves and leave: their tickets are remembered while they are good, and
 /// not longer.
 #[test]
-fn tickets_of_connections_that_are_over_are_forgotten() {
+fn tickets_of_closed_connections_are_forgotten() {
     let mut listener = listener(ListenerCredentials::Insecure);
     let mut parameters = Vec::new();
     let own = options().parameters();

@@ -193,7 +193,7 @@ async fn packets_carry_the_type_of_service_beside_ecn_and_the_hops() {
 
 #[tokio::test]
 #[expect(clippy::print_stdout, reason = "it says why it did not look")]
-async fn so_they_do_with_ipv6() {
+async fn ipv6_packets_carry_the_type_of_service_beside_ecn_and_the_hops() {
     if UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
         println!("skipped: this host has no IPv6");
         return;
@@ -202,7 +202,7 @@ async fn so_they_do_with_ipv6() {
 }
 
 #[test]
-fn marks_that_cannot_be_are_refused() {
+fn invalid_types_of_service_are_refused() {
     let refused = options().type_of_service(0xb9).build().unwrap_err();
     assert_eq!(
         refused.to_string(),

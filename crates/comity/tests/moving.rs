@@ -241,7 +241,7 @@ impl Streaming {
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_from_another_port_once_that_has_answered() {
+async fn a_stream_continues_from_another_port_after_validation() {
     let streaming = Streaming::start().await;
     let mut events = streaming.listener.events();
     streaming

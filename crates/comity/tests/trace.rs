@@ -219,7 +219,7 @@ async fn a_trace_agrees_with_the_statistics_of_its_connection() {
 }
 
 #[tokio::test]
-async fn each_connection_has_a_file_and_a_full_one_says_so() {
+async fn each_connection_has_a_trace_file_that_reports_when_it_is_full() {
     let folder = tempfile::tempdir().unwrap();
     let qlog = Qlog::create(folder.path().join("trace.sqlog"), 20_000).unwrap();
     let with = options().qlog(qlog.clone()).build().unwrap();
@@ -253,7 +253,7 @@ async fn each_connection_has_a_file_and_a_full_one_says_so() {
 
 /// What is there is not replaced unless it may be, and a link is never followed.
 #[test]
-fn a_file_that_is_there_is_kept() {
+fn an_existing_file_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at("old"), "mine").unwrap();
@@ -280,7 +280,7 @@ fn a_file_that_is_there_is_kept() {
 
 /// The controller `fixed` plans each packet a gap after the previous departure.
 #[tokio::test]
-async fn packets_that_were_paced_tell_when_they_were_to_leave() {
+async fn paced_packets_record_their_planned_departure() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.sqlog");
     let qlog = Qlog::create(&path, 1 << 30).unwrap();

@@ -223,7 +223,7 @@ fn a_wrong_key_opens_nothing() {
 }
 
 #[test]
-fn the_larger_latency_and_the_smaller_datagram_hold() {
+fn the_larger_latency_and_the_smaller_datagram_apply() {
     let mut world = World::new(1, CLEAN, 1, KeyLimits::default());
     world.run(START + Span::from_millis(500));
     // The search for the packet size runs beside sections.
@@ -239,7 +239,7 @@ fn the_larger_latency_and_the_smaller_datagram_hold() {
 /// The receiver has acknowledged everything and sends nothing that the sender could answer with
 /// another Close.
 #[test]
-fn a_lost_close_is_sent_again() {
+fn a_lost_close_is_retransmitted() {
     let mut world = World::new(1, CLEAN, 1, KeyLimits::default());
     world.run(START + Span::from_millis(500));
     world.submit(5_000, 1, Span::from_millis(400));
@@ -341,7 +341,7 @@ fn a_peer_without_proofs_is_served_unless_they_are_required() {
 /// A path that takes 60 ms: no section with 40 ms is on time, and every one with 80 ms is, from the
 /// first on. The handshake has related the clocks.
 #[test]
-fn what_is_on_time_is_known_from_the_first_section_on() {
+fn punctuality_is_known_from_the_first_section() {
     for (deadline_ms, on_time) in [(40, 0), (80, 10)] {
         let path = Path {
             delay: Span::from_millis(60),
@@ -470,7 +470,7 @@ proptest! {
 
 /// Packet protection recognises duplicates by their number; both ends count them.
 #[test]
-fn packets_that_come_twice_are_counted_and_told() {
+fn duplicate_packets_are_counted_and_reported() {
     let duplicates = |duplication: f64| {
         let path = Path {
             duplication,

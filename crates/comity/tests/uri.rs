@@ -85,7 +85,7 @@ fn every_setting_is_read() {
 
 /// The defaults of `comity send` and `comity receive`.
 #[test]
-fn what_is_not_said_has_its_default() {
+fn missing_keys_have_their_defaults() {
     let uri = comity("comity://:9000");
     assert_eq!(
         uri.role,
@@ -210,7 +210,7 @@ fn the_passphrase_is_kept_and_never_printed() {
 }
 
 #[test]
-fn a_passphrase_may_stand_in_a_file_or_in_the_environment() {
+fn a_passphrase_may_come_from_a_file_or_the_environment() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("the secret & more");
     let text = format!(
@@ -451,7 +451,7 @@ fn the_mtu_gives_the_payload_and_full_reliability_drops_nothing() {
 
 /// SRT users bring SRT's keys along.
 #[test]
-fn keys_of_other_tools_are_taken_or_answered_with_ours() {
+fn keys_of_other_tools_are_accepted_or_answered_with_advice() {
     for (text, drop) in [
         ("tlpktdrop=1", DropPolicy::Infeasible),
         ("tlpktdrop=no", DropPolicy::Never),
@@ -480,7 +480,7 @@ fn keys_of_other_tools_are_taken_or_answered_with_ours() {
 
 /// The papers of two controllers retransmit nothing. This is the default, which the URI can change.
 #[test]
-fn what_is_lost_is_sent_again_as_the_controller_has_it() {
+fn the_controller_sets_the_default_reliability() {
     for (cc, usual, other) in [
         ("cubic", Reliability::Timeline, ("none", Reliability::None)),
         ("rap", Reliability::Timeline, ("none", Reliability::None)),
@@ -653,7 +653,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_breaks_it(text in "(comity|udp|x)?:?/{0,2}\\PC{0,40}[?]?(\\PC{0,10}=?\\PC{0,10}&?){0,4}") {
+    fn no_text_causes_a_panic(text in "(comity|udp|x)?:?/{0,2}\\PC{0,40}[?]?(\\PC{0,10}=?\\PC{0,10}&?){0,4}") {
         match text.parse::<Uri>() {
             Ok(uri) => prop_assert!(!uri.to_string().is_empty()),
             Err(error) => prop_assert!(!error.to_string().is_empty()),

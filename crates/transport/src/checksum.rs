@@ -167,7 +167,7 @@ mod tests {
     const EXAMPLE: [u8; 8] = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
 
     #[test]
-    fn the_example_of_the_rfc() {
+    fn the_sum_of_the_example_in_the_rfc() {
         let sum = Checksum::new().then(&EXAMPLE);
         assert_eq!(sum.folded(), 0xddf2);
         assert_eq!(sum.finish(), 0x220d);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn two_lost_probes_refuse_nothing() {
+    fn two_lost_probes_do_not_refuse_a_size() {
         let mut search = SizeSearch::new(1_200, 1_500);
         search.on_failure(1_500);
         search.on_failure(1_500);

@@ -477,7 +477,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn every_section_has_one_end_at_both_ends(setting in setting()) {
+    fn every_section_has_one_outcome_at_both_ends(setting in setting()) {
         World::new(setting).run();
     }
 }

@@ -62,7 +62,7 @@ fn a_section_may_have_the_longest_length_and_no_more() {
 }
 
 #[test]
-fn a_peer_keeps_so_many_sections_apart() {
+fn the_number_of_open_sections_is_limited_by_the_peer() {
     let mut outbox = outbox();
     outbox.set_max_open(2);
     assert_eq!(outbox.max_open(), 2);
@@ -128,7 +128,7 @@ fn counters_have_a_name_each_and_skipped_numbers_count() {
 
 /// A section is withdrawn while its bytes are under way, and all of them arrive.
 #[test]
-fn what_was_given_up_and_arrived_is_counted() {
+fn abandoned_sections_that_arrived_are_counted() {
     let mut outbox = outbox();
     submit(&mut outbox, 10).unwrap();
     submit(&mut outbox, 20).unwrap();
@@ -148,7 +148,7 @@ fn what_was_given_up_and_arrived_is_counted() {
 
 /// The floor and the notices of abandoned sections are announced again if their packet is lost.
 #[test]
-fn what_the_peer_has_to_know_is_told_until_it_arrives() {
+fn floors_and_notices_are_repeated_until_acknowledged() {
     let mut outbox = outbox();
     assert!(!outbox.has_news());
     submit(&mut outbox, 10).unwrap();
@@ -195,7 +195,7 @@ fn errors_name_the_value_and_the_limit() {
 
 /// Bytes that wait, that are under way and that arrived are counted where they are, by name.
 #[test]
-fn every_byte_is_counted_in_one_place() {
+fn every_byte_is_in_exactly_one_counter() {
     let mut outbox = outbox();
     submit(&mut outbox, 100).unwrap();
     submit(&mut outbox, 200).unwrap();

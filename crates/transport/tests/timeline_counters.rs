@@ -72,7 +72,7 @@ fn borrowed_tokens_hold_repairs_back_too() {
 /// Tables and audio are more important than any picture, but do not reduce the rank of a key
 /// picture.
 #[test]
-fn the_most_important_are_those_of_their_own_stream() {
+fn importance_is_relative_to_the_stream() {
     let mut outbox = outbox();
     let sound = Outgoing {
         stream: StreamId(1),
@@ -153,7 +153,7 @@ fn a_head_start_for_a_second_repair_leaves_half_of_the_time() {
 /// A repair takes 50 ms and the path 20 ms: a packet that leaves later than 70 ms before its
 /// deadline is the last chance.
 #[test]
-fn repairs_that_cannot_be_repaired_leave_twice() {
+fn last_chance_repairs_are_duplicated() {
     let estimate = PathEstimate {
         one_way: Span::from_millis(20),
         repair: Span::from_millis(50),
@@ -200,7 +200,7 @@ fn repairs_that_cannot_be_repaired_leave_twice() {
 }
 
 #[test]
-fn both_of_two_packets_lost_are_a_loss() {
+fn losing_both_transmissions_is_a_loss() {
     let estimate = PathEstimate {
         repair: Span::from_millis(50),
         lost_permille: 20,
@@ -224,7 +224,7 @@ fn both_of_two_packets_lost_are_a_loss() {
 /// A connection begins with a budget of 3,000 bytes for duplicate transmissions; two lost bytes pay
 /// for another one.
 #[test]
-fn losses_pay_for_what_leaves_twice() {
+fn losses_pay_for_duplicates() {
     let estimate = PathEstimate {
         repair: Span::from_millis(50),
         lost_permille: 20,

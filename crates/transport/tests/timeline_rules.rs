@@ -356,7 +356,7 @@ fn a_full_outbox_reports_it() {
 }
 
 #[test]
-fn a_finished_outbox_takes_nothing_more_in_any_stream() {
+fn a_finished_outbox_accepts_nothing_in_any_stream() {
     let mut outbox = Outbox::new(outbox::Config::default());
     let other = StreamId(7);
     outbox.submit(ms(0), section(600, 1, ms(100))).unwrap();
@@ -379,7 +379,7 @@ fn a_finished_outbox_takes_nothing_more_in_any_stream() {
 /// The peer keeps two sections of a stream apart. A third one waits for room, and of a third number
 /// that is skipped the peer hears when the floor has come near it.
 #[test]
-fn no_more_of_a_stream_is_under_way_than_the_peer_keeps_apart() {
+fn open_sections_of_a_stream_are_limited_by_the_peer() {
     let mut outbox = Outbox::new(outbox::Config::default());
     outbox.set_max_open(2);
     outbox.submit(ms(0), section(600, 1, Time::MAX)).unwrap();
@@ -766,7 +766,7 @@ fn deadlines_after_the_end_are_bounded() {
 
 /// A section whose deadline is too far away is due after the longest latency, and says so.
 #[test]
-fn a_deadline_lies_no_further_away_than_the_longest_latency() {
+fn deadlines_are_limited_by_the_maximum_latency() {
     for is_whole in [false, true] {
         let mut receiver = receiver(Deliver::Paced);
         let far = 3_600_000;

@@ -50,7 +50,7 @@ fn leaves(outbox: &mut Outbox<Elided>, now: Time) -> Option<(u64, bool)> {
 }
 
 #[test]
-fn a_repair_waits_for_what_is_due_before_it() {
+fn a_repair_waits_for_sections_due_before_it() {
     let mut outbox = outbox();
     outbox.submit(ms(0), section(1_000, 1, ms(200))).unwrap();
     let first = next(&mut outbox, ms(0)).unwrap();
@@ -80,7 +80,7 @@ fn equal_sections_leave_in_the_order_of_their_submission() {
 /// A section that is wholly under way at its deadline is left to the network, and sections that
 /// need it are sent. Once a piece of it is lost, it is abandoned, and they are too.
 #[test]
-fn what_is_under_way_at_its_deadline_is_given_up_when_it_is_lost() {
+fn a_section_in_flight_at_its_deadline_is_given_up_when_lost() {
     for is_lost in [false, true] {
         let mut outbox = outbox();
         outbox.submit(ms(0), section(2_000, 1, ms(100))).unwrap();
@@ -106,7 +106,7 @@ fn what_is_under_way_at_its_deadline_is_given_up_when_it_is_lost() {
 /// What is wholly under way cannot be infeasible, even if it could no longer arrive when it left
 /// now.
 #[test]
-fn what_is_under_way_is_not_infeasible() {
+fn a_section_in_flight_is_not_infeasible() {
     let estimate = PathEstimate {
         rate: Some(Rate::from_kbps(800)),
         one_way: Span::from_millis(60),
@@ -126,7 +126,7 @@ fn what_is_under_way_is_not_infeasible() {
 /// 100 kB/s for a second. The first section is too long, and the second needs it: the third, less
 /// important one has the room of the second.
 #[test]
-fn what_needs_an_infeasible_section_takes_no_room_in_the_plan() {
+fn dependents_of_infeasible_sections_use_no_budget_in_the_plan() {
     let estimate = PathEstimate {
         rate: Some(Rate::from_kbps(800)),
         ..PathEstimate::UNKNOWN
@@ -246,7 +246,7 @@ fn transmissions(outbox: &mut Outbox<Elided>, at: Time) -> usize {
 }
 
 #[test]
-fn nothing_leaves_twice_without_repairs_or_without_deadlines() {
+fn no_duplicates_without_repairs_or_deadlines() {
     let at = ms(150);
     assert_eq!(transmissions(&mut outbox(), at), 2);
     for reliability in [Reliability::None, Reliability::Full] {
@@ -262,7 +262,7 @@ fn nothing_leaves_twice_without_repairs_or_without_deadlines() {
 
 /// A repair takes 50 ms and the path 20 ms: at 130 ms one is still in time.
 #[test]
-fn a_section_leaves_twice_only_if_a_repair_would_be_late() {
+fn a_section_is_duplicated_only_if_a_repair_would_be_late() {
     for (at_us, times) in [(130_000, 1), (130_001, 2)] {
         let at = Time::from_micros(at_us);
         assert_eq!(transmissions(&mut outbox(), at), times, "{at}");
@@ -272,7 +272,7 @@ fn a_section_leaves_twice_only_if_a_repair_would_be_late() {
 /// A section is due at 200 ms and lost at 100 ms: its repair leaves twice, unless it is the least
 /// important, which may not borrow.
 #[test]
-fn a_repair_of_the_least_important_leaves_once() {
+fn repairs_of_the_least_important_sections_are_not_duplicated() {
     for (importance, other, times) in [(1, 9, 1), (9, 1, 2)] {
         let mut outbox = outbox();
         outbox.submit(ms(0), section(1, other, ms(1_000))).unwrap();
@@ -290,7 +290,7 @@ fn a_repair_of_the_least_important_leaves_once() {
 
 /// Two sections leave twice. One of them arrives before its copy leaves: the other's still does.
 #[test]
-fn a_copy_is_not_sent_only_if_its_own_section_has_arrived() {
+fn a_duplicate_is_skipped_only_if_its_own_section_arrived() {
     let mut outbox = outbox();
     outbox.submit(ms(0), section(1, 1, ms(1_000))).unwrap();
     for _ in 0..2 {
@@ -312,7 +312,7 @@ fn a_copy_is_not_sent_only_if_its_own_section_has_arrived() {
 
 /// The 200 bytes of the first piece are lost, and 1,000 bytes are under way.
 #[test]
-fn lost_bytes_wait_again_if_they_are_repaired() {
+fn lost_bytes_are_queued_again_if_repaired() {
     for (reliability, queued, lost) in [
         (Reliability::Timeline, 200, 0),
         (Reliability::Full, 200, 0),
@@ -362,7 +362,7 @@ fn the_floor_passes_a_withdrawn_section_at_once() {
 
 /// A floor that passes a lost section is news; one that passes only sections that arrived is none.
 #[test]
-fn a_lost_section_makes_the_floor_news_once() {
+fn a_lost_section_makes_the_floor_due_once() {
     let mut outbox = reliable(Reliability::None);
     for _ in 0..3 {
         outbox.submit(ms(0), section(1_000, 1, ms(100))).unwrap();
@@ -387,7 +387,7 @@ fn a_lost_section_makes_the_floor_news_once() {
 
 /// A begun section, and lost bytes, need no credit.
 #[test]
-fn something_may_leave_without_credit_once_it_is_begun() {
+fn a_begun_section_needs_no_credit() {
     let mut outbox = outbox();
     assert!(!outbox.has_credit(u64::MAX));
     outbox.submit(ms(0), section(1_500, 1, ms(100))).unwrap();

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_video_has_a_length_that_can_be_played() {
+    fn the_length_of_the_video_is_limited() {
         assert_eq!(duration("3s"), Ok(Span::from_secs(3)));
         assert_eq!(duration("600s"), Ok(Span::from_secs(600)));
         for bad in ["0s", "999ms", "601s", "3", "-1s", ""] {

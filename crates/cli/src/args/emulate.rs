@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outages_have_a_beginning_and_a_length() {
+    fn outages_are_a_start_and_a_duration() {
         let expected = Outage {
             at: Span::from_millis(1_500),
             lasts: Span::from_secs(3),

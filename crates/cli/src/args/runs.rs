@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ending_says_how_results_are_stored() {
+    fn the_extension_selects_the_format_of_results() {
         for (path, format) in [
             ("out", Format::Parquet),
             ("a.b/out", Format::Parquet),

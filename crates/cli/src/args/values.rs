@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_alone_is_one_of_this_host() {
+    fn a_bare_port_is_on_the_loopback_address() {
         for (text, address) in [
             (":9100", "127.0.0.1:9100"),
             ("9100", "127.0.0.1:9100"),

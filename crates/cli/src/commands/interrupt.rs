@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signals_at_once_are_one_request_and_later_ones_are_another() {
+    fn simultaneous_signals_are_one_request_and_a_later_signal_is_another() {
         let began = now();
         let at = |millis| began + Duration::from_millis(millis);
         let mut requests = Requests::default();

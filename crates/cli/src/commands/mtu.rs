@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_to_this_host_itself_is_known() {
+    fn the_mtu_to_this_host_is_known() {
         let listener = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mtu = Mtu::towards(listener.local_addr().unwrap()).unwrap();
         let interface = std::fs::read_to_string("/sys/class/net/lo/mtu").unwrap();

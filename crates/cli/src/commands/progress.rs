@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_panics_ends_the_wait() {
+    fn a_panicking_thread_ends_the_wait() {
         let work = |_: &'static AtomicBool, reporter: &RunReporter<u8, ()>| {
             reporter.news(7);
             panic!("this panic is part of the test");

@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_planned_for_no_time() {
+    fn a_video_of_zero_length_has_no_sections() {
         assert!(Clip::bundled().plan(2, Span::ZERO).is_empty());
     }
 }

@@ -363,7 +363,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn sections_are_counted_by_kind_and_every_one_once() {
+    fn every_section_is_counted_once_by_its_kind() {
         let metrics = Metrics::of(&recording());
         let of = |kind| {
             let count = metrics.kinds.iter().find(|count| count.kind == kind);
@@ -415,7 +415,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn shares_are_of_the_sum_and_fairness_knows_what_the_video_needs() {
+    fn fairness_accounts_for_the_demand_of_the_video() {
         let metrics = Metrics::of(&recording());
         let near = |found: f64, expected: f64| (found - expected).abs() < 1e-3;
         let [video, first, second] = metrics.flows.as_slice() else {
@@ -436,7 +436,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_greedy_video_is_due_no_more_than_an_equal_share() {
+    fn a_greedy_video_is_entitled_to_at_most_an_equal_share() {
         let mut recording = recording();
         recording.setup.demand = Rate::from_mbps(8);
         let metrics = Metrics::of(&recording);

@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_end_an_element_or_an_attribute_is_escaped() {
+    fn characters_that_end_an_element_or_attribute_are_escaped() {
         let text = Escaped("<b a=\"1\" c='2'>&\u{7}").to_string();
         assert_eq!(text, "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;\u{fffd}");
         assert_eq!(Escaped("plain – ü").to_string(), "plain – ü");

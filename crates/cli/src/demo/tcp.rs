@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn tcp_carries_what_fits_and_is_late_where_it_does_not() {
+    fn simulated_tcp_is_late_if_the_video_does_not_fit() {
         assert_eq!(shown(20), 1.0);
         let half = shown(1);
         assert!(half < 0.5, "{half}");

@@ -24,7 +24,7 @@ fn counts(document: &Value) -> Vec<(&str, u64)> {
 }
 
 #[test]
-fn a_file_is_right_or_its_faults_are_named() {
+fn faults_of_a_file_are_reported() {
     let output = ends(0, &["check", VECTOR]);
     let text = out(&output);
     for part in [
@@ -161,7 +161,7 @@ fn live(scheme: &str, datagrams: impl Iterator<Item = Vec<u8>>) -> (Option<i32>,
 }
 
 #[test]
-fn datagrams_are_checked_until_it_is_stopped() {
+fn datagrams_are_checked_until_the_stop() {
     let bytes = vector();
     let (_, document) = live("udp", bytes.chunks(1_316).map(<[u8]>::to_vec));
     assert_eq!(document["times"], "arrival");

@@ -117,7 +117,7 @@ fn the_emulator_carries_packets_and_accounts_for_them() {
     reason = "the emulator keeps to the real clock"
 )]
 #[test]
-fn a_trace_says_when_packets_leave() {
+fn a_trace_determines_when_packets_leave() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("slow.trace");
     std::fs::write(&trace, "100\n200\n").unwrap();

@@ -40,7 +40,7 @@ fn is_loaded(name: &str) -> bool {
 
 /// One test, because the kernel has one of each.
 #[test]
-fn it_loads_lists_shows_and_unloads_also_after_a_kill() {
+fn controllers_load_list_show_and_unload_even_after_a_kill() {
     let wrong = ends(2, &["kernel", "load", "libra", "--y", "fast"]);
     assert!(said(&wrong).contains("fast"), "{}", said(&wrong));
     for Case { name, .. } in CASES {

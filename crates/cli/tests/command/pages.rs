@@ -289,7 +289,7 @@ fn controllers_and_systems_are_listed() {
 /// An application tells of all parameters of what it is made of, with the paper's value beside the
 /// default.
 #[test]
-fn applications_are_told_with_their_parameters() {
+fn applications_are_listed_with_their_parameters() {
     let vreal = out(&ends(0, &["list", "vreal"]));
     for words in [
         "TCP-Real, NOSSDAV 2001, sections 3 and 4.2",

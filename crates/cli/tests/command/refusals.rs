@@ -10,7 +10,7 @@ use crate::{ends, out, root, said, small};
 
 /// One rule for every verb that reads a file: code 6, the name, and advice.
 #[test]
-fn what_cannot_be_opened_ends_with_one_code() {
+fn unopenable_files_end_with_the_same_code() {
     let folder = TempDir::new().unwrap();
     let missing = folder.path().join("no/such");
     let missing = missing.to_str().unwrap();
@@ -43,7 +43,7 @@ fn what_cannot_be_opened_ends_with_one_code() {
 }
 
 #[test]
-fn a_scenario_that_is_no_text_is_called_so() {
+fn a_scenario_that_is_not_text_is_reported() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("film.ts");
     fs::write(&file, [0x47, 0xff, 0xfe, 0x00]).unwrap();
@@ -78,7 +78,7 @@ fn a_scenario_that_is_no_text_is_called_so() {
 }
 
 #[test]
-fn advice_is_that_of_the_verb() {
+fn advice_fits_the_verb() {
     let text = said(&ends(2, &["check", "http://host/a.ts"]));
     assert!(
         text.contains("| comity check -") && !text.contains("comity send"),
@@ -113,7 +113,7 @@ fn advice_is_that_of_the_verb() {
 }
 
 #[test]
-fn a_controller_that_cannot_drive_tcp_is_neither_offered_nor_taken() {
+fn a_controller_that_cannot_drive_tcp_is_neither_offered_nor_accepted() {
     let send = [
         "tcp",
         "send",
@@ -149,7 +149,7 @@ fn a_controller_that_cannot_drive_tcp_is_neither_offered_nor_taken() {
 }
 
 #[test]
-fn a_shard_says_what_is_left() {
+fn a_shard_reports_the_remaining_runs() {
     let (folder, file) = small();
     let path = folder.path().join("parts");
     let path = path.to_str().unwrap();
@@ -170,7 +170,7 @@ fn a_shard_says_what_is_left() {
 
 /// Programs that read JSON learn why the command failed, wherever the objects go.
 #[test]
-fn a_failure_is_an_object_too() {
+fn failures_are_json_objects() {
     let folder = TempDir::new().unwrap();
     let missing = folder.path().join("none.ts");
     let missing = missing.to_str().unwrap();

@@ -63,7 +63,7 @@ fn a_run_prints_a_table_for_people() {
 /// A reader's share of reads that found their data is shown where there is a reader, and a warm-up
 /// is where there is one.
 #[test]
-fn readers_and_the_warmup_are_mentioned_where_they_are() {
+fn readers_and_the_warmup_are_mentioned_if_present() {
     let (_folder, file) = small();
     let plain = out(&ends(0, &["sim", "run", &file]));
     assert!(!plain.contains("reads in time") && !plain.contains("warm-up"));
@@ -99,7 +99,7 @@ fn readers_and_the_warmup_are_mentioned_where_they_are() {
 
 /// Every key of the document is described, and none is described that is not there.
 #[test]
-fn the_json_document_is_the_one_described() {
+fn the_json_document_matches_its_page() {
     fn collect(value: &Value, keys: &mut BTreeSet<String>) {
         match value {
             Value::Object(entries) => {
@@ -168,7 +168,7 @@ fn the_json_document_is_the_one_described() {
 
 /// The same numbers for any number of threads, to the last digit.
 #[test]
-fn threads_change_nothing() {
+fn the_number_of_threads_does_not_change_results() {
     let (_folder, file) = small();
     let document = |jobs: &str| {
         let output = ends(0, &["sim", "run", &file, "--json", "--jobs", jobs]);
@@ -275,7 +275,7 @@ fn results_are_stored_in_every_format() {
 
 /// Equal flows are fair from some bin on with a wide tolerance, and never with none.
 #[test]
-fn the_time_to_fair_shares_is_shown_where_a_criterion_is_given() {
+fn the_time_to_fair_shares_is_shown_if_a_criterion_is_set() {
     let (_folder, file) = small();
     let text = |tolerance: &str, extra: &[&str]| {
         let criterion = format!("scenario.convergence.tolerance={tolerance}");
@@ -302,7 +302,7 @@ fn the_time_to_fair_shares_is_shown_where_a_criterion_is_given() {
 }
 
 #[test]
-fn mistakes_end_with_2_and_say_what_is_wrong() {
+fn mistakes_end_with_code_2_and_a_reason() {
     let (folder, file) = small();
     let wrong = folder.path().join("wrong.toml");
     fs::write(

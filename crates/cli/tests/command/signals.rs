@@ -8,7 +8,7 @@ use crate::{root, said, small};
 
 /// A reader that goes away, such as `head`, is no failure.
 #[test]
-fn a_closed_pipe_is_no_failure() {
+fn a_closed_pipe_is_not_an_error() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_comity"))
         .args(["sim", "schema"])
         .current_dir(root())
@@ -79,7 +79,7 @@ fn an_interrupted_trace_leaves_nothing() {
 /// A listener that nobody called says so. It was stopped, so that is no failure.
 #[cfg(unix)]
 #[test]
-fn a_listener_that_is_stopped_says_that_nobody_called() {
+fn a_stopped_listener_reports_that_nobody_called() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_comity"))
         .args(["recv", "comity://:0", "/dev/null", "--insecure"])
         .stderr(Stdio::piped())

@@ -43,7 +43,7 @@ fn tables(at: &Path) -> Vec<(String, Vec<u8>)> {
 
 /// Killed at any time, again and again, a sweep ends with the bytes of one that was not.
 #[test]
-fn a_killed_sweep_continues_to_the_same_bytes() {
+fn a_killed_sweep_resumes_to_identical_results() {
     let (folder, file) = small();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (whole, killed) = (path("whole"), path("killed"));
@@ -95,7 +95,7 @@ fn a_killed_sweep_continues_to_the_same_bytes() {
 }
 
 #[test]
-fn shards_and_processes_at_once_make_the_same_bytes() {
+fn concurrent_shards_and_processes_give_identical_results() {
     let (folder, file) = small();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (whole, parts, twice) = (path("whole"), path("parts"), path("twice"));
@@ -161,7 +161,7 @@ fn seeds_that_change_nothing_are_mentioned() {
 
 /// Stored runs are found again under other overrides that mean the same, and refused under others.
 #[test]
-fn results_are_not_lost_to_another_sweep() {
+fn another_sweep_does_not_overwrite_results() {
     let (folder, file) = small();
     let path = folder.path().join("out.json").to_str().unwrap().to_owned();
     let args = ["sim", "run", &file, "-q", "--out", &path];
@@ -179,7 +179,7 @@ fn results_are_not_lost_to_another_sweep() {
 
 /// 6 MiB do not fill a path of 1 Gb/s and 200 ms; with a larger window, nothing is to be said.
 #[test]
-fn a_receive_window_that_limits_is_mentioned() {
+fn a_limiting_receive_window_is_mentioned() {
     let (_folder, file) = small();
     let words = "sim run FILE -q --seed 1 --set sweep=[] --set flow.tcp.count=1 \
                  --set topology.bottleneck.rate=1Gbps --set topology.bottleneck.delay=98ms \
@@ -262,7 +262,7 @@ fn a_value_for_a_swept_key_is_never_ignored() {
 
 /// Shards have no tables yet; their runs are kept all the same.
 #[test]
-fn shards_are_not_lost_to_another_sweep() {
+fn another_sweep_does_not_overwrite_shards() {
     let (folder, file) = small();
     let path = folder.path().join("parts").to_str().unwrap().to_owned();
     let shard = |set: &str| {

@@ -126,7 +126,7 @@ fn is_counter(path: &Path) -> bool {
 /// A lab that is killed leaves namespaces and programs; the next start, or `comity lab clean`, ends
 /// and removes them. The host's own network is the same before, during and after.
 #[test]
-fn what_a_killed_lab_left_is_removed() {
+fn remains_of_a_killed_lab_are_removed() {
     if !can_run() {
         return;
     }

@@ -26,7 +26,7 @@ workload = { kind = "cbr", rate = "1Mbps" }
 /// Each message names the flow or link, what was requested, and what is expected. Nothing runs
 /// before.
 #[test]
-fn what_the_lab_cannot_do_is_said_before_the_first_run() {
+fn unsupported_scenarios_are_refused_before_the_first_run() {
     if !can_run() {
         return;
     }
@@ -99,7 +99,7 @@ fn what_the_lab_cannot_do_is_said_before_the_first_run() {
 
 /// A user without root gets a message that says what to do.
 #[test]
-fn without_root_the_lab_says_what_is_missing() {
+fn without_root_the_lab_lists_missing_requirements() {
     let bench = Bench::new(SMALL);
     let program = env!("CARGO_BIN_EXE_comity");
     let nobody = |args: &[&str]| {

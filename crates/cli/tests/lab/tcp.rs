@@ -227,7 +227,7 @@ fn sum(counts: &Value) -> u64 {
 }
 
 #[test]
-fn video_that_came_in_time_is_decoded() {
+fn video_that_arrives_on_time_is_decoded() {
     in_namespace(|bench| {
         let Some(pictures) = film(bench) else { return };
         std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();

@@ -11,7 +11,7 @@ use crate::{Bench, can_run, rows, said};
 
 /// One kernel CUBIC flow fills the link as a simulated one does, and is limited by the same queue.
 #[test]
-fn a_kernel_flow_fills_the_link_as_a_simulated_one_does() {
+fn a_kernel_flow_fills_the_link_like_a_simulated_one() {
     if !can_run() {
         return;
     }

@@ -111,7 +111,7 @@ fn probed(stream: &[u8]) -> Option<(usize, usize)> {
     Some((packets.parse().unwrap(), frames.parse().unwrap()))
 }
 
-pub(super) fn a_stretch_of_garbage_is_carried_and_told() {
+pub(super) fn garbage_within_the_stream_is_carried_and_reported() {
     let source = interrupted(200_000);
     let Carried {
         sent,
@@ -158,7 +158,7 @@ pub(super) fn units_that_garbage_cuts_and_a_lossy_path_loses_are_listed() {
 
 /// What stops being a transport stream ends the sending with an error that names the place; what
 /// came before arrives.
-pub(super) fn a_stream_that_stops_being_one_is_refused_behind_what_it_was() {
+pub(super) fn a_stream_that_becomes_unreadable_is_carried_up_to_there() {
     let folder = Folder::new();
     let [input, out] = ["in.ts", "out.ts"].map(|name| folder.path(name));
     fs::write(&input, interrupted(2_000_000)).unwrap();
@@ -181,7 +181,7 @@ pub(super) fn a_stream_that_stops_being_one_is_refused_behind_what_it_was() {
     );
 }
 
-pub(super) fn garbage_before_the_stream_is_carried_and_told() {
+pub(super) fn garbage_before_the_stream_is_carried_and_reported() {
     let clip = fs::read(clip()).unwrap();
     let Carried { said, written, .. } = carried(&[text(30_000), clip.clone()].concat());
     let told = "lost sync: 30000 bytes are in no packet";
@@ -196,7 +196,7 @@ pub(super) fn garbage_before_the_stream_is_carried_and_told() {
 
 /// Every byte of an unknown format arrives. A format is unknown if its first video comes after the
 /// bytes that are searched, or never.
-pub(super) fn what_is_not_known_arrives_as_it_was() {
+pub(super) fn unknown_data_arrives_unchanged() {
     let numbers =
         (0..100_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes());
     let hidden = [text(100_000), fs::read(clip()).unwrap()].concat();
@@ -218,7 +218,7 @@ pub(super) fn what_is_not_known_arrives_as_it_was() {
     }
 }
 
-pub(super) fn a_stream_that_is_cut_within_a_packet_arrives_as_it_was() {
+pub(super) fn a_stream_cut_within_a_packet_arrives_unchanged() {
     let clip = fs::read(clip()).unwrap();
     let cut = &clip[..1_500 * PACKET + 77];
     let Carried { said, written, .. } = carried(cut);
@@ -231,7 +231,7 @@ pub(super) fn a_stream_that_is_cut_within_a_packet_arrives_as_it_was() {
     assert!(written == cut);
 }
 
-pub(super) fn an_empty_file_is_refused_before_anybody_is_called() {
+pub(super) fn an_empty_file_is_refused_before_the_call() {
     let folder = Folder::new();
     let [empty, out] = ["empty", "out.ts"].map(|name| folder.path(name));
     fs::write(&empty, b"").unwrap();
@@ -259,7 +259,7 @@ pub(super) fn an_empty_file_is_refused_before_anybody_is_called() {
 
 /// A unit that is damaged at the source arrives, and is in the sender's list. Where it is not sent,
 /// it has a number of its own, so that both lists name it.
-pub(super) fn what_is_damaged_at_the_source_is_in_both_lists() {
+pub(super) fn units_damaged_at_the_source_are_in_both_lists() {
     damaged_units_are_listed("pass");
     damaged_units_are_listed("drop");
 }

@@ -68,7 +68,7 @@ fn noise(length: usize) -> Vec<u8> {
     (0..length).map(word).collect()
 }
 
-pub(super) fn every_receiver_gets_the_same() {
+pub(super) fn every_receiver_gets_the_same_stream() {
     let folder = Folder::new();
     let clip = fs::read(clip()).unwrap();
     let mut copying = Copying::start("latency=20s&deliver=early&drop=expired&");
@@ -97,11 +97,11 @@ pub(super) fn every_receiver_gets_the_same() {
 }
 
 /// Whether or not anything may be left out.
-pub(super) fn a_receiver_that_leaves_takes_no_live_media_from_the_others() {
+pub(super) fn a_receiver_that_leaves_costs_the_others_no_live_media() {
     a_receiver_leaves("latency=20s&deliver=early&drop=expired&");
 }
 
-pub(super) fn a_receiver_that_leaves_takes_no_file_from_the_others() {
+pub(super) fn a_receiver_that_leaves_costs_the_others_no_part_of_a_file() {
     a_receiver_leaves("latency=100ms&reliability=full&");
 }
 
@@ -124,7 +124,7 @@ fn a_receiver_leaves(settings: &str) {
     assert_same_media(&folder.read("stays.ts"), &clip);
 }
 
-pub(super) fn a_receiver_that_comes_late_gets_what_comes_from_then_on() {
+pub(super) fn a_late_receiver_gets_the_stream_from_then_on() {
     let folder = Folder::new();
     let clip = fs::read(clip()).unwrap();
     let (before, after) = clip.split_at(clip.len() / 2);
@@ -163,7 +163,7 @@ pub(super) fn a_receiver_that_comes_late_gets_what_comes_from_then_on() {
 /// With `reliability=full` nothing is left out, so one whose reader sleeps has to be left behind:
 /// here after the mebibyte that waits for it, that of its connection, and what it holds itself. The
 /// one that reads must not be as far behind in the first round trips, in which either may be ahead.
-pub(super) fn a_receiver_that_stalls_holds_up_nobody_else() {
+pub(super) fn a_stalled_receiver_does_not_delay_others() {
     let folder = Folder::new();
     let bytes = noise(6_000_000);
     let mut copying = Copying::start("latency=100ms&reliability=full&sndbuf=1MiB&rcvbuf=256KiB&");
@@ -197,7 +197,7 @@ pub(super) fn a_receiver_that_stalls_holds_up_nobody_else() {
 
 /// Nobody is ahead of the only one: its reader is waited for, and somebody who comes meanwhile is
 /// served at once.
-pub(super) fn the_only_receiver_is_waited_for_until_another_one_comes() {
+pub(super) fn the_only_receiver_sets_the_pace_until_another_arrives() {
     let folder = Folder::new();
     let bytes = noise(3_000_000);
     let mut copying = Copying::start("latency=100ms&reliability=full&sndbuf=64KiB&rcvbuf=64KiB&");
@@ -223,7 +223,7 @@ pub(super) fn the_only_receiver_is_waited_for_until_another_one_comes() {
 }
 
 /// Options that a place has no use for are refused, whichever the verb, and not left aside.
-pub(super) fn options_of_senders_are_refused_where_they_do_nothing() {
+pub(super) fn options_of_senders_are_refused_where_they_have_no_effect() {
     let folder = Folder::new();
     let file = folder.path("out");
     let clip = clip();

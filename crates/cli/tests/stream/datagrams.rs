@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 
-pub(super) fn datagrams_and_rtp_carry_it_too() {
+pub(super) fn datagrams_and_rtp_carry_the_stream_too() {
     let clip = clip();
     for scheme in ["udp", "rtp"] {
         let folder = Folder::new();
@@ -84,7 +84,7 @@ pub(super) fn a_port_is_open_for_both_families_and_an_address_for_its_own() {
 
 /// The last picture of a source that stops comes when it has ended, and not when another would
 /// begin.
-pub(super) fn the_last_picture_is_not_waited_for() {
+pub(super) fn the_last_picture_is_sent_without_a_successor() {
     let folder = Folder::new();
     let mut receiver = Running::start(&[
         "recv",
@@ -116,7 +116,7 @@ pub(super) fn the_last_picture_is_not_waited_for() {
 
 /// Another payload type is named with the option that takes it; with that, a stream whose first
 /// packets change places arrives whole.
-pub(super) fn rtp_of_another_type_is_taken_on_request_and_from_its_first_packet_on() {
+pub(super) fn another_rtp_type_is_accepted_on_request_from_its_first_packet() {
     let clip = fs::read(clip()).unwrap();
     // A second of it, in whole packets.
     let media = &clip[..clip.len() / 10 / 1_316 * 1_316];
@@ -159,7 +159,7 @@ pub(super) fn rtp_of_another_type_is_taken_on_request_and_from_its_first_packet_
     }
 }
 
-pub(super) fn rtp_carries_transport_streams_alone() {
+pub(super) fn rtp_carries_only_transport_streams() {
     let folder = Folder::new();
     let text = folder.path("text");
     fs::write(&text, "Nobody can play this.\n".repeat(4_000)).unwrap();

@@ -14,7 +14,7 @@ use super::*;
 /// The stream of tables.
 const TABLES: u64 = 0;
 
-pub(super) fn a_second_caller_is_told_that_another_one_is_served() {
+pub(super) fn a_second_caller_is_refused_as_busy() {
     let clip = clip();
     let clip = clip.to_str().unwrap();
     let folder = Folder::new();
@@ -68,7 +68,7 @@ pub(super) fn a_second_caller_is_told_that_another_one_is_served() {
     assert_eq!(received["pktRcvLoss"], 0);
 }
 
-pub(super) fn either_end_may_be_stopped_and_keeps_what_it_has() {
+pub(super) fn either_end_may_be_stopped_without_losing_data() {
     let clip = clip();
     let original = elementary_streams(&fs::read(&clip).unwrap());
     // With the first, sections are written at their deadlines.
@@ -160,7 +160,7 @@ pub(super) fn either_end_may_be_stopped_and_keeps_what_it_has() {
 
 /// Signals that come at once are one request to end, whatever they are: `timeout` and service
 /// managers signal a program and its group, and terminals hang up.
-pub(super) fn signals_at_once_are_one_request() {
+pub(super) fn simultaneous_signals_are_one_request() {
     let clip = clip();
     let original = elementary_streams(&fs::read(&clip).unwrap());
     for signals in [
@@ -208,7 +208,7 @@ pub(super) fn signals_at_once_are_one_request() {
 
 /// Somebody who asks again, later, does not wait for a reader that sleeps; and learns what that one
 /// did not get.
-pub(super) fn a_second_request_ends_it_at_once_and_names_what_is_not_written() {
+pub(super) fn a_second_stop_ends_at_once_and_lists_unwritten_sections() {
     let folder = Folder::new();
     let mut sender = Running::fed(&[
         "send",
@@ -240,7 +240,7 @@ pub(super) fn a_second_request_ends_it_at_once_and_names_what_is_not_written() {
 }
 
 /// The path takes longer than the latency. The receiver confirms the end.
-pub(super) fn where_nothing_arrived_is_no_success() {
+pub(super) fn a_run_without_arrivals_is_a_failure() {
     let settings = format!("latency=20ms&{SECRET}");
     let mut receiver = Running::start(&["recv", &format!("comity://:0?{settings}"), "/dev/null"]);
     let to = format!("127.0.0.1:{}", receiver.port());
@@ -267,7 +267,7 @@ pub(super) fn where_nothing_arrived_is_no_success() {
 
 /// From seven seconds on nothing comes back from the receiver, which the sender therefore cannot
 /// know to have anything.
-pub(super) fn an_end_that_is_not_confirmed_is_no_success() {
+pub(super) fn an_unconfirmed_end_is_a_failure() {
     let folder = Folder::new();
     let receiver_uri = format!("comity://:0?{SECRET}");
     let (out, gaps) = (folder.path("out.ts"), folder.path("gaps.jsonl"));
@@ -303,7 +303,7 @@ pub(super) fn an_end_that_is_not_confirmed_is_no_success() {
     assert!(!listed.is_empty(), "no window opens without answers");
 }
 
-pub(super) fn json_stands_in_the_place_of_status_lines() {
+pub(super) fn json_replaces_status_lines() {
     let folder = Folder::new();
     let out = folder.path("out.ts");
     let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), &out]);
@@ -322,7 +322,7 @@ pub(super) fn json_stands_in_the_place_of_status_lines() {
     receiver.end(0);
 }
 
-pub(super) fn a_full_disk_is_told_to_both_ends() {
+pub(super) fn a_full_disk_is_reported_at_both_ends() {
     if !Path::new("/dev/full").exists() {
         return;
     }
@@ -358,7 +358,7 @@ pub(super) fn a_full_disk_is_told_to_both_ends() {
     );
 }
 
-pub(super) fn what_finds_no_room_on_the_disk_is_in_the_list_of_gaps() {
+pub(super) fn sections_without_disk_space_are_in_the_list_of_gaps() {
     let folder = Folder::new();
     let (out, gaps) = (folder.path("out.ts"), folder.path("gaps.jsonl"));
     let from = format!("comity://:0?{SECRET}");
@@ -419,7 +419,7 @@ pub(super) fn what_finds_no_room_on_the_disk_is_in_the_list_of_gaps() {
     assert_eq!(whole + missing, received, "{totals}");
 }
 
-pub(super) fn a_reader_that_goes_away_ends_it_quietly() {
+pub(super) fn a_closed_reader_ends_the_command_without_an_error() {
     let clip = clip();
     let folder = Folder::new();
     let gaps = folder.path("gaps.jsonl");
@@ -464,7 +464,7 @@ pub(super) fn a_reader_that_goes_away_ends_it_quietly() {
 }
 
 /// The media matters more than the list; that the list is not whole shows in how it ends.
-pub(super) fn a_list_that_cannot_be_written_does_not_end_what_it_is_about() {
+pub(super) fn a_failing_list_of_gaps_does_not_end_the_stream() {
     let folder = Folder::new();
     let (source, out) = (folder.path("in.ts"), folder.path("out.ts"));
     let mut stream = std::fs::read(clip()).unwrap();
@@ -490,7 +490,7 @@ pub(super) fn a_list_that_cannot_be_written_does_not_end_what_it_is_about() {
     assert_eq!(end["passed"]["whole"], summary["passed"]["whole"]);
 }
 
-pub(super) fn prometheus_is_answered() {
+pub(super) fn prometheus_gets_metrics() {
     let clip = clip();
     let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), "/dev/null"]);
     let target = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
@@ -534,7 +534,7 @@ pub(super) fn prometheus_is_answered() {
 }
 
 /// The soft limit is 1: with 0 the system would still start a program for core dumps.
-pub(super) fn core_dumps_are_off_where_secrets_are() {
+pub(super) fn processes_with_secrets_write_no_core_dumps() {
     let uri = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
     let mut receiver = Running::start(&["recv", &uri, "/dev/null", "--duration", "10s"]);
     receiver.event("listening");
@@ -549,7 +549,7 @@ pub(super) fn core_dumps_are_off_where_secrets_are() {
 
 /// Where the controller has it that nothing is retransmitted, it is said, with the way to change
 /// it.
-pub(super) fn a_controller_that_does_not_retransmit_is_told() {
+pub(super) fn a_controller_without_retransmissions_causes_a_warning() {
     let clip = clip();
     let notes = |settings: &str| {
         let uri = format!("comity://127.0.0.1:0?mode=listener&{settings}&{SECRET}");

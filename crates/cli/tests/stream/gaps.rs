@@ -22,7 +22,7 @@ fn unsent(end: &Value, reason: &str) -> u64 {
 
 /// A receiver waits for its reader, and a sender for the receiver, when both are stopped. What
 /// waited with the receiver is written, and what waited with the sender named.
-pub(super) fn a_section_that_waits_for_room_at_the_stop_is_written_or_named() {
+pub(super) fn a_section_waiting_for_room_at_the_stop_is_written_or_listed() {
     let folder = Folder::new();
     let settings = "latency=100ms&reliability=full&sndbuf=64KiB&rcvbuf=256KiB";
     let here = format!("comity://:0?{settings}&{SECRET}");
@@ -86,7 +86,7 @@ pub(super) fn a_section_that_waits_for_room_at_the_stop_is_written_or_named() {
 
 /// The second hop carries less than the source: a relay names what it received and what did not
 /// arrive behind it, and the numbers of the three programs agree.
-pub(super) fn a_relay_names_what_did_not_arrive_behind_it() {
+pub(super) fn a_relay_lists_sections_that_did_not_arrive_behind_it() {
     let folder = Folder::new();
     let (clip, list) = (clip(), folder.path("relay.gaps"));
     let here = format!("comity://:0?{SECRET}");
@@ -135,7 +135,7 @@ fn assert_all_unconnected(relayed: &Value, list: &BTreeSet<(u64, u64)>) {
     assert_eq!(list.len() as u64, arrived + gaps, "{relayed}");
 }
 
-pub(super) fn a_relay_that_is_stopped_before_it_found_anybody_names_what_it_had() {
+pub(super) fn a_relay_stopped_before_connecting_lists_its_sections() {
     let folder = Folder::new();
     let (clip, list) = (clip(), folder.path("relay.gaps"));
     let here = format!("comity://:0?{SECRET}");
@@ -151,7 +151,7 @@ pub(super) fn a_relay_that_is_stopped_before_it_found_anybody_names_what_it_had(
     assert_all_unconnected(&relayed, &folder.listed("relay.gaps"));
 }
 
-pub(super) fn a_relay_that_cannot_connect_names_what_it_had() {
+pub(super) fn a_relay_that_cannot_connect_lists_its_sections() {
     let folder = Folder::new();
     let (clip, list) = (clip(), folder.path("relay.gaps"));
     let here = format!("comity://:0?{SECRET}");
@@ -172,7 +172,7 @@ pub(super) fn a_relay_that_cannot_connect_names_what_it_had() {
 
 /// Where sections are lost, the packets that come out are those of the source. Others hold clock
 /// references, announce gaps, or are filled up. Only a missing layout makes new packets.
-pub(super) fn a_lossy_path_costs_the_packets_of_what_it_lost() {
+pub(super) fn a_lossy_path_costs_only_lost_packets() {
     let folder = Folder::new();
     let (clip, out, gaps) = (clip(), folder.path("out.ts"), folder.path("gaps.jsonl"));
     let receiver_uri = format!("comity://:0?{SECRET}");

@@ -28,7 +28,7 @@ fn pictures(object: &Value) -> u64 {
 }
 
 /// Pictures arrive while the encoder still works, and in the end every one has arrived.
-pub(super) fn an_encoder_is_piped_through_as_it_works() {
+pub(super) fn a_working_encoder_is_piped_through_live() {
     let size = format!("{WIDTH}x{HEIGHT}");
     let mut encoder = Command::new("ffmpeg");
     encoder
@@ -91,7 +91,7 @@ pub(super) fn an_encoder_is_piped_through_as_it_works() {
 
 /// The clock references of a live source jump by 3 s in the middle. It comes out as it was, and
 /// what jumped is named.
-pub(super) fn a_live_source_whose_times_jump_comes_out_as_it_was() {
+pub(super) fn a_live_source_with_jumping_times_arrives_unchanged() {
     let mut source = fs::read(clip()).unwrap();
     let half = source.len() / 188 / 2 * 188;
     for packet in source[half..].chunks_mut(188) {

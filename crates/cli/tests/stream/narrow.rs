@@ -33,7 +33,7 @@ fn in_network(mtu: u32, script: &str, variables: &[(&str, &str)]) -> Option<Outp
     Some(unshare(&format!("{prepare} && {script}")).unwrap())
 }
 
-pub(super) fn an_interface_that_is_narrower_than_full_packets_carries_everything() {
+pub(super) fn an_interface_with_a_small_mtu_carries_everything() {
     let folder = Folder::new();
     let out = folder.path("out.ts");
     let (sent, received) = (folder.path("sent.json"), folder.path("received.json"));
@@ -89,7 +89,7 @@ fn assert_is_told(objects: &[Value]) {
 }
 
 /// A router on the way drops what is larger and says nothing.
-pub(super) fn a_path_that_swallows_full_packets_carries_everything_in_smaller_ones() {
+pub(super) fn a_path_that_drops_full_packets_carries_smaller_ones() {
     let folder = Folder::new();
     let out = folder.path("out.ts");
     let mut receiver = Running::start(&[
@@ -135,7 +135,7 @@ pub(super) fn a_path_that_swallows_full_packets_carries_everything_in_smaller_on
 }
 
 /// The first packets of a connection have 1,200 bytes and the 28 of IP and UDP.
-pub(super) fn an_interface_too_narrow_for_any_connection_is_named() {
+pub(super) fn an_mtu_too_small_for_connections_is_reported() {
     let variables = [("COMITY", env!("CARGO_BIN_EXE_comity"))];
     let to = format!("comity://127.0.0.1:9000?conntimeo=1s&{KEY}");
     let clip = clip();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::*;
 
-pub(super) fn mistakes_are_named_with_what_to_do() {
+pub(super) fn mistakes_are_reported_with_advice() {
     const USAGE: i32 = 2;
     const UNOPENED: i32 = 6;
     let folder = Folder::new();
@@ -134,7 +134,7 @@ pub(super) fn mistakes_are_named_with_what_to_do() {
     assert!(!Path::new(&kept).exists(), "an output that never was");
 }
 
-pub(super) fn a_list_that_cannot_be_opened_leaves_no_output_and_the_other_way_round() {
+pub(super) fn an_unopenable_list_leaves_no_output_and_vice_versa() {
     let folder = Folder::new();
     let (out, list) = (folder.path("out.ts"), folder.path("list"));
     let listener = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
@@ -156,7 +156,7 @@ pub(super) fn a_list_that_cannot_be_opened_leaves_no_output_and_the_other_way_ro
     assert_eq!(fs::read(&list).unwrap(), b"before");
 }
 
-pub(super) fn connections_that_cannot_be_made_say_why() {
+pub(super) fn failed_connections_are_reported_with_the_reason() {
     let clip = clip();
     let clip = clip.to_str().unwrap();
     let here = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
@@ -216,7 +216,7 @@ pub(super) fn connections_that_cannot_be_made_say_why() {
     }
 }
 
-pub(super) fn a_secret_key_is_neither_public_nor_open_to_others() {
+pub(super) fn a_secret_key_is_not_accepted_as_public_or_readable_by_others() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     let (secret, public) = (folder.path("a.key"), folder.path("a.pub"));
@@ -353,7 +353,7 @@ pub(super) fn a_key_that_is_not_on_the_list_is_refused() {
 }
 
 /// What would do nothing is refused, before anything is opened.
-pub(super) fn options_of_connections_are_refused_where_there_are_none() {
+pub(super) fn options_of_connections_are_refused_without_a_connection() {
     let folder = Folder::new();
     let clip = clip();
     let (from, to, trace) = (
@@ -425,7 +425,7 @@ pub(super) fn a_caller_that_names_another_stream_is_refused() {
 }
 
 /// Both ends may have the same settings, and learn which of them do nothing.
-pub(super) fn settings_without_effect_are_told() {
+pub(super) fn settings_without_effect_are_reported() {
     let folder = Folder::new();
     let clip = clip();
     let clip = clip.to_str().unwrap();

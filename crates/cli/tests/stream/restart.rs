@@ -8,7 +8,7 @@ use super::{EARLY, Folder, Running, SECRET, UNHURRIED, clip};
 
 /// The sender learns with its next packet that its receiver does not know it any more, and calls
 /// the new one.
-pub(super) fn a_receiver_that_was_killed_is_called_again_at_once() {
+pub(super) fn a_killed_receiver_is_called_again_at_once() {
     let folder = Folder::new();
     let clip = fs::read(clip()).unwrap();
     let (before, after) = clip.split_at(clip.len() / 2);
@@ -36,7 +36,7 @@ pub(super) fn a_receiver_that_was_killed_is_called_again_at_once() {
 }
 
 /// The receiver serves one sender after the other. A sender that was killed takes its own place.
-pub(super) fn a_sender_that_was_killed_is_served_again_at_once() {
+pub(super) fn a_killed_sender_is_served_again_at_once() {
     let listener = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
     let mut receiver = Running::start(&["recv", &listener, "/dev/null"]);
     let uri = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());

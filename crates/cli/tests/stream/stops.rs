@@ -51,7 +51,7 @@ fn handles(child: &mut Child) {
 }
 
 /// The standard output is a pipe that nobody reads.
-pub(super) fn a_reader_that_never_reads_does_not_hold_up_the_end() {
+pub(super) fn a_stuck_reader_does_not_delay_the_end() {
     let folder = Folder::new();
     let mut sender = Running::fed(&[
         "send",
@@ -77,7 +77,7 @@ pub(super) fn a_reader_that_never_reads_does_not_hold_up_the_end() {
 }
 
 /// The receiver is stopped by its debugger, as it were, and the sender may wait for an hour.
-pub(super) fn a_peer_that_never_answers_does_not_hold_up_the_end() {
+pub(super) fn a_silent_peer_does_not_delay_the_end() {
     let settings = "reliability=full&peeridletimeo=3600s";
     let mut receiver = Running::start(&[
         "recv",
@@ -104,7 +104,7 @@ pub(super) fn a_peer_that_never_answers_does_not_hold_up_the_end() {
 }
 
 /// All of it is due an hour after the sender has gone.
-pub(super) fn deadlines_of_a_sender_that_is_gone_are_not_waited_for() {
+pub(super) fn deadlines_of_a_lost_sender_do_not_delay_the_end() {
     let folder = Folder::new();
     let mut receiver = Running::start(&[
         "recv",
@@ -125,7 +125,7 @@ pub(super) fn deadlines_of_a_sender_that_is_gone_are_not_waited_for() {
 }
 
 /// Datagrams that are no media, as fast as they go.
-pub(super) fn garbage_does_not_hold_up_the_end() {
+pub(super) fn garbage_does_not_delay_the_end() {
     for scheme in ["udp", "rtp"] {
         for verb in ["relay", "check"] {
             let from = format!("{scheme}://@127.0.0.1:0");
@@ -175,7 +175,7 @@ pub(super) fn garbage_does_not_hold_up_the_end() {
 }
 
 /// A pipe to which nobody writes, and a call that nobody answers.
-pub(super) fn an_input_that_never_comes_does_not_hold_up_the_end() {
+pub(super) fn an_input_without_data_does_not_delay_the_end() {
     for args in [
         &["check", "-"][..],
         &["relay", "-", "/dev/null"],
@@ -202,7 +202,7 @@ pub(super) fn an_input_that_never_comes_does_not_hold_up_the_end() {
 }
 
 /// Whoever reads an address may stop the program at once.
-pub(super) fn a_stop_right_behind_an_address_ends_it_in_good_order() {
+pub(super) fn a_stop_right_after_listening_ends_orderly() {
     let listener = "comity://127.0.0.1:0?mode=listener&insecure=1";
     let metrics = ["--metrics-bind", "127.0.0.1:0"];
     for (args, line) in [

@@ -29,7 +29,7 @@ fn untimed() -> Vec<u8> {
     stream
 }
 
-pub(super) fn a_file_without_times_is_sent_at_once_and_told() {
+pub(super) fn a_file_without_times_is_sent_at_once_and_reported() {
     let folder = Folder::new();
     let (source, out) = (folder.path("in.ts"), folder.path("out.ts"));
     fs::write(&source, untimed()).unwrap();
@@ -59,7 +59,7 @@ pub(super) fn a_file_without_times_is_sent_at_once_and_told() {
 }
 
 /// What is written to a file behind the end that was read is not sent, and the sender says so.
-pub(super) fn a_file_that_grows_is_told() {
+pub(super) fn a_growing_file_is_reported() {
     let clip = fs::read(clip()).unwrap();
     for grows in [true, false] {
         let folder = Folder::new();

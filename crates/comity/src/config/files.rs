@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_a_file() {
+    fn a_leading_byte_order_mark_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
         let key = StaticKey::new([7; 32]).public();

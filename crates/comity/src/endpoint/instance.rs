@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_has_the_instance_of_the_one_before_at_its_address() {
+    fn a_restarted_listener_has_the_same_instance() {
         let at = |text: &str| of(text.parse().unwrap()).expect("Linux has both files");
         let instance = at("127.0.0.1:5000");
         assert_eq!(instance, at("127.0.0.1:5000"));

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waited_for_room_until_its_deadline_is_thrown_away() {
+    fn datagrams_that_wait_beyond_their_deadline_are_dropped() {
         let at = Time::from_millis;
         let mut outgoing = Outgoing::default();
         // One run of four, then a run of one.
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_is_refused_goes_one_by_one_and_waits_where_there_is_no_room() {
+    fn a_refused_batch_is_sent_one_by_one_and_waits_without_room() {
         let mut outgoing = Outgoing::default();
         for length in [1_000, 1_000, 600] {
             push(&mut outgoing, 1, length, Ecn::Capable0);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_that_one_call_can_take_are_one_run() {
+    fn datagrams_for_one_system_call_form_one_run() {
         let mut outgoing = Outgoing::default();
         for (port, length, ecn) in [
             (1, 1_000, Ecn::Capable0),

@@ -117,7 +117,7 @@ async fn only_it_ended(
 }
 
 #[tokio::test]
-async fn a_panic_of_a_controller_ends_its_connection_alone() {
+async fn a_panic_of_a_controller_ends_only_its_connection() {
     for place in [Place::Event, Place::Decision] {
         let endpoint = endpoint();
         let (caller, accepted) = pair(&endpoint).await;

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn one_network_does_not_keep_out_another() {
+    fn one_network_does_not_exclude_another() {
         let (mut budget, start) = budget();
         // Ten seconds at 20,000 in a second from one /24, and one caller a second from elsewhere.
         let mut granted = 0;
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn many_networks_share_what_there_is() {
+    fn many_networks_share_the_budget() {
         let (mut budget, mut now) = budget();
         let (mut granted, mut honest) = (0, 0);
         // 20,000 a second for ten seconds, at random times; one of 100 is honest.
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn guesses_are_few_and_their_address_pays() {
+    fn guesses_are_limited_and_charged_to_their_address() {
         let one = |_| at(3, 1);
         let (mut budget, start) = budget();
         // Five of 16 tokens, and one in four seconds.
@@ -372,7 +372,7 @@ mod tests {
 
     /// An address that fails is not granted common tokens; its neighbours are.
     #[test]
-    fn an_address_in_debt_has_no_common_tokens() {
+    fn an_address_in_debt_gets_no_common_tokens() {
         let (mut budget, start) = budget();
         for _ in 0..10 {
             budget.on_failure(start, at(3, 1));
@@ -387,7 +387,7 @@ mod tests {
 
     /// An attacker on the path made the proof of an honest caller fail.
     #[test]
-    fn who_proves_itself_after_all_has_not_failed() {
+    fn a_caller_that_proves_itself_later_is_not_charged() {
         let (mut budget, start) = budget();
         for round in 0..100_u64 {
             let now = start + Span::from_millis(round);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_address_in_both_families_is_one() {
+    fn an_ipv4_mapped_address_counts_as_ipv4() {
         let (budget, _) = budget();
         let mapped: SocketAddr = "[::ffff:10.0.3.9]:1".parse().unwrap();
         assert_eq!(budget.records(at(3, 9)), budget.records(mapped));

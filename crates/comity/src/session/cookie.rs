@@ -230,7 +230,7 @@ pub(super) mod tests {
     /// Tests cookies of every slot around the change of the secret, at the first and the last
     /// nanosecond of every later slot, whether others call in between or not.
     #[test]
-    fn every_time_outside_of_its_life_is_refused() {
+    fn every_time_outside_of_its_lifetime_is_refused() {
         let caller = address("192.0.2.1:4000");
         for made in (0..4).chain(SLOTS_PER_ROTATION - 3..SLOTS_PER_ROTATION + 3) {
             for at in edges(made) {
@@ -275,7 +275,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn secrets_rotate_and_the_cookies_under_way_stay_good() {
+    fn secrets_rotate_and_outstanding_cookies_stay_valid() {
         let (mut cookies, mut randomness) = start();
         let caller = address("[2001:db8::1]:4000");
         let before = Time::from_secs(3599);

@@ -210,7 +210,7 @@ mod tests {
 
     /// Appendix "Definition and test vectors for string utility functions".
     #[test]
-    fn lengths_stand_before_parts_seven_bits_in_a_byte() {
+    fn lengths_are_encoded_in_seven_bits_per_byte() {
         let prefix = |length: usize| {
             let mut out = Vec::new();
             append(&mut out, &vec![9; length]);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_that_is_no_element_or_the_neutral_one_gives_no_key() {
+    fn invalid_and_neutral_shares_give_no_key() {
         let end = Exchange::new(&[7; 32], b"channel", b"session", &[9; 32]);
         let key = |share: &[u8]| {
             let transcript = Transcript {

@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_key_is_refused_with_its_place() {
+    fn invalid_key_text_is_refused_with_its_position() {
         let key = |text: &str| text.parse::<PublicKey>().unwrap_err();
         assert_eq!(key("abc"), CredentialError::KeyLength(3));
         let spoiled = ALICE_PUBLIC.replacen('f', "g", 1);
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_key_is_taken_for_the_other() {
+    fn secret_and_public_keys_are_not_confused() {
         let (public, secret) = (ALICE_PUBLIC, BOB);
         assert_eq!(secret.parse::<PublicKey>(), Err(CredentialError::KeySecret));
         let refused = |text: &str| text.parse::<StaticKey>().unwrap_err();

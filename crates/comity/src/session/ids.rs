@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_takes_the_last_generation_the_present_and_the_next() {
+    fn an_end_accepts_the_previous_the_present_and_the_next_generation() {
         let mut receiving = receiving();
         let mut taken = BTreeSet::new();
         let mut ids = Ids::new(ConnectionId::new(1), Some(Zeroizing::new([7; 32])));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identifier_of_two_connections_stays_with_the_first_one() {
+    fn a_colliding_identifier_stays_with_the_first_connection() {
         let (early, late) = (ConnectionId::new(1), ConnectionId::new(2));
         let shared = ConnectionId::new(9);
         let mut ids = LaterIds::new();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn without_protection_the_identifier_stays() {
+    fn without_protection_the_identifier_does_not_change() {
         let mut receiving = Receiving::new(Ids::new(ConnectionId::new(1), None));
         assert_eq!(receiving.poll_change(), None);
         assert_eq!(receiving.later(), []);

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ephemeral_secret_is_drawn_once_and_whole() {
+    fn the_ephemeral_secret_is_drawn_only_once() {
         let drawn = || Drawn(Some(Zeroizing::new([7; 32])));
         let mut once = drawn();
         let mut out = [0; 32];

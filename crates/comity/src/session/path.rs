@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_answers_becomes_the_path_when_the_old_one_is_silent() {
+    fn a_validated_address_becomes_the_path_when_the_old_one_is_silent() {
         let mut randomness = Randomness::seeded(Seed::new(1));
         let mut path = Path::new(address(1).into());
         assert_eq!(take(&mut path, at(0), address(2), 7), None);
@@ -418,7 +418,7 @@ mod tests {
     /// The packet that proves that the peer stays was lost, and the path moved. The next packet
     /// moves it back.
     #[test]
-    fn a_peer_that_was_left_is_found_again() {
+    fn the_path_returns_to_a_peer_that_did_not_move() {
         let mut randomness = Randomness::seeded(Seed::new(1));
         let mut path = Path::new(address(1).into());
         take(&mut path, at(0), address(2), 7);
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_silent_is_given_up_after_three_challenges() {
+    fn a_silent_address_is_given_up_after_three_challenges() {
         let mut path = Path::new(address(1).into());
         take(&mut path, at(0), address(2), 7);
         // Waits of 200, 400 and 800 ms.
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_highest_packet_starts_asking_and_bytes_are_limited_to_three_times() {
+    fn only_the_highest_packet_starts_validation_and_bytes_are_limited_to_three_times() {
         let mut path = Path::new(address(1).into());
         let mut came = |now, length, highest| {
             let number = (PacketNumber::new(7), highest);
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_leave_from_where_those_of_their_destination_came_to() {
+    fn packets_leave_from_the_address_that_their_destination_sends_to() {
         let local = |host: u8| Some(IpAddr::from([198, 51, 100, host]));
         let addresses = |port, host| Addresses {
             peer: address(port),

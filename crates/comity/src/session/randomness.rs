@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_does_not_repeat_itself() {
+    fn system_randomness_does_not_repeat() {
         let mut system = Randomness::system();
         assert_ne!(system.bytes::<16>(), system.split().bytes::<16>());
     }

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_come_back_as_they_were_written_and_nothing_else_is_one() {
+    fn refusal_reasons_round_trip_and_others_are_rejected() {
         let name = "é".repeat(MAX_STREAM_NAME / 2);
         for refused in [
             Refused::Busy,

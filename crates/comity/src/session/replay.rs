@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn reach_is_kept_to_the_number() {
+    fn the_replay_window_covers_exactly_its_reach() {
         // Two words cover at least 65 numbers: with the highest at 128, word 1 (64 to 127) is kept.
         let mut window = ReplayWindow::<2>::new();
         assert_eq!(ReplayWindow::<2>::REACH, 65);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn far_jumps_and_the_last_number_forget_nothing_inside_of_the_window() {
+    fn far_jumps_forget_no_number_inside_the_window() {
         let mut window = ReplayWindow::<4>::new();
         assert_eq!(window.highest(), None);
         for step in [0, 1, 63, 64, 1 << 40, (1 << 40) + 300, u64::MAX - 1] {

@@ -103,7 +103,7 @@ mod tests {
     use crate::session::Allow;
 
     #[test]
-    fn a_token_with_another_bit_is_another_one() {
+    fn a_token_with_a_flipped_bit_does_not_match() {
         let token = ResetToken::new([0xa7; RESET_TOKEN]);
         assert!(token.is(&[0xa7; RESET_TOKEN]));
         assert_eq!(token, token.clone());
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_follow_from_the_credentials_the_instance_and_the_connection() {
+    fn tokens_depend_on_credentials_instance_and_connection() {
         let all = [
             ListenerCredentials::Insecure,
             ListenerCredentials::Passphrase(PassphraseKey::new([1; 32])),

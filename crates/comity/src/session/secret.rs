@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_has_a_valid_length_and_shows_itself_only_when_asked() {
+    fn a_secret_has_a_valid_length_and_is_shown_only_by_expose() {
         for length in [10, 256] {
             let text = "p".repeat(length);
             let secret = Secret::new(&text).unwrap();

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ticket_counts_as_used_while_it_is_good_and_takes_no_memory_afterwards() {
+    fn a_used_ticket_is_remembered_until_it_expires() {
         let start = Time::from_secs(1);
         let mut spent = Spent::new();
         assert_eq!(spent.next_timer(), Time::MAX);

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_says_what_was_sealed_in_it() {
+    fn a_ticket_returns_its_sealed_contents() {
         let mut randomness = Randomness::seeded(Seed::new(1));
         let now = Time::from_secs(15);
         let mut tickets = Tickets::new();
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_is_bound_to_its_address_and_good_in_two_slots() {
+    fn a_ticket_is_bound_to_its_address_and_valid_in_two_slots() {
         let mut randomness = Randomness::seeded(Seed::new(1));
         let now = Time::from_secs(15);
         let mut tickets = Tickets::new();
@@ -312,7 +312,7 @@ mod tests {
     /// Tests tickets of the first and the last nanosecond of some slots at the same times of every
     /// later slot, whether others call in between or not.
     #[test]
-    fn every_time_outside_of_its_life_is_refused() {
+    fn every_time_outside_of_its_lifetime_is_refused() {
         for (made, calls) in (0..5).flat_map(|made| [(made, false), (made, true)]) {
             for at in edges(made) {
                 let mut randomness = Randomness::seeded(Seed::new(1));
@@ -367,7 +367,7 @@ mod tests {
     /// Two contents under one key and nonce would reveal their difference, and contents include the
     /// keys of connections.
     #[test]
-    fn no_two_tickets_have_a_nonce() {
+    fn no_two_tickets_share_a_nonce() {
         let mut randomness = Randomness::seeded(Seed::new(1));
         let mut now = Time::from_secs(1);
         let mut tickets = Tickets::new();

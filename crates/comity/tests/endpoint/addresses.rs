@@ -14,7 +14,7 @@ use crate::common::{opened, soon};
 /// packet must come from the called address, since a caller accepts no other.
 #[expect(clippy::print_stdout, reason = "it says why it did not look")]
 #[tokio::test]
-async fn a_listener_on_all_addresses_answers_from_the_one_that_was_called() {
+async fn a_listener_on_all_addresses_answers_from_the_called_one() {
     for (all, called) in [
         ("0.0.0.0", "127.0.0.1"),
         ("0.0.0.0", "127.0.0.2"),

@@ -15,7 +15,7 @@ use super::{loopback, options, pair, payload};
 use crate::common::soon;
 
 #[tokio::test]
-async fn closing_an_endpoint_tells_its_peers() {
+async fn closing_an_endpoint_notifies_its_peers() {
     let options = options().build().unwrap();
     let (caller, _listener, endpoint) = pair(options.clone(), options).await;
     endpoint.close().await;
@@ -31,7 +31,7 @@ async fn closing_an_endpoint_tells_its_peers() {
 
 /// A stopped listener must not connect a caller that it will drop.
 #[tokio::test]
-async fn who_accepts_nobody_keeps_its_connections() {
+async fn stop_accepting_keeps_connections_and_answers_no_caller() {
     let options = options();
     let config = options.clone().build().unwrap();
     let (caller, listener, endpoint) = pair(config.clone(), config).await;
@@ -80,7 +80,7 @@ async fn after_the_end_every_call_returns() {
 /// Closing overtakes sections that were accepted and still wait. These have an outcome, and count
 /// in the sums.
 #[tokio::test]
-async fn what_was_accepted_when_it_is_closed_is_accounted_for() {
+async fn sections_accepted_before_the_close_have_an_outcome() {
     let options = options().build().unwrap();
     for streams in [1, 3] {
         let (caller, _listener, _endpoint) = pair(options.clone(), options.clone()).await;
@@ -116,7 +116,7 @@ async fn what_was_accepted_when_it_is_closed_is_accounted_for() {
 }
 
 #[tokio::test]
-async fn every_task_that_waits_learns_of_the_end() {
+async fn every_waiting_task_is_woken_at_the_end() {
     let options = options().build().unwrap();
     let (caller, listener, _endpoint) = pair(options.clone(), options).await;
     let listener = Arc::new(listener);
@@ -160,7 +160,7 @@ fn assert_shut_down(end: &CloseReason) {
 }
 
 #[tokio::test]
-async fn who_waits_in_vain_hears_why() {
+async fn waiting_calls_return_the_reason_of_the_end() {
     let options = options().build().unwrap();
     let endpoint = Endpoint::bind(loopback(), options.clone()).unwrap();
     let caller = connect(endpoint.local_address(), options).await.unwrap();
@@ -242,7 +242,7 @@ impl Holding {
 
 /// The caller is connected, the listener cannot know it yet, and closes.
 #[tokio::test]
-async fn a_caller_that_the_listener_has_only_answered_hears_of_the_end() {
+async fn a_caller_with_an_answered_handshake_is_notified_of_the_end() {
     let options = options().build().unwrap();
     let endpoint = Endpoint::bind(loopback(), options.clone()).unwrap();
     let holding = Holding::start(endpoint.local_address());
@@ -264,7 +264,7 @@ async fn a_caller_that_the_listener_has_only_answered_hears_of_the_end() {
 /// Sections that arrived ahead of their time are delivered on time after their sender has left.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "real time is what it is about")]
-async fn what_had_arrived_is_played_out_after_the_peer_has_ended() {
+async fn received_sections_are_delivered_at_their_deadlines_after_the_peer_ended() {
     let paced = options()
         .deliver(Deliver::Paced)
         .latency(Duration::from_secs(2))

@@ -81,7 +81,7 @@ async fn a_clean_transfer_is_exact_in_both_directions() {
 }
 
 #[tokio::test]
-async fn finishing_delivers_everything_and_both_ends_know() {
+async fn finish_delivers_everything_and_both_ends_know_it() {
     let options = options().build().unwrap();
     let (caller, listener, _endpoint) = pair(options.clone(), options).await;
     for section in 0..50 {
@@ -141,7 +141,7 @@ fn options_with(key: [u8; 32]) -> ConfigBuilder {
 }
 
 #[tokio::test]
-async fn a_port_in_use_is_told() {
+async fn a_port_in_use_is_reported() {
     let options = options().build().unwrap();
     let endpoint = Endpoint::bind(loopback(), options.clone()).unwrap();
     let address = endpoint.local_address();
@@ -150,7 +150,7 @@ async fn a_port_in_use_is_told() {
 }
 
 #[tokio::test]
-async fn an_address_where_nobody_listens_is_told() {
+async fn an_address_without_a_listener_is_reported() {
     let vacant = UdpSocket::bind(loopback()).unwrap();
     let address = vacant.local_addr().unwrap();
     drop(vacant);
@@ -196,7 +196,7 @@ async fn two_hundred_connections_share_a_socket() {
 }
 
 #[tokio::test]
-async fn a_full_listener_is_told() {
+async fn a_full_listener_is_reported() {
     let options = options().max_connections(1);
     let hasty = options.clone().connect_timeout(Duration::from_secs(2));
     let (options, hasty) = (options.build().unwrap(), hasty.build().unwrap());
@@ -212,7 +212,7 @@ async fn a_full_listener_is_told() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_never_reads_holds_no_more_than_its_buffer() {
+async fn a_receiver_that_never_reads_holds_at_most_its_buffer() {
     const BUFFER: u64 = 1 << 20;
     let options = options()
         .receive_buffer(BUFFER)
@@ -255,7 +255,7 @@ async fn a_receiver_that_never_reads_holds_no_more_than_its_buffer() {
 
 /// All tasks that wait for room wake up, also one whose section never fits.
 #[tokio::test]
-async fn room_is_waited_for_without_a_section() {
+async fn a_task_can_wait_for_room_without_a_section() {
     let buffer = 100_000;
     let sending = options().send_buffer(buffer).build().unwrap();
     let (caller, listener, _endpoint) = pair(sending, options().build().unwrap()).await;
@@ -312,7 +312,7 @@ impl Relay {
 }
 
 #[tokio::test]
-async fn a_peer_that_falls_silent_is_given_up() {
+async fn a_silent_peer_ends_the_connection() {
     let brief = options()
         .idle_timeout(Duration::from_millis(300))
         .keep_alive(Duration::from_millis(100));
@@ -336,7 +336,7 @@ async fn a_peer_that_falls_silent_is_given_up() {
 }
 
 #[tokio::test]
-async fn statistics_tell_of_both_ends_and_of_pacing() {
+async fn statistics_cover_both_ends_and_pacing() {
     let row = comity_congestion::table::find("fixed").unwrap();
     let parameters = comity_congestion::table::Parameters::new()
         .with("rate", row.parse("rate", "40Mbps").unwrap());
@@ -397,14 +397,14 @@ async fn a_controller_that_measures_pairs_runs_between_sockets() {
 
 /// Controllers that set the gaps between packets.
 #[tokio::test]
-async fn laws_of_gaps_run_between_sockets() {
+async fn controllers_with_gap_pacing_run_between_sockets() {
     exchange("iftp").await;
     exchange("psp").await;
 }
 
 /// As in their papers, nothing is retransmitted: a lost section is a gap, and all others are whole.
 #[tokio::test]
-async fn laws_of_gaps_run_between_sockets_without_repeating() {
+async fn controllers_with_gap_pacing_run_without_retransmissions() {
     const SECTIONS: u64 = 400;
     for controller in ["iftp", "psp"] {
         let options = options().controller(controller).build().unwrap();
@@ -443,7 +443,7 @@ async fn laws_of_gaps_run_between_sockets_without_repeating() {
 }
 
 #[tokio::test]
-async fn laws_of_rates_run_between_sockets() {
+async fn controllers_with_rate_pacing_run_between_sockets() {
     exchange("rap").await;
     exchange("tfrc").await;
 }
@@ -499,7 +499,7 @@ fn a_controller_whose_paper_retransmits_nothing_retransmits_nothing() {
 }
 
 #[tokio::test]
-async fn options_that_are_none_say_why() {
+async fn invalid_options_are_refused_with_the_reason() {
     let no_credentials = Config::builder().build().unwrap_err();
     assert!(matches!(no_credentials, ConfigError::NoCredentials));
     let two = options().insecure().build().unwrap_err();
@@ -524,7 +524,7 @@ async fn options_that_are_none_say_why() {
 }
 
 #[tokio::test]
-async fn calls_that_are_dropped_lose_nothing_and_send_nothing() {
+async fn dropped_calls_lose_nothing_and_send_nothing() {
     let sender = options().send_buffer(65_536).build().unwrap();
     let (caller, listener, _endpoint) = pair(sender, options().build().unwrap()).await;
     let given = |section| Section::new(payload(section, 30_000)).deadline(Duration::MAX);
@@ -578,7 +578,7 @@ async fn calls_that_are_dropped_lose_nothing_and_send_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_skipped_is_a_gap_and_takes_along_what_needs_it() {
+async fn skipped_sections_and_their_dependents_are_gaps() {
     let options = options().latency(Duration::from_secs(20)).build().unwrap();
     let (caller, listener, _endpoint) = pair(options.clone(), options).await;
     let stream = StreamId(3);
@@ -669,7 +669,7 @@ async fn nothing_is_acknowledged_before_it_is_accepted() {
 }
 
 #[tokio::test]
-async fn callers_beyond_those_served_are_refused_and_let_in_when_there_is_room() {
+async fn callers_beyond_the_limit_are_refused_until_there_is_room() {
     let listener = options().max_served(1).build().unwrap();
     let endpoint = Endpoint::bind(loopback(), listener).unwrap();
     let address = endpoint.local_address();
@@ -702,7 +702,7 @@ async fn callers_beyond_those_served_are_refused_and_let_in_when_there_is_room()
 }
 
 #[tokio::test]
-async fn who_stops_receiving_still_has_all_that_the_peer_counts() {
+async fn stop_receiving_keeps_every_section_that_the_peer_counts() {
     let options = || Config::builder().preshared_key(PresharedKey::new([7; 32]));
     let options = options().latency(Duration::from_secs(20)).build().unwrap();
     let (caller, listener, _endpoint) = pair(options.clone(), options).await;
@@ -737,7 +737,7 @@ async fn who_stops_receiving_still_has_all_that_the_peer_counts() {
 
 /// Datagrams of a handshake have 1,200 bytes, whatever later ones have.
 #[tokio::test]
-async fn every_size_of_datagrams_that_is_taken_carries_sections() {
+async fn every_accepted_datagram_size_carries_sections() {
     for size in [629, 1_029, 1_199, 65_000] {
         let options = options().payload(size - SEALING).build().unwrap();
         let (caller, listener, _endpoint) = pair(options.clone(), options).await;

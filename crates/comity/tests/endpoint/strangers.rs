@@ -118,7 +118,7 @@ fn complaint(kind: u8, code: u8, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
 /// A router reports that packets are too long, unwanted or undeliverable. Anybody can forge such
 /// reports.
 #[tokio::test]
-async fn what_routers_complain_of_does_not_end_connections() {
+async fn errors_from_routers_do_not_end_connections() {
     let Some(socket) = raw(SockProtocol::Icmp) else {
         return;
     };
@@ -165,7 +165,7 @@ async fn what_routers_complain_of_does_not_end_connections() {
 /// Sections that nobody will read are dropped, however many they are, and the connection's slot is
 /// free again.
 #[tokio::test]
-async fn a_connection_that_was_dropped_unread_leaves_nothing_behind() {
+async fn a_connection_dropped_unread_leaves_nothing_behind() {
     let options = options().build().unwrap();
     let (caller, accepted, endpoint) = pair(options.clone(), options).await;
     for section in 0..1_000 {

@@ -102,7 +102,7 @@ fn events_of_refused_callers_wait_up_to_a_bound() {
 /// The common tokens grant three hundred key exchanges at once, and each is worth a guess. Those
 /// that are looked at come at the rate of the network, or of the address.
 #[test]
-fn guesses_that_are_made_at_once_are_few_too() {
+fn simultaneous_guesses_are_limited_too() {
     for (addresses, at_once, in_all) in [(250, 64..=80, 250..=500), (1, 4..=5, 6..=8)] {
         let config = listener_config(ListenerCredentials::Passphrase(passphrase(7)));
         let mut world = World::new(1, Path::GOOD, config);
@@ -136,7 +136,7 @@ fn guesses_that_are_made_at_once_are_few_too() {
 /// When a caller finds no room, connections of its host get a challenge: 64 each time, and none of
 /// another host.
 #[test]
-fn a_caller_without_room_challenges_so_many_connections() {
+fn a_call_without_room_challenges_a_limited_number_of_connections() {
     let mut config = listener_config(ListenerCredentials::Shared(shared(7)));
     config.max_served = 110;
     let mut world = World::new(1, Path::GOOD, config);

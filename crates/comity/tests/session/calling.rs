@@ -59,7 +59,7 @@ fn retry(id: ConnectionId, cookie: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn only_the_called_address_is_heard_before_the_connection_is_open() {
+fn before_the_connection_only_the_called_address_is_accepted() {
     let mut world = World::with_shared_secret(1, Path::GOOD);
     world.run_for(Span::from_millis(119));
     let accept = world.sent(ACCEPT)[0].bytes.clone();
@@ -70,7 +70,7 @@ fn only_the_called_address_is_heard_before_the_connection_is_open() {
 }
 
 #[test]
-fn a_refusal_of_another_call_or_of_the_own_version_is_not_believed() {
+fn a_refusal_of_another_call_or_of_the_supported_version_is_ignored() {
     let own = unheard().callers[0].1.id();
     let other = ConnectionId::new(own.get() ^ 1);
     let to = address(LISTENER);
@@ -96,7 +96,7 @@ fn a_refusal_of_another_call_or_of_the_own_version_is_not_believed() {
 
 /// Somebody who makes up one reason after another is believed as late as with one.
 #[test]
-fn the_same_reason_has_to_come_twice() {
+fn a_refusal_is_believed_only_if_it_repeats() {
     let mut world = unheard();
     let own = world.callers[0].1.id();
     let reasons = [
@@ -121,7 +121,7 @@ fn the_same_reason_has_to_come_twice() {
 
 /// A refusal stays in mind while a genuine listener says that it has no room.
 #[test]
-fn a_refusal_is_believed_though_the_listener_is_busy_meanwhile() {
+fn a_repeated_refusal_is_believed_despite_busy_replies() {
     let mut config = listener_config(ListenerCredentials::Shared(shared(7)));
     config.max_connections = 1;
     let mut world = World::new(1, Path::GOOD, config);
@@ -145,7 +145,7 @@ fn a_refusal_is_believed_though_the_listener_is_busy_meanwhile() {
 /// Whoever sees an Initial can make up Retries: the caller answers eight of them at once, and then
 /// one every 20 ms.
 #[test]
-fn beyond_eight_retries_a_caller_answers_fifty_in_a_second() {
+fn beyond_eight_retries_a_caller_answers_fifty_per_second() {
     let mut world = unheard();
     let own = world.callers[0].1.id();
     for made_up in 1..=100 {
@@ -297,7 +297,7 @@ fn parameters_of_the_greatest_length_reach_the_other_end_whole() {
 
 /// Without protection nothing but the id tells whose a packet is.
 #[test]
-fn data_with_another_id_is_not_taken() {
+fn data_with_another_id_is_ignored() {
     let config = listener_config(ListenerCredentials::Insecure);
     let mut world = World::new(1, Path::GOOD, config);
     world.call(CALLER, caller_config(CallerCredentials::Insecure));
@@ -315,7 +315,7 @@ fn data_with_another_id_is_not_taken() {
 }
 
 #[test]
-fn a_caller_gives_up_at_its_time_limit_and_begins_nothing_anew() {
+fn a_caller_gives_up_at_its_time_limit() {
     let mut world = World::new(
         1,
         Path::GOOD,

@@ -121,7 +121,7 @@ fn a_stranger_that_copies_packets_diverts_nothing() {
 /// Where a tenth of the packets is lost, what shows that the peer stays may be lost too. Then a
 /// later packet shows it.
 #[test]
-fn what_was_diverted_comes_back() {
+fn a_diverted_path_returns_to_the_peer() {
     let (mut sent, mut arrived, mut moves) = (0, 0, 0);
     for seed in 0..30 {
         let path = Path {
@@ -158,7 +158,7 @@ fn what_was_diverted_comes_back() {
 /// A peer that has moved says nothing at its old address, so it is followed: within a probe timeout
 /// after the round trip.
 #[test]
-fn a_peer_that_moves_is_followed_as_soon_as_before() {
+fn a_moving_peer_is_followed_within_a_probe_timeout() {
     let mut world = connected(Path::GOOD);
     world.callers[0].0 = address("203.0.113.5:6000");
     world.caller_core(0).send(b"from elsewhere");

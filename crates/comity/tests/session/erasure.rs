@@ -7,7 +7,7 @@ use super::network::{Path, World};
 /// After one call nobody calls again. The listener wakes up to erase the key of the ticket, 16 s
 /// after the beginning of its slot, and the secret of the cookie, an hour after it was made.
 #[test]
-fn a_listener_wakes_up_to_erase_what_nobody_needs_any_more() {
+fn a_listener_wakes_up_to_erase_expired_secrets() {
     let mut world = World::with_shared_secret(1, Path::GOOD);
     assert_eq!(world.listener.next_timer(), Time::MAX);
     world.run_for(Span::from_secs(1));

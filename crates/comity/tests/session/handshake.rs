@@ -115,7 +115,7 @@ fn a_connection_opens_in_three_round_trips() {
 }
 
 #[test]
-fn static_keys_tell_each_end_who_the_other_is() {
+fn static_keys_identify_each_end_to_the_other() {
     let (caller, listener) = static_keys();
     let allow = Allow::Only(BTreeSet::from([caller.public()]));
     let mut world = static_world(allow, &listener);
@@ -139,7 +139,7 @@ fn static_keys_tell_each_end_who_the_other_is() {
 }
 
 #[test]
-fn nothing_is_protected_when_both_ask_for_that_and_it_is_told() {
+fn unprotected_connections_need_both_ends_and_cause_a_warning() {
     let config = listener_config(ListenerCredentials::Insecure);
     assert!(
         config
@@ -235,7 +235,7 @@ fn it_completes_under_loss_reordering_and_duplication() {
 
 /// Of nine or ten exchanges in 3 s, three have to pass.
 #[test]
-fn few_calls_fail_in_the_default_time_where_a_fifth_is_lost() {
+fn few_calls_fail_in_the_default_time_with_a_fifth_lost() {
     for (loss, may_fail) in [(0.1, 0..=1), (0.2, 1..=8), (0.45, 130..=200)] {
         let path = Path {
             loss,
@@ -488,7 +488,7 @@ fn every_caller_that_proves_nothing_gets_the_same_refusal() {
 }
 
 #[test]
-fn another_version_is_named_and_a_made_up_refusal_is_outlived() {
+fn another_version_is_reported_and_a_forged_refusal_is_survived() {
     // The listener's reply to an Initial of a future version.
     let mut world = World::with_shared_secret(1, Path::GOOD);
     world.drain();
@@ -558,7 +558,7 @@ fn tell(world: &mut World, bytes: &[u8]) {
 /// The packets of a handshake are lost where `world` is, and one with a changed byte arrives in
 /// their place; after that the genuine one does.
 #[test]
-fn whatever_of_the_handshake_is_changed_on_the_way_no_other_connection_comes_about() {
+fn a_changed_handshake_opens_no_other_connection() {
     for (listener, caller) in fitting().into_iter().take(3) {
         let start = || {
             let mut world = World::new(1, Path::GOOD, listener_config(listener.clone()));
@@ -614,7 +614,7 @@ fn whatever_of_the_handshake_is_changed_on_the_way_no_other_connection_comes_abo
 
 /// Whoever sees an Initial can be faster than the listener with Answers that nobody can open.
 #[test]
-fn answers_that_somebody_made_up_do_not_keep_the_genuine_one_out() {
+fn forged_answers_do_not_exclude_the_genuine_one() {
     for (listener, caller) in fitting() {
         let is_protected = !matches!(caller, CallerCredentials::Insecure);
         let mut world = World::new(1, Path::GOOD, listener_config(listener));
@@ -646,7 +646,7 @@ fn answers_that_somebody_made_up_do_not_keep_the_genuine_one_out() {
 /// Each made-up share lets whoever made it test a guess of the passphrase: 16 in a call at once,
 /// and 64 in a second. A made-up ticket does not.
 #[test]
-fn a_caller_tests_so_many_shares() {
+fn a_caller_tests_a_limited_number_of_shares() {
     for forges_tickets in [true, false] {
         let listener = ListenerCredentials::Passphrase(passphrase(7));
         let mut world = World::new(1, Path::GOOD, listener_config(listener));
@@ -687,7 +687,7 @@ fn a_caller_tests_so_many_shares() {
 /// A ticket is good for 8 s at least and 16 s at most; a caller that is not let in sooner begins
 /// anew.
 #[test]
-fn a_caller_that_waits_for_a_place_outlives_its_ticket() {
+fn a_caller_that_waits_for_room_outlives_its_ticket() {
     let mut config = listener_config(ListenerCredentials::Passphrase(passphrase(7)));
     config.max_connections = 1;
     let mut world = World::new(1, Path::GOOD, config);

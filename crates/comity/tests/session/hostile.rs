@@ -49,7 +49,7 @@ fn statistics(world: &World) -> comity::session::SessionStatistics {
 }
 
 #[test]
-fn a_data_packet_is_taken_once_and_unchanged_or_not_at_all() {
+fn a_data_packet_is_accepted_once_and_unchanged() {
     let mut world = open();
     let genuine = captured(&mut world, b"genuine").bytes;
     for at in 0..genuine.len() {
@@ -77,7 +77,7 @@ fn a_data_packet_is_taken_once_and_unchanged_or_not_at_all() {
 }
 
 #[test]
-fn reordered_packets_are_taken_within_the_window_and_refused_behind_it() {
+fn reordered_packets_are_accepted_within_the_window_only() {
     let mut world = open();
     let flights: Vec<_> = (0..4200_u32)
         .map(|at| captured(&mut world, &at.to_be_bytes()))
@@ -209,7 +209,7 @@ fn keys_change_under_loss_and_reordering_both_ways_at_once() {
 }
 
 #[test]
-fn a_peer_that_does_not_follow_a_key_update_is_left_before_the_key_is_used_up() {
+fn a_peer_that_ignores_a_key_update_loses_the_connection() {
     let mut config = caller_config(CallerCredentials::Shared(shared(7)));
     config.key_limits = KeyLimits {
         update_after_packets: 5,
@@ -328,7 +328,7 @@ fn recorded(listener: &ListenerConfig, caller: &CallerCredentials) -> Vec<u8> {
 /// 20,000 replays in a second from one /24, at round trips of 200 ms: every honest caller gets in
 /// within 3 s, and the listener remembers nothing of the replays.
 #[test]
-fn a_replayed_first_message_keeps_nobody_out() {
+fn a_replayed_first_message_excludes_nobody() {
     let far = Path {
         delay: Span::from_millis(100),
         ..Path::GOOD
@@ -386,7 +386,7 @@ fn a_replayed_first_message_keeps_nobody_out() {
 /// The same number of replays from 4,096 prefixes: there is not room for all, and who asks again
 /// gets in sooner or later.
 #[test]
-fn replays_from_everywhere_leave_the_honest_a_share() {
+fn replays_from_everywhere_leave_honest_callers_a_share() {
     let config = listener_config(ListenerCredentials::Passphrase(passphrase(7)));
     let caller = CallerCredentials::Passphrase(passphrase(7));
     let old = recorded(&config, &caller);
@@ -458,7 +458,7 @@ fn a_recorded_confirm_opens_nothing_again() {
 
 /// Who guesses a passphrase is refused each time, and gets few tries.
 #[test]
-fn guesses_of_a_passphrase_are_few_and_seen() {
+fn guesses_of_a_passphrase_are_limited_and_reported() {
     let config = listener_config(ListenerCredentials::Passphrase(passphrase(7)));
     let mut world = World::new(1, Path::GOOD, config);
     for guess in 0..200_u8 {
@@ -510,7 +510,7 @@ fn an_answer_is_no_oracle_for_guesses() {
 }
 
 #[test]
-fn connections_are_bounded_and_the_next_caller_is_told() {
+fn connections_are_bounded_and_the_next_caller_is_refused() {
     let config = ListenerConfig {
         max_connections: 2,
         ..listener_config(ListenerCredentials::Shared(shared(7)))
@@ -691,7 +691,7 @@ fn a_caller_learns_within_a_round_trip_that_the_listener_was_restarted() {
 /// The listener has closed the connection with a reason and forgotten it. The caller hands over
 /// what arrived, and a packet of it on the way brings a Reset.
 #[test]
-fn a_reset_behind_the_reason_of_the_peer_says_nothing_new() {
+fn a_reset_after_the_close_of_the_peer_is_ignored() {
     let config = listener_config(ListenerCredentials::Shared(shared(7)));
     let mut world = World::new(1, Path::GOOD, config.clone());
     world.call(CALLER, caller_config(CallerCredentials::Shared(shared(7))));
@@ -711,7 +711,7 @@ fn a_reset_behind_the_reason_of_the_peer_says_nothing_new() {
 }
 
 #[test]
-fn a_reset_of_somebody_else_ends_nothing() {
+fn a_reset_without_the_token_ends_nothing() {
     let mut world = open();
     let data = captured(&mut world, b"something").bytes;
     let id = &data[1..9];

@@ -231,7 +231,7 @@ fn is_in(world: &mut World) -> bool {
 /// One forged packet of a kind behind each of the listener keeps nobody out, also where a handshake
 /// takes most of the time limit.
 #[test]
-fn a_forged_packet_behind_each_real_one_keeps_nobody_out() {
+fn a_forged_packet_after_each_real_one_excludes_nobody() {
     for credentials in credentials() {
         for delay_ms in [20, 300] {
             for kind in ALL {
@@ -256,7 +256,7 @@ fn uses_up_guesses(kind: Forged, caller: &CallerCredentials) -> bool {
 /// A megabit in a second of forged packets of a kind, which are faster than those of the listener:
 /// 1,600 packets, of some 78 bytes with their headers.
 #[test]
-fn a_flood_of_forged_packets_keeps_nobody_out() {
+fn a_flood_of_forged_packets_excludes_nobody() {
     for credentials in credentials() {
         for delay_ms in [20, 100] {
             for kind in ALL {
@@ -281,7 +281,7 @@ fn a_flood_of_forged_packets_keeps_nobody_out() {
 
 /// All kinds at once, in a flood and behind each real packet.
 #[test]
-fn forged_packets_of_all_kinds_keep_nobody_out() {
+fn forged_packets_of_all_kinds_exclude_nobody() {
     for credentials in credentials() {
         let is_good = |kind: &Forged| !uses_up_guesses(*kind, &credentials.1);
         let kinds: Vec<_> = ALL.into_iter().filter(is_good).collect();
@@ -300,7 +300,7 @@ fn forged_packets_of_all_kinds_keep_nobody_out() {
 
 /// What a refusal says is a guess, and the caller says so.
 #[test]
-fn a_refusal_is_no_proof() {
+fn a_refusal_proves_nothing() {
     let mut world = call_through(
         credentials().into_iter().next().expect("three"),
         20,

@@ -136,7 +136,7 @@ fn moves_work_on_paths_that_lose_and_reorder() {
 
 /// The address changes at a translator on the path: the caller cannot know it.
 #[test]
-fn a_caller_that_does_not_know_that_it_moves_keeps_its_ids() {
+fn a_caller_unaware_of_its_move_keeps_its_ids() {
     let mut world = connected(1, Path::GOOD);
     world.callers[0].0 = home(1);
     world.exchange();
@@ -147,7 +147,7 @@ fn a_caller_that_does_not_know_that_it_moves_keeps_its_ids() {
 
 /// A caller that moves behind a translator keeps its address, and no id of either direction.
 #[test]
-fn ids_change_though_the_address_stays() {
+fn ids_change_even_if_the_address_does_not() {
     let mut world = connected(1, Path::GOOD);
     let before = ids(&world.log);
     assert!(world.caller_moves(address(CALLER)));

@@ -225,7 +225,7 @@ fn by_shared_key() -> (ListenerCredentials, CallerCredentials) {
 }
 
 #[test]
-fn a_stranger_keeps_none_of_its_neighbours_out() {
+fn a_stranger_does_not_exclude_its_neighbours() {
     for (seed, credentials) in [(1, by_passphrase()), (2, by_shared_key())] {
         for reach in [Reach::One, Reach::All, Reach::Fresh] {
             for habit in HABITS {
@@ -240,7 +240,7 @@ fn a_stranger_keeps_none_of_its_neighbours_out() {
 
 /// Strangers of all kinds at round trips of up to 300 ms.
 #[test]
-fn random_strangers_keep_none_of_their_neighbours_out() {
+fn random_strangers_do_not_exclude_their_neighbours() {
     let mut random = Randomness::seeded(Seed::new(77));
     for seed in 0..12 {
         let [reach, habit, delay] = random.bytes();
@@ -259,7 +259,7 @@ fn random_strangers_keep_none_of_their_neighbours_out() {
 /// Somebody on the path of a caller answers each of its tickets with wrong messages 3, in its name
 /// and before it does.
 #[test]
-fn wrong_proofs_in_the_name_of_a_caller_do_not_keep_it_out() {
+fn forged_proofs_do_not_exclude_the_real_caller() {
     for credentials in [by_passphrase(), by_shared_key()] {
         for round in 0..20 {
             let mut world = World::new(round, Path::GOOD, listener_config(credentials.0.clone()));

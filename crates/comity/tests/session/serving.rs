@@ -53,7 +53,7 @@ fn a_half_open_connection_is_silent_until_its_caller_proves_the_keys() {
 }
 
 #[test]
-fn a_connection_that_is_over_sends_nothing() {
+fn a_closed_connection_sends_nothing() {
     let mut world = World::with_shared_secret(1, Path::GOOD);
     world.run_for(Span::from_secs(1));
     let shown = |world: &World| format!("{:?}", world.callers[0].1.session());
@@ -88,7 +88,7 @@ fn a_connection_that_is_over_sends_nothing() {
 
 /// Keys change after so many bytes of payload too, however few packets carry them.
 #[test]
-fn keys_change_after_so_many_bytes() {
+fn keys_change_after_a_number_of_bytes() {
     let mut config = listener_config(ListenerCredentials::Shared(shared(7)));
     config.key_limits.update_after_bytes = 10_000;
     let mut world = World::new(1, Path::GOOD, config);
@@ -185,7 +185,7 @@ fn connections_are_served_one_by_one_when_something_has_happened() {
 }
 
 #[test]
-fn a_core_that_panics_ends_its_connection_with_one_packet_more() {
+fn a_panicking_core_sends_one_last_packet() {
     let mut world = World::with_shared_secret(1, Path::GOOD);
     world.run_for(Span::from_secs(1));
     let before = world.log.len();
@@ -202,7 +202,7 @@ fn a_core_that_panics_ends_its_connection_with_one_packet_more() {
 }
 
 #[test]
-fn what_belongs_to_no_connection_is_counted() {
+fn datagrams_of_no_connection_are_counted() {
     let mut world = World::with_shared_secret(1, Path::GOOD);
     world.run_for(Span::from_secs(1));
     let unknown = |world: &World| world.listener.statistics().unknown;
@@ -234,7 +234,7 @@ fn what_belongs_to_no_connection_is_counted() {
 
 /// A connection that is over has no place any more, also before the host has polled it.
 #[test]
-fn a_connection_that_is_over_leaves_room_at_once() {
+fn a_closed_connection_frees_its_room_at_once() {
     for is_over in [true, false] {
         let mut config = listener_config(ListenerCredentials::Shared(shared(7)));
         config.max_connections = 1;

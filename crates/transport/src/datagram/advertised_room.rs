@@ -95,7 +95,7 @@ mod tests {
     const BUFFER: u64 = 1_000;
 
     #[test]
-    fn much_more_room_is_worth_a_packet() {
+    fn much_more_room_is_reported_in_a_packet() {
         // The buffer is full, and the peer knows that.
         for (room, expected) in [(0, false), (249, false), (250, true), (1_000, true)] {
             let mut advertised = AdvertisedRoom::new(BUFFER);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_takes_a_report_along_when_the_peer_knows_of_little() {
+    fn an_acknowledgement_carries_a_report_if_the_peer_knows_little_room() {
         let advertised = AdvertisedRoom::new(BUFFER);
         assert!(
             !advertised.is_worth_reporting(1_000, 250),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_never_answers_gets_no_more_reports_by_itself() {
+    fn a_silent_peer_gets_a_limited_number_of_reports() {
         let mut advertised = AdvertisedRoom::new(BUFFER);
         for _ in 0..MAX_UNANSWERED {
             advertised.on_shortage();

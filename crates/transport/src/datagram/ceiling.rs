@@ -52,7 +52,7 @@ mod tests {
     const NOW: Time = Time::from_secs(1);
 
     #[test]
-    fn packets_are_as_far_apart_as_the_rate_says() {
+    fn packets_are_spaced_by_the_rate() {
         let mut ceiling = Ceiling::new(Rate::from_mbps(8));
         assert_eq!(ceiling.release_at(NOW), NOW);
         ceiling.on_sent(NOW, 1_000);
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_worth_a_millisecond_at_most() {
+    fn a_pause_saves_at_most_a_millisecond() {
         let mut ceiling = Ceiling::new(Rate::from_mbps(8));
         ceiling.on_sent(NOW, 1_000);
         let later = NOW + Span::from_secs(1);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_nothing_waits() {
+    fn without_a_limit_no_packet_waits() {
         let mut ceiling = Ceiling::new(Rate::MAX);
         ceiling.on_sent(NOW, 1_000);
         assert_eq!((ceiling.rate(), ceiling.release_at(NOW)), (None, NOW));

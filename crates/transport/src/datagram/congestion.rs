@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_has_room_for_whole_packets_and_for_one_at_least() {
+    fn the_window_admits_whole_packets_and_at_least_one() {
         let congestion = congestion(2_000, Pacing::Unpaced);
         assert!(congestion.has_window(1_000, 1_000));
         assert!(!congestion.has_window(1_001, 1_000));
@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_controller_holds_back_is_limited_by_it() {
+    fn a_flow_is_limited_only_if_the_controller_holds_it_back() {
         let (first, later) = (PacketNumber::new(7), PacketNumber::new(9));
         let mut windowed = congestion(10_000, Pacing::Unpaced);
         windowed.on_attempt(first, true, true);
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_path_begins_anew() {
+    fn a_new_path_resets_the_state() {
         let mut congestion = congestion(10_000, Pacing::Unpaced);
         congestion.on_flight(NOW, 8_000);
         congestion.on_attempt(PacketNumber::new(5), false, false);

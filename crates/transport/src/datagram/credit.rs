@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_answered_after_the_report_count_against_it() {
+    fn sections_acknowledged_after_the_report_count_against_it() {
         let mut credit = PeerCredit::new(10_000);
         assert_eq!(credit.left(4_000), 6_000);
         assert!(credit.on_report(packet(5), 8_000, 4_000));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_that_an_answer_overtook_does_not_free_its_room_twice() {
+    fn an_overtaken_report_does_not_free_room_twice() {
         let mut credit = PeerCredit::new(10_000);
         credit.on_answer(packet(6));
         assert!(credit.on_report(packet(5), 8_000, 4_000));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_report_is_no_news() {
+    fn an_older_report_is_ignored() {
         let mut credit = PeerCredit::new(10_000);
         assert!(credit.on_report(packet(5), 0, 0));
         assert!(!credit.on_report(packet(4), 9_000, 0));

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_left_out_are_128_to_383_apart() {
+    fn skipped_numbers_are_128_to_383_apart() {
         let skipped = skipped(1, 100_000);
         assert!((128..=383).contains(&skipped[0]));
         for pair in skipped.windows(2) {
@@ -127,13 +127,13 @@ mod tests {
     }
 
     #[test]
-    fn another_seed_leaves_out_other_numbers() {
+    fn another_seed_skips_other_numbers() {
         assert_eq!(skipped(1, 2_000), skipped(1, 2_000));
         assert_ne!(skipped(1, 2_000), skipped(2, 2_000));
     }
 
     #[test]
-    fn a_probe_is_owed_until_a_packet_asks_for_an_answer_or_one_comes() {
+    fn a_probe_is_due_until_an_eliciting_packet_or_an_answer() {
         let mut departures = Departures::new(Seed::new(1), NOW);
         departures.on_probe_timeout();
         departures.on_probe_timeout();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_with_nothing_but_news_keep_their_distance() {
+    fn packets_with_only_news_are_spaced() {
         let mut departures = Departures::new(Seed::new(1), NOW);
         assert_eq!(departures.news_at(), Time::ZERO);
         departures.on_news_sent(NOW);

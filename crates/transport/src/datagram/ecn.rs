@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn marking_ends_when_the_path_erases_marks_or_the_peer_makes_them_up() {
+    fn marking_ends_when_the_path_clears_marks_or_the_peer_invents_them() {
         let sent = |packets: u32| {
             let mut ecn = EcnValidation::new(true);
             assert!((0..packets).all(|_| ecn.mark()));

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_of_packets_that_left_before_the_reaction_are_no_news() {
+    fn losses_of_packets_before_the_reaction_belong_to_its_episode() {
         let mut episode = Episode::default();
         assert!(episode.is_over_for(at(10)) && !episode.has_begun());
         episode.begin(at(100));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_episode_is_spurious_once_all_its_losses_came_late() {
+    fn an_episode_is_spurious_once_all_its_losses_arrived_late() {
         let mut episode = Episode::default();
         episode.begin(at(100));
         episode.begin(at(200));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_with_the_first_acknowledgement_of_a_later_packet() {
+    fn an_episode_ends_with_the_first_acknowledgement_of_a_later_packet() {
         let mut episode = Episode::default();
         assert_eq!(episode.on_progress(at(1)), Progress::None);
         episode.begin(at(100));

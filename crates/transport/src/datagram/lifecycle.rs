@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_end_answers_each_doubling() {
+    fn a_closed_end_answers_each_doubling_of_packets() {
         let mut lifecycle = closed();
         assert_eq!(
             lifecycle.take_close().map(|close| close.reason),

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_probes_of_an_end_do_not_back_off() {
+    fn the_first_probes_while_finishing_do_not_back_off() {
         let mut loss = LossDetection::new(Span::from_millis(10));
         loss.on_sample(Time::ZERO, Time::from_millis(100), Span::ZERO);
         loss.on_sent(Time::from_millis(100));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_beyond_the_largest_timeout_is_waited_for() {
+    fn the_timeout_is_never_below_a_round_trip() {
         let mut loss = LossDetection::new(Span::ZERO);
         for round in 0..50 {
             let sent_at = Time::from_secs(round * 10);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peers_delay_is_taken_off_but_not_below_the_least_round_trip() {
+    fn the_peers_delay_is_subtracted_down_to_the_minimum_round_trip() {
         let mut loss = LossDetection::new(Span::from_millis(10));
         let sample = |loss: &mut LossDetection, rtt, delay| {
             let now = Time::from_secs(1);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_come_late_are_waited_for_longer_for_a_while() {
+    fn late_packets_raise_the_time_threshold_for_a_while() {
         let mut loss = LossDetection::new(Span::ZERO);
         let sample = |loss: &mut LossDetection, now: Time| {
             loss.on_sample(now.saturating_sub(Span::from_millis(40)), now, Span::ZERO);

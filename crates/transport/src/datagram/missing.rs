@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_left_out_on_purpose_are_not_missing() {
+    fn skipped_numbers_are_not_missing() {
         // The minimum distances, and the maximum.
         let left_out = [128, 257, 641, 1_025];
         assert_eq!(count((0..1_100).filter(|n| !left_out.contains(n))), 0);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_late_is_taken_back() {
+    fn late_packets_are_no_longer_missing() {
         assert_eq!(count([0, 4]), 3);
         assert_eq!(count([0, 4, 2]), 2);
         assert_eq!(count([0, 4, 2, 1, 3]), 0);
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "too many packets for an interpreter")]
-    fn losses_are_counted_but_for_few() {
+    fn almost_all_losses_are_counted() {
         // Every twentieth is lost, and every 256th is skipped.
         let numbers = (0..100_000_u64).filter(|n| n % 20 != 7 && n % 256 != 200);
         let missing = count(numbers);

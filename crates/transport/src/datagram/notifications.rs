@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_kept_only_for_who_asks() {
+    fn losses_are_kept_only_on_request() {
         let loss = LostPacket {
             number: PacketNumber::ZERO,
             payload: 1_000,

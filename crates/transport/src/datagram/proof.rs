@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_departure_keeps_its_time_but_for_the_low_bits() {
+    fn a_token_changes_only_the_low_bits_of_a_departure() {
         let tokens = Tokens::new(Seed::new(1));
         for number in 0..100 {
             let stamp = tokens.stamp(Stamp::from_micros(1_000_003), PacketNumber::new(number));

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn every_second_packet_is_answered_and_a_lone_one_after_the_delay() {
+    fn every_second_packet_is_acknowledged_and_a_single_one_after_the_delay() {
         let mut received = packets();
         arrive(&mut received, 10, 0);
         assert_eq!(received.due_at(), Time::from_millis(15));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_that_the_peer_knows_are_let_go() {
+    fn ranges_that_the_peer_knows_are_dropped() {
         let mut received = packets();
         for number in [0, 2, 4, 2_000, 2_001] {
             arrive(&mut received, 0, number);
@@ -301,7 +301,7 @@ mod tests {
     /// The oldest of 65 ranges is forgotten. A packet below the others may be a duplicate or not:
     /// it is not counted as one.
     #[test]
-    fn below_the_ranges_that_are_kept_nothing_is_known() {
+    fn numbers_below_the_kept_ranges_are_forgotten() {
         let mut received = packets();
         for range in 0..=MAX_RANGES as u64 {
             let oldest = PacketNumber::new(10 + 2 * range.saturating_sub(MAX_RANGES as u64 - 1));
@@ -356,7 +356,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ranges_are_the_set_of_what_arrived(numbers in prop::collection::vec(0_u64..120, 1..100)) {
+        fn ranges_are_the_set_of_received_numbers(numbers in prop::collection::vec(0_u64..120, 1..100)) {
             let mut received = packets();
             let mut set = BTreeSet::new();
             for number in numbers {

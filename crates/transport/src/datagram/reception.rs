@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_are_acknowledged_once_somebody_takes_them() {
+    fn sections_are_acknowledged_once_the_application_accepts_them() {
         let mut reception = reception();
         reception.await_taker();
         assert!(arrive(&mut reception, NOW, 0));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_without_sections_do_not_wait_for_a_taker() {
+    fn packets_without_sections_are_acknowledged_at_once() {
         let mut reception = reception();
         reception.await_taker();
         let without = (false, true);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_once_stays_refused() {
+    fn refused_sections_stay_refused() {
         let mut reception = reception();
         assert!(!reception.refuses_sections());
         assert!(reception.refuse_sections());

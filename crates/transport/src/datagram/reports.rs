@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_meter_nothing_is_fed_back() {
+    fn without_a_meter_there_is_no_feedback() {
         let mut reports = Reports::new(None, START);
         assert!(!reports.on_arrival(&arrival(START)));
         assert_eq!(reports.feedback(START), Report::None);

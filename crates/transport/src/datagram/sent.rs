@@ -594,7 +594,7 @@ mod tests {
 
     /// 0 arrives, 1 to 5 do not, 6 does, 7 and 8 do not, and 9 does.
     #[test]
-    fn a_silence_lasts_while_all_that_leaves_is_lost() {
+    fn a_silence_lasts_while_all_packets_are_lost() {
         let mut sent = ten();
         sent.on_ack(at(40), ranges([(0, 0)])).expect("sent");
         sent.on_ack(at(50), ranges([(9, 9), (6, 6)])).expect("sent");
@@ -629,7 +629,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_timed_by_its_largest_number_whatever_that_asked_for() {
+    fn an_acknowledgement_is_timed_by_its_largest_number() {
         let mut sent = ten();
         sent.on_sent(at(20), 0, 10);
         sent.on_sent(at(21), 0, 11);
@@ -644,7 +644,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_sent_cannot_be_acknowledged() {
+    fn acknowledging_an_unsent_packet_is_an_error() {
         let mut sent = ten();
         sent.skip();
         sent.on_sent(at(10), SIZE, 11);

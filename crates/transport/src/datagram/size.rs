@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_says_nothing_of_the_size() {
+    fn an_outage_does_not_affect_the_size() {
         let mut size = PathSize::new(Some(1_171), 1_423);
         for number in 1..100 {
             assert_eq!(size.next_try(Time::ZERO), Some(1_423));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_base_nothing_is_tried_and_nothing_falls() {
+    fn without_a_base_the_size_never_changes() {
         let mut size = PathSize::new(None, 1_400);
         assert_eq!(
             (size.current(), size.next_try(Time::from_secs(86_400))),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_needs_no_second_try() {
+    fn a_size_refused_by_the_system_is_not_tried_again() {
         let mut size = PathSize::new(Some(1_171), 1_423);
         let now = Time::ZERO;
         let mut tried = 0;
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn only_losses_behind_which_no_large_packet_arrives_are_a_black_hole() {
+    fn losses_are_a_black_hole_only_if_no_large_packet_arrives() {
         let mut size = PathSize::new(Some(1_171), 1_423);
         search(&mut size, Time::ZERO, 1_423, 0);
         let large = |numbers: core::ops::Range<u64>| {

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn two_segments_above_are_not_enough() {
+    fn two_segments_above_a_hole_do_not_mark_it_lost() {
         let mut board = Scoreboard::default();
         board.insert(10, 30);
         assert_eq!(board.lost_below(10, 3), 0, "two full segments");

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_matters_more_finds_more() {
+    fn more_important_sections_may_borrow_more() {
         let available = |level, importance| {
             let (lowest, highest) = (Importance(10), Importance(110));
             let tokens = Tokens {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_left_brings_the_rest_nearer_to_its_end() {
+    fn a_begun_section_may_borrow_more() {
         let begun = |own, sent| Borrowing(own).begun(sent, 1_000);
         assert_eq!(begun(0, 0), Borrowing::NONE);
         assert_eq!(
@@ -139,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn the_only_importance_that_there_is_is_the_highest() {
+    fn a_single_importance_counts_as_the_highest() {
         let only = Importance(7);
         assert_eq!(Borrowing::of(only, only, only), Borrowing::ALL);
     }
 
     #[test]
-    fn the_range_forgets_what_is_long_ago() {
+    fn the_range_of_importances_forgets_old_sections() {
         let mut importances = Importances::default();
         assert_eq!(importances.range(), (Importance(0), Importance(255)));
         importances.on_section(Time::from_secs(1), Importance(200));

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_have_a_sign() {
+    fn distances_of_stamps_are_signed() {
         let (early, late) = (Stamp::from_micros(u32::MAX - 1), Stamp::from_micros(3));
         assert_eq!(late.since(early), 5);
         assert_eq!(early.since(late), -5);

@@ -120,7 +120,7 @@ fn with_void() -> SeqUpdate {
 }
 
 #[test]
-fn seq_update_reads_and_writes_as_the_protocol_says() {
+fn seq_update_matches_the_protocol() {
     let short = SeqUpdate::to(SeqNo::new(700_000));
     for (bytes, update) in [
         (&SEQ_UPDATE[..], short),

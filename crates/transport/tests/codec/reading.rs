@@ -394,7 +394,7 @@ fn errors_state_position_value_and_expectation() {
 }
 
 #[test]
-fn every_flipped_bit_is_noticed() {
+fn every_flipped_bit_is_detected() {
     for bit in 0..SACK.len() * 8 {
         let mut bytes = SACK;
         bytes[bit / 8] ^= 1 << (bit % 8);

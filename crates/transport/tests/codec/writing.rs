@@ -136,7 +136,7 @@ fn segments_that_cannot_be_written() {
 }
 
 #[test]
-fn as_many_sack_blocks_fit_as_the_table_says() {
+fn the_number_of_sack_blocks_matches_the_table() {
     let timestamps = Some(Timestamps::default());
     let none = Options::default();
     for (options, room) in [

@@ -256,16 +256,16 @@ fn agree(
 }
 
 #[test]
-fn payloads_are_those_of_another_codec() {
+fn payloads_match_another_codec() {
     agree("payload", payload(), canonical::payload);
 }
 
 #[test]
-fn datagrams_are_those_of_another_codec() {
+fn datagrams_match_another_codec() {
     agree("datagram", datagram(), canonical::datagram);
 }
 
 #[test]
-fn transport_parameters_are_those_of_another_codec() {
+fn transport_parameters_match_another_codec() {
     agree("parameters", parameter_list(), canonical::parameters);
 }

@@ -23,7 +23,7 @@ fn read(payload: &[u8]) -> Option<Vec<(u64, u64)>> {
 }
 
 #[test]
-fn every_set_of_twelve_packets_is_written_and_read_back() {
+fn every_set_of_twelve_packets_round_trips() {
     for set in 1_u32..1 << 12 {
         let mut ranges: Vec<AckRange> = Vec::new();
         for number in (0..12).rev().filter(|number| set >> number & 1 == 1) {

@@ -105,7 +105,7 @@ pub(crate) fn parameters() -> impl Strategy<Value = Parameters> {
 
 proptest! {
     #[test]
-    fn frames_are_read_back_as_they_were_written(
+    fn frames_round_trip(
         departure in any::<u32>(), recipes in vec(recipe(), 1..8),
     ) {
         let (payload, expected) = written(departure, &recipes);
@@ -146,7 +146,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_without_panic_and_then_written_alike(
+    fn any_decodable_bytes_are_encoded_identically(
         payload in vec(prop_oneof![4 => 0..0x14_u8, 1 => 0x20..0x30_u8, 1 => any::<u8>()], 0..200), elided in any::<bool>(),
     ) {
         let content = if elided { Content::Elided } else { Content::Present };
@@ -162,7 +162,7 @@ proptest! {
     }
 
     #[test]
-    fn elided_data_count_without_being_there(header in section_header(), length in any::<u32>()) {
+    fn elided_data_count_towards_sizes(header in section_header(), length in any::<u32>()) {
         let left = header.total - header.offset;
         let length = length % left + 1;
         let content = Content::Elided;

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_where_nobody_listens_is_told_after_two_seconds_and_at_the_end() {
+    fn a_target_without_a_listener_is_reported_after_two_seconds_and_at_the_end() {
         let (warnings, end) = judged(20.0, 20.0, true, |_| false);
         let expected = "nobody listens at 192.0.2.1:9000 yet; it may start at any time: its host has refused packets for 2 s";
         assert_eq!(warnings, [(2.0, expected.into())]);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_starts_late_is_no_target_where_nobody_listens() {
+    fn a_target_that_starts_late_is_not_reported() {
         for answers in [true, false] {
             let (warnings, end) = judged(20.0, 20.0, answers, |now| now >= 1.9);
             assert_eq!((warnings, end), (Vec::new(), None), "{answers}");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_ends_before_its_callers_is_told_if_they_go_on() {
+    fn a_target_that_ends_early_is_reported_if_its_callers_continue() {
         // The last packets of a caller that does not know yet.
         let (warnings, end) = judged(20.0, 11.0, true, |now| now < 10.0);
         assert_eq!((warnings, end), (Vec::new(), None));

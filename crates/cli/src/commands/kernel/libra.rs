@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_is_a_row_and_a_bound_is_marked() {
+    fn each_flow_is_a_row_and_values_at_a_bound_are_marked() {
         let table = flow_table(&[flow()]);
         let rows: Vec<Vec<&str>> = table
             .lines()
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_says_what_is_not_limited() {
+    fn the_list_shows_missing_limits() {
         let parameters = Parameters {
             memory: None,
             ..Parameters::default()

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_has_the_words_of_a_scenario() {
+    fn the_list_uses_the_words_of_scenarios() {
         let text = parameters_text(&Parameters {
             always_reduce: true,
             text_weights: true,

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_stay_whole_where_they_fit() {
+    fn pieces_that_fit_are_not_broken() {
         let pieces = ["a = 1;", "b = 22;", "c = a text of words"].map(str::to_owned);
         let mut text = String::new();
         wrap(&mut text, "name", 6, 20, &pieces);

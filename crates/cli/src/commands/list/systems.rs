@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_keys_has_them_in_the_reference() {
+    fn every_listed_key_is_in_the_reference() {
         for system in systems() {
             let has_keys = matches!(
                 system.kind,
@@ -425,7 +425,7 @@ mod tests {
 
     /// Every preset sets the keys that the table describes as set by it.
     #[test]
-    fn presets_tell_of_all_that_they_set() {
+    fn presets_list_everything_they_set() {
         let keys_of = |title: &str, choice, before: &str| -> Vec<String> {
             let keys = reference::keys(title, choice).unwrap().into_iter();
             let left = keys.filter(|key| {
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_has_what_scenarios_take() {
+    fn the_list_has_every_value_that_scenarios_accept() {
         let schema = reference::json_schema();
         for kind in Kind::ALL {
             if kind == Kind::System {

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_goes_away_ends_nothing_and_other_failures_do() {
+    fn a_closed_reader_is_ignored_and_other_errors_are_not() {
         let mut out = WhileRead::new(Pipe(1));
         out.write_all(b"read").unwrap();
         assert_eq!(out.flush().unwrap_err().kind(), ErrorKind::StorageFull);
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_flow_stands_before_the_ending() {
+    fn the_flow_name_precedes_the_extension() {
         let name = |path| named(Path::new(path), "tcp-0");
         assert_eq!(name("a/out.sqlog"), Path::new("a/out.tcp-0.sqlog"));
         assert_eq!(name("out"), Path::new("out.tcp-0"));

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_latency_is_judged_once_by_the_second_round_trip() {
+    fn a_latency_is_judged_once_at_its_second_check() {
         assert_eq!(judged(150, &[100, 100, 100]), [None, None, None]);
         // A queue that disappeared, and a later one.
         assert_eq!(judged(150, &[300, 100, 300]), [None, None, None]);

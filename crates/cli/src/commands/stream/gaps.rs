@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_grows_to_its_limit_and_says_so() {
+    fn a_list_of_gaps_reports_its_size_limit() {
         let path = std::env::temp_dir().join(format!("comity-gaps-{}", std::process::id()));
         let mut list = GapList::open(&path, Existing::Replaced, now()).unwrap();
         list.max_bytes = 1 << 20;

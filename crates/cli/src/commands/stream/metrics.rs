@@ -661,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_others_may_reach_is_warned_of() {
+    fn a_metrics_address_reachable_by_others_causes_a_warning() {
         let warning = |address: &str| {
             Bound::new(address.parse().unwrap(), None)
                 .unwrap()

@@ -488,7 +488,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_that_do_nothing_are_named_and_no_others() {
+    fn only_settings_without_effect_cause_warnings() {
         let warnings_of = |input: &str, output: &str| {
             let uri = |text: &str| text.parse().unwrap();
             warnings_of_settings(&uri(input), &uri(output))

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_path_is_told_once_with_a_rate_that_fits() {
+    fn a_narrow_path_is_reported_once_with_a_rate_that_fits() {
         let warnings = judged(2.0, 60, 200.0, drops_a_tenth(|_| 1.5));
         let [(at, text)] = &warnings[..] else {
             panic!("{warnings:?}")
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_that_are_missing_at_the_source_say_nothing_of_the_path() {
+    fn sections_missing_at_the_source_are_no_sign_of_a_narrow_path() {
         let mut statistics = Statistics::default();
         statistics.sent.sections.cancelled = 1_000;
         statistics.sent.sections.dependency = 1_000;
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_is_gone_says_nothing_of_the_path() {
+    fn a_silent_peer_is_no_sign_of_a_narrow_path() {
         let dead = |now: f64| {
             let submitted = per_second(now, 100.0);
             let arrived = per_second(now.min(3.0), 100.0);

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_file_that_holds_something_is_in_the_way() {
+    fn only_files_with_content_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("out.ts");
         let check_new = |path: &Path| Existing::Kept.check("OUTPUT", path);

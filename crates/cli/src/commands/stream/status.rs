@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_has_rates_since_the_one_before() {
+    fn the_rates_of_a_status_begin_at_the_previous_one() {
         let mut state = state(&[(1.0, [1_000_000, 0])]);
         let mut snapshot = Snapshot {
             elapsed_s: 3.0,
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_a_mean_over_seconds_however_often_it_is_asked_for() {
+    fn rates_are_means_over_seconds_at_any_interval() {
         let mut state = state(&[(0.0, [0; 2])]);
         // A megabit every half second, and a key frame of five once in two seconds.
         let mut bytes = 0;
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn every_verb_has_the_fields_of_a_side_in_one_order() {
+    fn every_verb_prints_fields_in_the_same_order() {
         let sent = Side {
             totals: Some(Totals {
                 peer_on_time: 5,
@@ -598,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_that_were_rejected_are_in_the_summary_without_any_connection() {
+    fn the_summary_has_rejected_callers_even_without_a_connection() {
         let mut snapshot = Snapshot::default();
         snapshot.input.totals = Some(Totals::default());
         assert!(!has_happened(&snapshot));

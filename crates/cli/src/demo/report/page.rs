@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_needs_nothing_else_and_runs_nothing() {
+    fn the_page_loads_no_file_and_runs_no_script() {
         let page = built().replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
         for outside in [
             "http", "src=\"h", "url(", "@import", "<script", "<link", "<at>",
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn every_element_that_begins_ends_and_every_id_is_there_once() {
+    fn every_element_is_closed_and_every_id_is_unique() {
         let page = built();
         for element in [
             "svg", "figure", "table", "div", "text", "tr", "td", "p", "section", "main", "html",
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn names_cannot_leave_their_place() {
+    fn names_cannot_inject_markup() {
         let mut recording = recording();
         recording.setup.controller = "</td><script>".into();
         let page = page(

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pacing_controller_decides_anew_with_each_departure() {
+    fn a_pacing_controller_may_decide_at_each_departure() {
         let mut control = Control::new(Box::new(Counting::default()));
         control.on_sent(&departure(10));
         control.apply();

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn only_bytes_that_never_left_contradict() {
+    fn only_unsent_bytes_contradict_an_acknowledgement() {
         let mut skips = Skips::new(Seed::new(1));
         skips.held.extend([(101, 201), (301, 401)]);
         let is_false = |skips: &Skips, offset, sacked: &[(u64, u64)]| {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_have_their_mean_distance_and_half_of_them_a_companion() {
+    fn tests_have_their_mean_distance_and_half_are_followed_by_another() {
         let mut skips = Skips::new(Seed::new(7));
         let (mut tests, mut longer) = (0_u32, 0_u32);
         for segment in 0..100_000 {
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_segments_count_with_their_last_one() {
+    fn partly_acknowledged_segments_count_when_complete() {
         let mut skips = Skips::new(Seed::new(7));
         let counted = [1, 98, 1, 250, 50].map(|bytes| skips.count_whole(bytes, 100));
         assert_eq!(counted, [0, 0, 100, 250, 0]);

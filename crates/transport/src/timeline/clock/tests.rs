@@ -81,7 +81,7 @@ fn without_queues_the_map_is_exact() {
 
 #[test]
 #[cfg_attr(miri, ignore = "too many packets for an interpreter")]
-fn a_growing_queue_is_not_taken_for_drift() {
+fn a_growing_queue_does_not_count_as_drift() {
     let mut path = Path::new(0.0);
     path.map.set_base_one_way(Span::from_millis(20));
     path.run(60.0, 0.002, |_| 0.020);
@@ -94,7 +94,7 @@ fn a_growing_queue_is_not_taken_for_drift() {
 
 #[test]
 #[cfg_attr(miri, ignore = "too many packets for an interpreter")]
-fn a_queue_that_comes_and_goes_does_not_move_the_map() {
+fn a_temporary_queue_does_not_move_the_map() {
     let mut path = Path::new(30.0);
     path.map.set_base_one_way(Span::from_millis(20));
     path.run(60.0, 0.001, |_| 0.020);
@@ -107,7 +107,7 @@ fn a_queue_that_comes_and_goes_does_not_move_the_map() {
 
 #[test]
 #[cfg_attr(miri, ignore = "too many packets for an interpreter")]
-fn a_longer_path_takes_hold_after_a_window_and_by_slewing() {
+fn a_longer_path_takes_effect_after_a_window_and_by_slewing() {
     let mut path = Path::new(0.0);
     path.map.set_base_one_way(Span::from_millis(20));
     path.run(60.0, 0.001, |_| 0.020);
@@ -136,7 +136,7 @@ fn a_longer_path_takes_hold_after_a_window_and_by_slewing() {
 
 #[test]
 #[cfg_attr(miri, ignore = "too many packets for an interpreter")]
-fn a_shorter_path_takes_hold_at_once_and_by_slewing() {
+fn a_shorter_path_takes_effect_at_once_and_by_slewing() {
     let mut path = Path::new(0.0);
     path.map.set_base_one_way(Span::from_millis(50));
     path.run(60.0, 0.001, |_| 0.050);
@@ -168,7 +168,7 @@ fn the_map_never_jumps() {
 }
 
 #[test]
-fn departures_wrap_and_silence_is_survived() {
+fn departures_wrap_even_after_a_long_silence() {
     let mut map = ClockMap::default();
     let near_wrap = u32::MAX - 500_000;
     map.on_arrival(Time::from_secs(10), near_wrap);
@@ -185,7 +185,7 @@ fn departures_wrap_and_silence_is_survived() {
 }
 
 #[test]
-fn the_first_base_takes_hold_at_once_and_the_next_by_slewing() {
+fn the_first_base_takes_effect_at_once_and_the_next_by_slewing() {
     let mut map = ClockMap::default();
     map.on_arrival(Time::from_millis(1_050), 1_000_000);
     let sent = Time::from_secs(1);
@@ -265,7 +265,7 @@ fn seconds_right(map: &mut ClockMap, from: u64, seconds: u64, ahead: f64, queue:
 /// then on.
 #[test]
 #[cfg_attr(miri, ignore = "too many packets for an interpreter")]
-fn a_clock_that_jumps_is_followed_within_two_round_trips_and_a_queue_is_none() {
+fn a_clock_jump_is_followed_within_two_round_trips_and_a_queue_is_not() {
     let map = || {
         let mut map = ClockMap::default();
         map.set_base_one_way(Span::from_millis(20));

@@ -66,7 +66,7 @@ fn kept(queue: &[Work]) -> u32 {
 }
 
 #[test]
-fn the_longest_goes_among_equals() {
+fn the_longest_of_equal_sections_is_dropped() {
     // 3 + 4 + 2 = 9 > 8: without the second all others are in time; Moore's rule.
     let queue = [
         work(3, 5, 1, None),
@@ -78,7 +78,7 @@ fn the_longest_goes_among_equals() {
 }
 
 #[test]
-fn the_unimportant_goes_first_even_if_it_is_shorter() {
+fn the_least_important_section_is_dropped_even_if_shorter() {
     let queue = [
         work(2, 3, 0, None),
         work(6, 7, 9, None),
@@ -88,7 +88,7 @@ fn the_unimportant_goes_first_even_if_it_is_shorter() {
 }
 
 #[test]
-fn what_others_need_counts_as_important_as_they() {
+fn a_needed_section_counts_as_important_as_its_dependents() {
     // Section 0 is unimportant by itself, but 2 needs it.
     let needed = [
         work(4, 10, 0, None),
@@ -106,7 +106,7 @@ fn what_others_need_counts_as_important_as_they() {
 }
 
 #[test]
-fn what_needs_a_dropped_section_goes_too() {
+fn dependents_of_a_dropped_section_are_dropped_too() {
     // 0 is too long for its deadline; 1 and 2 depend on it.
     let queue = [
         work(20, 10, 9, None),
@@ -127,7 +127,7 @@ fn a_chain_loses_its_end_and_not_its_beginning() {
 }
 
 #[test]
-fn slack_is_how_long_nothing_may_leave() {
+fn slack_is_the_longest_pause_without_lateness() {
     let queue = [work(100, 150, 1, None), work(100, 900, 1, None)];
     let plan = plan(&queue, Time::ZERO, &FORECAST);
     assert_eq!((plan.dropped.len(), plan.slack), (0, Span::from_micros(50)));
@@ -219,7 +219,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_kept_fits_and_nothing_could_be_added(queue in queues(4, true)) {
+    fn kept_sections_fit_and_none_could_be_added(queue in queues(4, true)) {
         let kept = kept(&queue);
         prop_assert!(fits(&queue, kept), "{:b}", kept);
         for index in (0..queue.len()).filter(|index| kept >> index & 1 == 0) {

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_taken_over_from_sections_that_were_let_go() {
+    fn memory_of_dropped_sections_is_reused() {
         let mut spares = Spares::default();
         let (held, place) = hand_out(&mut spares, LENGTH);
         let (other, other_place) = hand_out(&mut spares, LENGTH);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_far_too_large_is_let_go() {
+    fn far_too_large_memory_is_freed() {
         let mut spares = Spares::default();
         for (length, taken_over) in [(MIN_LENGTH, false), (LENGTH * 2 / 3, true)] {
             spares.keep(&Bytes::from(vec![1; LENGTH as usize]));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_and_of_use() {
+    fn kept_memory_is_bounded_and_reusable() {
         let mut spares = Spares::default();
         for _ in 0..20 {
             spares.keep(&Bytes::from(vec![0; LENGTH as usize]));

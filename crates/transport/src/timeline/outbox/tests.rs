@@ -56,7 +56,7 @@ fn the_next_latency_is_that_of_the_section_that_leaves_next() {
 /// A begun section of low importance may spend some tokens, and one of the highest importance all
 /// of them.
 #[test]
-fn the_most_that_any_waiting_section_may_spend_is_known() {
+fn the_maximum_spending_of_waiting_sections_is_known() {
     let tokens = Tokens {
         level: 0,
         depth: 10_000,
@@ -140,7 +140,7 @@ fn drops_count_as_an_overload_while_they_go_on() {
 
 /// A source of twice the rate overloads the outbox within a second, and one that fits never does.
 #[test]
-fn what_is_left_out_ahead_counts_as_an_overload() {
+fn sections_dropped_in_advance_count_as_an_overload() {
     let estimate = PathEstimate {
         rate: Some(Rate::from_kbps(80)),
         ..PathEstimate::UNKNOWN
@@ -173,7 +173,7 @@ fn a_plan_reserves_half_of_the_time_to_spare_at_most() {
 
 /// The outbox remembers as many abandoned sections as it may hold.
 #[test]
-fn what_needs_one_of_the_latest_abandoned_sections_is_abandoned() {
+fn dependents_of_recently_abandoned_sections_are_abandoned() {
     let is_abandoned = |needs| {
         let mut outbox = Outbox::new(Config {
             max_sections: 3,

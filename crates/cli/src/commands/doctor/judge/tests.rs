@@ -55,7 +55,7 @@ fn loopback(change: impl FnOnce(&mut Loopback)) -> Finding {
 }
 
 #[test]
-fn a_healthy_host_has_nothing_to_mend() {
+fn a_healthy_host_needs_no_fix() {
     let findings = judge(&healthy());
     assert_eq!(findings.len(), 15);
     for finding in findings {
@@ -65,7 +65,7 @@ fn a_healthy_host_has_nothing_to_mend() {
 }
 
 #[test]
-fn a_system_that_says_nothing_is_not_called_bad() {
+fn unknown_facts_are_not_judged_bad() {
     for finding in judge(&Facts::default()) {
         assert_eq!(finding.verdict, Verdict::CouldBeBetter, "{finding:?}");
     }
@@ -73,7 +73,7 @@ fn a_system_that_says_nothing_is_not_called_bad() {
 
 /// 212,992 B = 1,703,936 bit: 17.04 ms of 100 Mb/s; 4 MiB = 33,554,432 bit.
 #[test]
-fn buffers_are_held_against_what_an_endpoint_asks_for() {
+fn buffers_are_compared_with_the_size_that_an_endpoint_requests() {
     let found = only(|facts| facts.receive_buffer = Some(212_992));
     assert_eq!(found.check, "receive buffer");
     assert_eq!(
@@ -104,7 +104,7 @@ fn buffers_are_held_against_what_an_endpoint_asks_for() {
 
 /// 1,452 and 1,200 bytes with 28 of UDP and IPv4.
 #[test]
-fn packets_that_do_not_fit_are_found() {
+fn an_mtu_below_the_packet_size_is_reported() {
     let mtu = |bytes| only(|facts| facts.mtu = Some(Mtu::of_ipv4(bytes)));
     let found = mtu(1_479);
     assert_eq!(found.check, "MTU of the outgoing interface");
@@ -133,7 +133,7 @@ fn packets_that_do_not_fit_are_found() {
 }
 
 #[test]
-fn offloads_marks_and_stamps_are_judged_each_by_itself() {
+fn offloads_marks_and_timestamps_are_judged_separately() {
     let found = loopback(|loopback| loopback.segments = 1);
     assert_eq!(
         (found.check.as_str(), found.verdict),
@@ -163,7 +163,7 @@ fn offloads_marks_and_stamps_are_judged_each_by_itself() {
 }
 
 #[test]
-fn slow_clocks_and_late_timers_are_found() {
+fn slow_clocks_and_late_timers_are_reported() {
     let clock = |current: &str, nanos| {
         only(|facts| {
             facts.clock = Some(Clock {
@@ -227,7 +227,7 @@ fn the_rest_of_the_system() {
 }
 
 #[test]
-fn kernels_are_compared_as_numbers() {
+fn kernel_versions_are_compared_as_numbers() {
     for (release, expected) in [
         ("6.18.44", Verdict::Good),
         ("5.10.0-8-amd64", Verdict::Good),

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_that_this_host_drops_are_told() {
+    fn datagrams_dropped_by_this_host_are_reported() {
         let (source, socket) = sockets();
         SockRef::from(&socket).set_recv_buffer_size(4_096).unwrap();
         let send = || source.send(&[7; 1_000]).unwrap() / 1_000;
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn rtp_packets_that_did_not_come_are_told_and_no_others() {
+    fn only_missing_rtp_packets_are_reported() {
         let kinds = |numbers: &[u16], came: usize| {
             let (source, socket) = sockets();
             for &number in numbers {
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_that_are_read_are_no_loss_of_this_host() {
+    fn datagrams_that_were_read_are_not_reported_as_dropped() {
         let (source, socket) = sockets();
         for _ in 0..40 {
             source.send(&[7; 1_000]).unwrap();

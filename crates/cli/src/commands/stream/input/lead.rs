@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_in_real_time_is_never_held_back() {
+    fn a_real_time_source_is_never_held_back() {
         let even = (0..100_000).map(|number| 40.0 * f64::from(number));
         let fast = even.clone().map(|time| time * 0.995);
         // It pauses for 5 s each minute, and then delivers the backlog.
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_all_at_once_is_taken_at_its_own_pace() {
+    fn a_source_faster_than_its_times_is_held_back_to_them() {
         let late = held((0..2_500).map(|_| 0.0));
         for (number, late) in late.iter().enumerate() {
             let at_pace = (40.0 * number as f64 - 500.0).max(0.0) / 1.01;

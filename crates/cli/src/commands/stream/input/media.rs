@@ -414,7 +414,7 @@ mod tests {
     /// A program of one second beside one of four seconds. The multiplexer has held its last sound
     /// to the end of the file.
     #[test]
-    fn what_a_file_has_too_late_has_its_time_from_where_it_is_read() {
+    fn late_data_in_a_file_gets_the_time_of_its_reading_position() {
         let mut writer = TsWriter::new(WriterConfig::default());
         let mut bytes = Vec::new();
         let mut unit = |pid: u16, millis: u64| {
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_its_time_does_not_count_as_read() {
+    fn sections_that_are_not_due_do_not_count_as_read() {
         let mut writer = TsWriter::new(WriterConfig::default());
         let mut file = Vec::new();
         for millis in (0..4_000).step_by(40) {
@@ -518,7 +518,7 @@ mod tests {
 
     /// A slow path with full reliability, or a slow reader behind a relay, holds the source back.
     #[test]
-    fn a_file_that_is_read_late_is_not_read_further_ahead() {
+    fn a_late_reader_does_not_extend_the_read_ahead() {
         // At 100 Mb/s, a second has 12.5 MB, and a lag of ten seconds exceeds 32 MiB by far.
         let config = ReaderConfig {
             assumed_rate: Rate::from_mbps(100),
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_read_ahead_than_there_is_room_for() {
+    fn read_ahead_is_limited_in_bytes() {
         // Reading a second ahead would take 1.25 GB.
         let config = ReaderConfig {
             assumed_rate: Rate::from_mbps(10_000),

@@ -74,7 +74,7 @@ mod tests {
     use crate::clock::now;
 
     #[test]
-    fn drops_are_reported_once_a_second_and_all_of_them() {
+    fn all_drops_are_reported_once_per_second() {
         let start = now();
         let mut overrun = Overrun::default();
         let mut look = |millis, counter| {

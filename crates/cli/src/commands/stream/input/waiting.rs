@@ -139,7 +139,7 @@ mod tests {
     use crate::clock::now;
 
     #[test]
-    fn sound_does_not_tell_how_far_the_pictures_have_been_read() {
+    fn sound_does_not_count_as_read_ahead_of_pictures() {
         let start = now();
         let at = |millis| start + Duration::from_millis(millis);
         let mut reader = Reader::new(ReaderConfig::default());
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_comes_in_the_order_of_its_times_and_of_its_stream() {
+    fn waiting_items_keep_the_order_of_their_times_and_of_their_stream() {
         let start = now();
         let mut waiting = Waiting::default();
         // Sound follows pictures with later times, and the times of stream 2 go back.

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_beyond_the_bound_takes_the_place_of_another() {
+    fn a_client_beyond_the_limit_replaces_another() {
         let clients = 4;
         let address = started(Limits {
             clients,
@@ -290,7 +290,7 @@ mod tests {
 
     /// 250 ms beside 100 idle connections a second.
     #[test]
-    fn idle_connections_leave_a_slow_scraper_its_place() {
+    fn idle_connections_do_not_displace_a_slow_scraper() {
         let address = started(Limits::default());
         let mut slow = TcpStream::connect(address).unwrap();
         let (head, tail) = SCRAPE.split_at(10);
@@ -307,7 +307,7 @@ mod tests {
 
     /// DNS rebinding: the host is the name of an attacker's page.
     #[test]
-    fn only_addresses_and_localhost_are_hosts() {
+    fn only_addresses_and_localhost_are_accepted_as_hosts() {
         let address = started(Limits::default());
         let host = |line: &str| answer(address, &format!("GET /metrics HTTP/1.1\r\n{line}\r\n"));
         for good in [
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_the_token_gets_the_page() {
+    fn a_request_with_the_token_gets_the_page() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         serving(listener, Some("a-long-enough-token"), Limits::default());
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_request_has_no_answer_and_ends() {
+    fn half_a_request_gets_no_answer_and_is_closed() {
         let timeout = Duration::from_millis(200);
         let address = started(Limits {
             clients: 16,

@@ -144,7 +144,7 @@ mod tests {
     const PARAMETERS: [u8; 10] = [0, 0, 1, 0x67, 1, 0, 0, 1, 0x68, 1];
 
     #[test]
-    fn a_first_picture_that_needs_others_is_told_with_its_reason() {
+    fn a_first_picture_that_depends_on_others_is_reported_with_the_reason() {
         let mut beginning = Beginning::default();
         let text = beginning.picture(&picture(1, false, &[])).unwrap();
         assert!(
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_picture_that_is_a_way_in_is_not_told_whatever_came_before_or_comes_later() {
+    fn a_first_picture_with_random_access_is_not_reported() {
         let mut beginning = Beginning::default();
         beginning.miss(&picture(1, true, &PARAMETERS).missing(MissingReason::Lost));
         assert_eq!(beginning.picture(&picture(1, true, &PARAMETERS)), None);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_promises_another_container_is_told_if_it_gets_a_transport_stream() {
+    fn a_file_name_with_another_container_is_reported_for_a_transport_stream() {
         let packets = [&[0x47; 188][..], &[0x47; 188]].concat();
         let warning = |name: &str, first: &[u8]| {
             let mut beginning = Beginning::of_file(Path::new(name));

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_tables_is_in_the_piece_behind_them() {
+    fn sections_that_wait_for_tables_are_in_the_next_piece() {
         let mut ledger = Ledger::default();
         let written = ledger.written.clone();
         // Two streams wait for tables. The tables of the first arrive, then a section that leaves
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_forgotten() {
+    fn written_sections_are_forgotten() {
         let mut ledger = Ledger::default();
         for number in 0..100 {
             ledger.add(None, section(number));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_nothing_to_write_is_kept_in_a_number_that_is_bounded() {
+    fn sections_without_bytes_are_bounded() {
         let mut ledger = Ledger::default();
         for number in 0..2 * MAX_SILENT as u64 {
             ledger.add(None, section(number));

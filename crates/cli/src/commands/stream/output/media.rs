@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_reader_makes_no_more_wait_than_there_is_room_for() {
+    fn a_slow_reader_holds_up_at_most_the_room() {
         run(async {
             // 3,000,000 bytes are less than a third of it.
             let (mut output, let_it, taken) = slow(Room(10_000_000));
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_for_room_that_is_given_up_loses_nothing() {
+    fn an_abandoned_wait_for_room_loses_nothing() {
         run(async {
             let (mut output, let_it, taken) = slow(Room(1_000));
             // The first piece takes all the room; the waits of the other two are abandoned.
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_that_is_longer_than_the_room_waits_alone() {
+    fn a_section_longer_than_the_room_waits_alone() {
         run(async {
             let (mut output, let_it, taken) = slow(Room(1_000));
             assert_eq!(taken_at_once(&mut output, 5_000), 1);
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn short_sections_wait_in_a_number_that_is_bounded_too() {
+    fn the_number_of_waiting_short_sections_is_bounded() {
         run(async {
             let (mut output, _let_it, _taken) = slow(Room::WITHOUT_CONNECTION);
             // The thread may have accepted one already.

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_falls_behind_is_found_once() {
+    fn a_reader_that_falls_behind_is_reported_once() {
         // It accepts a piece every 100 ms.
         let found = judged(60.0, |_| 100.0);
         let [(at, rate)] = found[..] else {

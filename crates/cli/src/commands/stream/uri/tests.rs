@@ -71,7 +71,7 @@ fn datagrams_files_and_pipes() {
 
 /// ffmpeg listens on the host of an input URI if it is an address.
 #[test]
-fn an_address_is_where_an_input_listens() {
+fn an_input_listens_on_the_address_of_its_uri() {
     let source = |text: &str| media(text).source();
     let on = |ip: &str| Some((Some(Host::Ip(ip.parse().unwrap())), 5_000));
     assert_eq!(source("udp://127.0.0.1:5000"), on("127.0.0.1"));
@@ -181,7 +181,7 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
 
 /// The URI in front of a message.
 #[test]
-fn a_uri_is_shown_without_what_may_be_a_secret() {
+fn a_printed_uri_shows_no_possible_secret() {
     for (text, shown) in [
         ("comity://h:1?passphrase=hunter2", "comity://h:1"),
         ("comity://h:1&passphrase=hunter2", "comity://h:1&"),

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_read_as_they_were_written() {
+    fn messages_read_back_as_written() {
         for needs in [None, Some(0), Some(3)] {
             let label = Label { number: 7, needs };
             let content = [&label.encode()[..], b"media"].concat();

@@ -259,7 +259,7 @@ fn a_part_of_a_segment_leaves_the_rest_in_flight() {
 /// Three of the segments after a skipped one arrive. The skipped one is overdue at once, and the
 /// sent ones wait for the reordering window.
 #[test]
-fn what_overtakes_a_skipped_segment_overtakes_no_other() {
+fn arrivals_after_a_skipped_segment_mark_no_other_as_lost() {
     const SPREAD: Windows = Windows {
         sent: WINDOW,
         skipped: Span::ZERO,

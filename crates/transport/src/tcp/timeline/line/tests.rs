@@ -85,7 +85,7 @@ fn the_lifetime_timer_may_expire_on_ticks_alone() {
 }
 
 #[test]
-fn what_is_removed_leaves_the_rest_as_it_was() {
+fn truncation_keeps_the_remaining_sections() {
     let mut line = line();
     line.add(100, ms(100)).unwrap();
     line.add(100, ms(200)).unwrap();
@@ -165,7 +165,7 @@ fn the_rest_of_a_begun_section_is_discarded_at_its_deadline() {
 }
 
 #[test]
-fn a_section_that_was_sent_whole_leaves_no_jump() {
+fn a_completely_sent_section_leaves_no_jump() {
     let mut line = line();
     line.add(100, ms(100)).unwrap();
     line.add(100, ms(200)).unwrap();
@@ -198,7 +198,7 @@ fn a_section_that_was_sent_whole_leaves_no_jump() {
 }
 
 #[test]
-fn a_section_that_was_acknowledged_whole_does_not_expire() {
+fn a_completely_acknowledged_section_does_not_expire() {
     for (confirmed, expired) in [(101, 0), (100, 1)] {
         let mut line = line();
         line.add(100, ms(100)).unwrap();
