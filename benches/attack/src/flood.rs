@@ -70,7 +70,7 @@ struct Held {
 
 struct Flood<'a> {
     arguments: &'a Arguments,
-    places: Places,
+    sources: Sources,
     strangers: Strangers,
     held: Vec<Held>,
     message: Vec<u8>,
@@ -81,12 +81,12 @@ struct Flood<'a> {
 /// The strangers by their numbers. Up to 256 networks lie in 127.16.0.0/16, and up to 65,280 in all
 /// of 127.0.0.0/8 behind its first 65,536 addresses.
 #[derive(Clone, Copy)]
-struct Places {
+struct Sources {
     networks: u32,
     hosts: u32,
 }
 
-impl Places {
+impl Sources {
     fn count(self) -> u32 {
         self.networks * self.hosts
     }
@@ -136,7 +136,7 @@ impl Flood<'_> {
     }
 
     fn send(&mut self, at: u32) -> Result<()> {
-        let from = self.places.address(at);
+        let from = self.sources.address(at);
         let packet = std::mem::take(&mut self.packet);
         self.strangers.send(from, self.arguments.to, &packet)?;
         self.packet = packet;
@@ -156,9 +156,9 @@ impl Flood<'_> {
 
     /// Takes cookies and tickets out of what has come.
     fn receive(&mut self) -> Result<()> {
-        let (arguments, places, held) = (self.arguments, self.places, &mut self.held);
+        let (arguments, sources, held) = (self.arguments, self.sources, &mut self.held);
         self.strangers.receive(|to, packet| {
-            let Some(held) = held.get_mut(places.number(to)) else {
+            let Some(held) = held.get_mut(sources.number(to)) else {
                 return;
             };
             match header::decode(packet) {
@@ -260,7 +260,7 @@ impl Flood<'_> {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
             let mut asked = 0;
-            for at in 0..self.places.count() {
+            for at in 0..self.sources.count() {
                 if !self.is_ready(at) {
                     self.ask(at)?;
                     asked += 1;
@@ -276,7 +276,7 @@ impl Flood<'_> {
                 return Ok(());
             }
         }
-        let ready = (0..self.places.count())
+        let ready = (0..self.sources.count())
             .filter(|&at| self.is_ready(at))
             .count();
         match ready {
@@ -294,15 +294,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if !(1..=65_280).contains(&arguments.networks) || !(1..=256).contains(&arguments.hosts) {
         return Err("expected --networks from 1 to 65280, and --hosts from 1 to 256".into());
     }
-    let places = Places {
+    let sources = Sources {
         networks: arguments.networks,
         hosts: arguments.hosts,
     };
     let mut flood = Flood {
         arguments,
-        places,
+        sources,
         strangers: Strangers::bind()?,
-        held: vec![Held::default(); places.count() as usize],
+        held: vec![Held::default(); sources.count() as usize],
         message,
         random: Xoshiro256PlusPlus::seed_from_u64(1),
         packet: Vec::new(),
@@ -315,7 +315,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Kind::BadCookie => at > 0,
         _ => true,
     };
-    let senders: Vec<u32> = (0..places.count()).filter(has_part).collect();
+    let senders: Vec<u32> = (0..sources.count()).filter(has_part).collect();
     println!("{}", json!({"event": "begins", "addresses": senders.len()}));
     flood.strangers.traffic = Traffic::default();
     let began = Instant::now();

@@ -61,7 +61,7 @@ impl Clock {
 pub(crate) struct Scripted {
     script: Script,
     next: u64,
-    is_heard: bool,
+    has_received: bool,
     kept_at: Time,
     largest: Option<u64>,
     received: u64,
@@ -75,7 +75,7 @@ pub(crate) fn opener(script: Script) -> Opener<Scripted> {
         Ok(Scripted {
             script: script.take().ok_or(BadParameters::Unfit)?,
             next: 0,
-            is_heard: false,
+            has_received: false,
             kept_at: Time::ZERO,
             largest: None,
             received: 0,
@@ -101,7 +101,7 @@ impl Protocol for Scripted {
     fn on_established(&mut self, _now: Time, _round_trip: Option<Span>) {}
 
     fn on_packet(&mut self, _now: Time, number: PacketNumber, _ecn: Ecn, payload: &[u8]) {
-        self.is_heard = true;
+        self.has_received = true;
         self.received += 1;
         self.largest = self.largest.max(Some(number.get()));
         let Ok(payload) = frame::decode(payload, Content::Present) else {
@@ -126,7 +126,7 @@ impl Protocol for Scripted {
         if self.closed.is_some() {
             return None;
         }
-        if self.is_heard
+        if self.has_received
             && let Some(payload) = self.script.next(self.largest)
         {
             out.extend([0; 4]);
@@ -219,7 +219,10 @@ fn connect(
                 opened_at = Some(Instant::now());
                 println!("{}", json!({"event": "connected"}));
             }
-            if peer.closed.is_none() && peer.is_heard && peer.script.is_done() && done_at.is_none()
+            if peer.closed.is_none()
+                && peer.has_received
+                && peer.script.is_done()
+                && done_at.is_none()
             {
                 done_at = Some(Instant::now());
                 println!("{}", json!({"event": "sent", "packets": peer.sent}));

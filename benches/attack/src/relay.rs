@@ -98,7 +98,7 @@ struct Recorded {
 
 impl Recorded {
     fn note(&mut self, packet: &[u8]) {
-        let place = match header::decode(packet) {
+        let slot = match header::decode(packet) {
             Ok(Packet::Initial(initial)) if !initial.message.is_empty() => &mut self.initial,
             Ok(Packet::Confirm(_)) => &mut self.confirm,
             Ok(Packet::Reset(_)) => &mut self.reset,
@@ -108,8 +108,8 @@ impl Recorded {
             }
             _ => return,
         };
-        if place.is_none() {
-            *place = Some(packet.to_vec());
+        if slot.is_none() {
+            *slot = Some(packet.to_vec());
         }
     }
 }

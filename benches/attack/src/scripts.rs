@@ -91,7 +91,7 @@ pub(crate) struct Script {
     acked: Option<u64>,
     frames: u64,
     /// The packets that were sent, with the tokens that the peer believes in.
-    heard: BTreeMap<u64, u8>,
+    arrived: BTreeMap<u64, u8>,
     received: u64,
     round: Option<u32>,
     random: Xoshiro256PlusPlus,
@@ -241,7 +241,7 @@ impl Script {
             step: 0,
             acked: None,
             frames: 0,
-            heard: BTreeMap::new(),
+            arrived: BTreeMap::new(),
             received: 0,
             round: None,
             random: Xoshiro256PlusPlus::seed_from_u64(connection),
@@ -341,14 +341,14 @@ impl Script {
             false => token,
         };
         self.frames += u64::from(is_lost);
-        self.heard.insert(number, token & PROOF_MASK);
+        self.arrived.insert(number, token & PROOF_MASK);
     }
 
     /// An Ack frame with a proof for the newest packets that were sent.
     fn proved(&self) -> Vec<u8> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         let mut proof = 0;
-        for (&number, token) in self.heard.iter().rev() {
+        for (&number, token) in self.arrived.iter().rev() {
             let is_full = ranges.len() == 60;
             match ranges.last_mut() {
                 Some((first, _)) if *first == number + 1 => *first = number,

@@ -183,10 +183,10 @@ impl Source {
 }
 
 /// In the order of coding: I, then P B B, P B B, ..
-fn kind_at(place: u32) -> Kind {
-    match place {
+fn kind_at(position: u32) -> Kind {
+    match position {
         0 => Kind::I,
-        place if (place - 1).is_multiple_of(B_BETWEEN + 1) => Kind::P,
+        position if (position - 1).is_multiple_of(B_BETWEEN + 1) => Kind::P,
         _ => Kind::B,
     }
 }

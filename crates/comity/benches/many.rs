@@ -39,7 +39,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn told(&self) -> String {
+    fn description(&self) -> String {
         let rate = self.bytes as f64 * 8e-3 / self.interval.as_secs_f64();
         format!("{} streams of {rate:.0} kb/s", self.connections)
     }
@@ -190,11 +190,11 @@ async fn streams(plan: Plan) -> Result<(), Failure> {
     let took = (connected.at - before.at).as_secs_f64();
     println!(
         "{}: {:.0} handshakes per second while those before stream, {:.2} CPU s in {took:.2} s",
-        plan.told(),
+        plan.description(),
         plan.connections as f64 / took,
         connected.processor - before.processor,
     );
-    tell("  meanwhile", plan, before, connected);
+    report("  meanwhile", plan, before, connected);
     // Sections in flight are settled, and each connection has its buffers.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let each = (resident_bytes() - memory) / plan.connections as u64;
@@ -202,13 +202,13 @@ async fn streams(plan: Plan) -> Result<(), Failure> {
     let began = counts.see();
     tokio::time::sleep(Duration::from_secs(plan.seconds)).await;
     let ended = counts.see();
-    tell("  streams", plan, began, ended);
+    report("  streams", plan, began, ended);
     let until = Instant::now() + Duration::from_secs(2);
     let made = call(&callers, address, (usize::MAX, Some(until)), drop).await?;
     let last = counts.see();
     let took = (last.at - ended.at).as_secs_f64();
     println!("  {:.0} more handshakes per second", made as f64 / took);
-    tell("  meanwhile", plan, ended, last);
+    report("  meanwhile", plan, ended, last);
     is_over.store(true, Ordering::Relaxed);
     tokio::task::spawn_blocking(move || feeding.join())
         .await?
@@ -224,7 +224,7 @@ async fn streams(plan: Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell(what: &str, plan: Plan, from: Seen, to: Seen) {
+fn report(what: &str, plan: Plan, from: Seen, to: Seen) {
     let given = to.given - from.given;
     let came = [from.on_time, from.late, from.gaps]
         .iter()
@@ -282,7 +282,7 @@ fn bare(plan: Plan) -> Result<(), Failure> {
     let processor = processor_seconds() - before;
     println!(
         "{}, bare sockets: {sent} datagrams, {received} arrived; {processor:.2} CPU s, {:.1} us per datagram, {:.0} s/GB",
-        plan.told(),
+        plan.description(),
         processor * 1e6 / received.max(1) as f64,
         processor * 1e9 / (received.max(1) * plan.bytes as u64) as f64,
     );

@@ -53,7 +53,7 @@ fn wire(target: SocketAddr, carries_marks: bool) -> (SocketAddr, mpsc::Receiver<
         setsockopt(&socket, sockopt::Ipv6RecvHopLimit, &true).unwrap();
     }
     let address = socket.local_addr().unwrap();
-    let (tell, seen) = mpsc::channel();
+    let (header_sender, seen) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = vec![0; 65_536];
         let mut caller = None;
@@ -89,7 +89,7 @@ fn wire(target: SocketAddr, carries_marks: bool) -> (SocketAddr, mpsc::Receiver<
                     (from, received.bytes, header)
                 }
                 Err(_)
-                    if tell
+                    if header_sender
                         .send(Header {
                             type_of_service: 0,
                             hops: 0,
@@ -104,7 +104,7 @@ fn wire(target: SocketAddr, carries_marks: bool) -> (SocketAddr, mpsc::Receiver<
                 caller
             } else {
                 caller = Some(from);
-                if tell.send(header).is_err() {
+                if header_sender.send(header).is_err() {
                     return;
                 }
                 Some(target)

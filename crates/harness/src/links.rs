@@ -14,19 +14,19 @@ pub fn check(data: &[u8]) {
     };
     match parse_mahimahi(text) {
         Ok(trace) => carry(RateProfile::Deliveries(trace), data),
-        Err(error) => told(&error, text),
+        Err(error) => report(&error, text),
     }
     match parse_steps(text) {
         Ok(steps) => carry(RateProfile::Steps(steps), data),
-        Err(error) => told(&error, text),
+        Err(error) => report(&error, text),
     }
     match parse_delay_steps(text) {
         Ok(steps) => assert!(!steps.is_empty()),
-        Err(error) => told(&error, text),
+        Err(error) => report(&error, text),
     }
 }
 
-fn told(error: &TraceError, text: &str) {
+fn report(error: &TraceError, text: &str) {
     assert!((1..=text.lines().count() + 1).contains(&error.line()));
     assert!(!error.to_string().is_empty());
 }

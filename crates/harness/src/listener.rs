@@ -129,9 +129,9 @@ pub fn check(input: &[u8]) {
         }
         if repair & 4 != 0
             && let Some(id) = listener.ids().nth(usize::from(repair >> 4))
-            && let Some(place) = datagram.get_mut(1..9)
+            && let Some(field) = datagram.get_mut(1..9)
         {
-            place.copy_from_slice(&id.get().to_be_bytes());
+            field.copy_from_slice(&id.get().to_be_bytes());
         }
         traffic[usize::from(from % 8)].0 += datagram.len();
         listener.handle_datagram(now, address(from), Ecn::NotCapable, &mut datagram);

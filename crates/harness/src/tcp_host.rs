@@ -161,8 +161,8 @@ impl World {
             .write(&mut packet, &vec![7; length])
             .expect("a vector takes it");
         if source.u8() == 0 {
-            let place = usize::from(source.u16()) % packet.len();
-            packet[place] ^= source.u8();
+            let index = usize::from(source.u16()) % packet.len();
+            packet[index] ^= source.u8();
         }
         self.host.handle_packet(self.now, &packet);
     }

@@ -7,7 +7,7 @@ mod loading;
 use std::io::Write as _;
 
 /// Says something to whoever runs the tests, also when they pass.
-fn tell(text: &str) {
+fn print_line(text: &str) {
     // Nobody may be listening.
     let _ = writeln!(std::io::stderr(), "kernel tests: {text}");
 }

@@ -77,8 +77,8 @@ impl Captures {
                     .flush()
                     .map_err(|error| error.to_string())
             });
-            if let Some(place) = captures.links.get_mut(*link) {
-                *place = Some(sender);
+            if let Some(slot) = captures.links.get_mut(*link) {
+                *slot = Some(sender);
             }
             writers.0.push((path.clone(), thread));
         }

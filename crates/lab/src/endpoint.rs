@@ -498,11 +498,11 @@ mod tests {
 
     #[test]
     fn every_reason_and_type_has_a_number_of_its_own() {
-        for (place, reason) in GAPS.iter().enumerate() {
-            assert_eq!(usize::from(number_of(&GAPS, reason)), place);
+        for (index, reason) in GAPS.iter().enumerate() {
+            assert_eq!(usize::from(number_of(&GAPS, reason)), index);
         }
-        for (place, kind) in TYPES.iter().enumerate() {
-            assert_eq!(usize::from(number_of(&TYPES, kind)), place);
+        for (index, kind) in TYPES.iter().enumerate() {
+            assert_eq!(usize::from(number_of(&TYPES, kind)), index);
         }
     }
 }

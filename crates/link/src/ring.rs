@@ -140,8 +140,8 @@ impl Ring {
             self.grow();
         }
         let mask = self.slots.len().wrapping_sub(1);
-        let place = self.first.wrapping_add(self.count) as usize & mask;
-        if let Some(slot) = self.slots.get_mut(place) {
+        let index = self.first.wrapping_add(self.count) as usize & mask;
+        if let Some(slot) = self.slots.get_mut(index) {
             *slot = Leaving { at, bytes };
         }
         self.count += 1;

@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_section_has_one_place_in_the_sum() {
+    fn every_section_counts_once_in_the_sum() {
         let mut statistics = Statistics::default();
         let sections = &mut statistics.sent.sections;
         sections.submitted = 45;
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_in_their_order() {
+    fn kinds_are_listed_in_their_order() {
         let mut passed = Passed::default();
         for (kind, sections) in [("data", 1), ("B", 2), ("key", 1)] {
             let bytes = 100 * sections;

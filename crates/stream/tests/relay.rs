@@ -67,7 +67,7 @@ struct Running {
 impl Running {
     fn new(config: &Config, options: FanoutOptions) -> Self {
         let missing = Arc::new(Mutex::new(Vec::new()));
-        let (tell, words) = mpsc::unbounded_channel();
+        let (events_out, words) = mpsc::unbounded_channel();
         let listed = missing.clone();
         let observer = Observer::new(move |event| {
             let word = match event {
@@ -80,7 +80,7 @@ impl Running {
                 Event::LeftBehind { .. } => "left behind",
                 _ => return,
             };
-            let _ = tell.send(word);
+            let _ = events_out.send(word);
         });
         let (input, from) = listener(config, observer.clone());
         let (output, to) = listener(config, observer.clone());
@@ -103,7 +103,7 @@ impl Running {
     }
 
     /// Waits until the relay has reported `word` this many times more.
-    async fn hears(&mut self, word: &str, times: usize) {
+    async fn waits_for(&mut self, word: &str, times: usize) {
         for _ in 0..times {
             while soon(self.words.recv()).await.expect("the relay is gone") != word {}
         }
@@ -135,7 +135,7 @@ async fn one_input_goes_to_many_outputs_with_its_gaps() {
     for _ in 0..3 {
         receivers.push(soon(connect(to, config.clone())).await.unwrap());
     }
-    running.hears("connected", 3).await;
+    running.waits_for("connected", 3).await;
     let sender = soon(connect(from, config)).await.unwrap();
     soon(sender.send(Section::new(vec![0; 3_000])))
         .await
@@ -264,7 +264,7 @@ async fn a_receiver_that_stalls_is_left_and_holds_up_nobody() {
         .build()
         .unwrap();
     let stalled = soon(connect(to, small)).await.unwrap();
-    running.hears("connected", 2).await;
+    running.waits_for("connected", 2).await;
     let sender = soon(connect(from, config)).await.unwrap();
     let send = async {
         for number in 0..100_u8 {
@@ -277,7 +277,7 @@ async fn a_receiver_that_stalls_is_left_and_holds_up_nobody() {
     // The reader has all of a megabyte; the stalled one can hold a few buffers of it.
     assert_eq!(items.len(), 100);
     assert!(items.iter().all(Result::is_ok));
-    running.hears("left behind", 1).await;
+    running.waits_for("left behind", 1).await;
     assert_eq!(soon(running.relay).await.unwrap().unwrap(), Ending::Done);
     let reason = soon(stalled.closed()).await.to_string();
     assert!(reason.contains("too far behind"), "{reason}");
@@ -302,9 +302,9 @@ async fn what_did_not_arrive_is_listed_by_its_fate() {
     let mut running = Running::new(&config, followed);
     let [from, to] = running.addresses;
     let receiver = soon(connect(to, config.clone())).await.unwrap();
-    running.hears("connected", 1).await;
+    running.waits_for("connected", 1).await;
     let sender = soon(connect(from, config)).await.unwrap();
-    running.hears("connected", 1).await;
+    running.waits_for("connected", 1).await;
     // Nothing is acknowledged any more.
     receiver.stop_receiving();
     let section = Section::new(vec![1; 3_000]).deadline(Duration::from_secs(3));
@@ -356,7 +356,7 @@ impl Source for Given {
 async fn each_section_is_listed_once_with_its_last_reason() {
     let config = options().build().unwrap();
     let missing: Arc<Mutex<Vec<Missing>>> = Arc::default();
-    let (tell, mut words) = mpsc::unbounded_channel();
+    let (events_out, mut words) = mpsc::unbounded_channel();
     let listed = missing.clone();
     let observer = Observer::new(move |event| {
         match event {
@@ -364,7 +364,7 @@ async fn each_section_is_listed_once_with_its_last_reason() {
             Event::Connected(_) => {}
             _ => return,
         }
-        let _ = tell.send(());
+        let _ = events_out.send(());
     });
     let (output, to) = listener(&config, observer.clone());
     let options = FanoutOptions {
@@ -442,7 +442,7 @@ async fn a_relay_that_is_stopped_passes_on_what_has_arrived() {
     let mut running = Running::new(&config, FanoutOptions::default());
     let [from, to] = running.addresses;
     let receiver = soon(connect(to, config.clone())).await.unwrap();
-    running.hears("connected", 1).await;
+    running.waits_for("connected", 1).await;
     let sender = soon(connect(from, config)).await.unwrap();
     soon(sender.send(Section::new(vec![1; 3_000])))
         .await
@@ -542,16 +542,16 @@ async fn a_first_call_is_repeated_only_where_the_policy_says_so() {
     let error = soon(once.connection()).await.unwrap_err();
     assert!(matches!(&error, Error::Call { address: called, .. } if *called == address));
     assert!(error.may_pass());
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (events_out, mut events_in) = mpsc::unbounded_channel();
     let observer = Observer::new(move |event| {
         if let Event::Redialling { was_connected, .. } = event {
-            tell.send(*was_connected).unwrap();
+            events_out.send(*was_connected).unwrap();
         }
     });
     let mut always = caller(address, &config, quick(Reconnect::Always), observer);
     tokio::select! {
         connection = always.connection() => panic!("{connection:?}"),
-        was_connected = soon(told.recv()) => assert_eq!(was_connected, Some(false)),
+        was_connected = soon(events_in.recv()) => assert_eq!(was_connected, Some(false)),
     }
     let endpoint = Endpoint::bind(address, config).unwrap();
     let (connection, accepted) = tokio::join!(soon(always.connection()), soon(endpoint.accept()));
@@ -565,7 +565,7 @@ async fn a_dropped_relay_closes_its_connections_though_a_monitor_is_kept() {
     let [from, to] = running.addresses;
     let receiver = soon(connect(to, config.clone())).await.unwrap();
     let sender = soon(connect(from, config)).await.unwrap();
-    running.hears("connected", 2).await;
+    running.waits_for("connected", 2).await;
     let before: Instant = running.monitor.began();
     assert_eq!(running.monitor.source_connections().len(), 1);
     assert_eq!(running.monitor.sink_connections().len(), 1);
@@ -617,10 +617,10 @@ async fn a_late_receiver_gets_what_its_first_picture_needs_before_it() {
     for reliability in [Reliability::Full, Reliability::Timeline] {
         let config = options().reliability(reliability);
         let config = config.features(LAYOUT_FEATURE).build().unwrap();
-        let (tell, mut words) = mpsc::unbounded_channel();
+        let (events_out, mut words) = mpsc::unbounded_channel();
         let observer = Observer::new(move |event| {
             if let Event::Connected(_) = event {
-                let _ = tell.send(());
+                let _ = events_out.send(());
             }
         });
         let (output, to) = listener(&config, observer.clone());

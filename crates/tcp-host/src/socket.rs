@@ -95,7 +95,7 @@ pub(crate) struct Socket {
     /// The last acknowledgement number sent, if any was.
     acknowledged: Option<SeqNo>,
     /// When the peer was last heard, and the probes since.
-    heard_at: Time,
+    received_at: Time,
     probes: u32,
     keep_alive: Option<KeepAlive>,
     /// The last segment had no acceptable content: an acknowledgement that repeats the last one
@@ -184,7 +184,7 @@ impl Socket {
             peer_initial: SeqNo::ZERO,
             next_sequence: initial_sequence,
             acknowledged: None,
-            heard_at: now,
+            received_at: now,
             probes: 0,
             keep_alive: config.keep_alive,
             is_challenged: false,
@@ -214,7 +214,7 @@ impl Socket {
     // ---------------------------------------------------------------- input
 
     pub(crate) fn on_segment(&mut self, now: Time, segment: &Segment, payload: &[u8]) {
-        (self.heard_at, self.probes) = (now, 0);
+        (self.received_at, self.probes) = (now, 0);
         let before = self.tcp.state();
         let mut received = *segment;
         if segment.flags.contains(Flags::SYN) {
@@ -369,7 +369,7 @@ impl Socket {
         if self.tcp.state() == State::TimeWait {
             return None;
         }
-        Some(self.heard_at + keep_alive.idle + keep_alive.interval * u64::from(self.probes))
+        Some(self.received_at + keep_alive.idle + keep_alive.interval * u64::from(self.probes))
     }
 
     /// A probe that is due; `Err` if too many remained unanswered.
@@ -382,7 +382,7 @@ impl Socket {
         }
         if self.tcp.in_flight() > 0 {
             // The retransmission timer watches the peer.
-            (self.heard_at, self.probes) = (now, 0);
+            (self.received_at, self.probes) = (now, 0);
             return Ok(None);
         }
         if self.probes >= keep_alive.probes {

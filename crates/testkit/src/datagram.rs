@@ -278,7 +278,7 @@ impl<P: Payload> Pair<P> {
             && packet.to == 0
             && end.is_open()
         {
-            liar.on_heard(packet.number);
+            liar.on_received(packet.number);
         }
         if let Err(violation) = end.on_packet(now, packet.number, ecn, &packet.payload) {
             self.violations.push((packet.to, violation));

@@ -31,7 +31,7 @@ pub struct Liar {
     /// The numbers of its packets with false frames.
     lies: BTreeSet<u64>,
     /// Its false packets that reached its peer while that was open.
-    pub heard: u64,
+    pub received: u64,
 }
 
 impl Liar {
@@ -43,7 +43,7 @@ impl Liar {
             seed,
             frames: 0,
             lies: BTreeSet::new(),
-            heard: 0,
+            received: 0,
         }
     }
 
@@ -53,8 +53,8 @@ impl Liar {
     }
 
     /// A packet reached its peer, which is open.
-    pub fn on_heard(&mut self, number: PacketNumber) {
-        self.heard += u64::from(self.lies.remove(&number.get()));
+    pub fn on_received(&mut self, number: PacketNumber) {
+        self.received += u64::from(self.lies.remove(&number.get()));
     }
 
     /// The payload that leaves in the place of that of packet `number`.
@@ -85,9 +85,9 @@ impl Liar {
                     .encode(&mut changed)
                 }
                 (Frame::Feedback(report), Lie::Reports(change)) => {
-                    let told = change(&report);
-                    self.frames += u64::from(told != report);
-                    Frame::Feedback(told).encode(&mut changed)
+                    let changed_report = change(&report);
+                    self.frames += u64::from(changed_report != report);
+                    Frame::Feedback(changed_report).encode(&mut changed)
                 }
                 _ => frame.encode(&mut changed),
             };

@@ -183,14 +183,14 @@ fn the_receiver_reports_the_jitter_and_the_delay_of_the_path() {
             }
         }
         let most = most as f64;
-        let told = [jitter, latest - least, least].map(|sum| sum / reports);
+        let reported = [jitter, latest - least, least].map(|sum| sum / reports);
         // The extra delay of a packet is its draw; the minimum in a window is near zero.
         let expected = [most / 3.0, most / 2.0, 20.0];
-        for (told, expected) in told.iter().zip(expected) {
-            let error = (told - expected).abs();
+        for (reported, expected) in reported.iter().zip(expected) {
+            let error = (reported - expected).abs();
             assert!(
                 error < 0.15 * expected + 0.01,
-                "{most} ms: {told} ms, expected {expected} ms"
+                "{most} ms: {reported} ms, expected {expected} ms"
             );
         }
         assert!(pair.violations.is_empty(), "{:?}", pair.violations);

@@ -154,17 +154,17 @@ impl Play {
         }
         prop_assert_eq!(reported.len(), self.taken.len());
         let mut outcomes = BTreeMap::new();
-        let mut told: Vec<&Outcome> = Vec::new();
+        let mut polled: Vec<&Outcome> = Vec::new();
         for (_, event) in &pair.events[0] {
             if let Event::Outcome(outcome) = event {
                 let before = outcomes.insert((outcome.stream, outcome.section), outcome.fate);
                 prop_assert_eq!(before, None, "each once");
-                told.push(outcome);
+                polled.push(outcome);
             }
         }
         let taken: usize = self.taken.values().map(Vec::len).sum();
-        prop_assert_eq!(told.len(), taken);
-        for outcome in told {
+        prop_assert_eq!(polled.len(), taken);
+        for outcome in polled {
             let given = &self.taken[&outcome.stream][outcome.section.0 as usize];
             prop_assert_eq!(outcome.length as usize, given.payload.len());
         }

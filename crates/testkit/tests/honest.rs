@@ -72,20 +72,20 @@ fn a_receiver_that_acknowledges_what_was_lost_is_told_within_a_few_lies() {
             let mut pair = pair(controller, [&forward, &back], seed);
             pair.liar = Some(Liar::new(Lie::Acks, Seed::new(seed)));
             stream(&mut pair, 250);
-            let told = pair.liar.as_ref().map_or(0, |liar| liar.heard);
-            assert!(told > 0, "{controller}, {seed}: nothing was lost");
+            let lies_received = pair.liar.as_ref().map_or(0, |liar| liar.received);
+            assert!(lies_received > 0, "{controller}, {seed}: nothing was lost");
             let found = violation(&pair);
             assert!(
                 matches!(found, Some(Violation::AcknowledgedUnseen { .. })),
-                "{controller}, {seed}: {found:?} after {told} lies"
+                "{controller}, {seed}: {found:?} after {lies_received} lies"
             );
-            let heard = pair.ends[1].close_reason();
+            let reason = pair.ends[1].close_reason();
             assert!(
-                matches!(heard, Some(CloseReason::Peer { code, .. }) if *code == CloseCode::OPTIMISTIC_ACK),
-                "{controller}, {seed}: {heard:?}"
+                matches!(reason, Some(CloseReason::Peer { code, .. }) if *code == CloseCode::OPTIMISTIC_ACK),
+                "{controller}, {seed}: {reason:?}"
             );
             runs += 1;
-            lies.push(told);
+            lies.push(lies_received);
         }
     }
     // One lie in 512 is the fourth.
@@ -115,7 +115,7 @@ fn a_meter_that_contradicts_its_acknowledgements_is_told() {
             let mut pair = pair(controller, [&forward, &back], seed);
             pair.liar = Some(Liar::new(Lie::Reports(lie), Seed::new(seed)));
             stream(&mut pair, 500);
-            let lies = pair.liar.as_ref().map_or(0, |liar| liar.heard);
+            let lies = pair.liar.as_ref().map_or(0, |liar| liar.received);
             assert!(lies > 0, "{controller}, {kind}");
             let is_found = violation(&pair) == Some(&Violation::FalseReport);
             found += u64::from(is_found && lies <= 100);
@@ -159,7 +159,7 @@ fn without_proofs_contents_tell_what_was_left_out() {
     pair.liar = Some(Liar::new(Lie::Acks, Seed::new(1)));
     stream(&mut pair, 250);
     assert!(pair.ends[0].is_open());
-    assert!(pair.liar.is_some_and(|liar| liar.heard > 100));
+    assert!(pair.liar.is_some_and(|liar| liar.received > 100));
 }
 
 /// The path of end 0 changes now.

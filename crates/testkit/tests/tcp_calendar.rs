@@ -28,13 +28,13 @@ struct Calendar {
 impl Calendar {
     fn new(times: &'static [u64], window: u64) -> (Box<Self>, Arc<Mutex<Diary>>) {
         let diary = Arc::new(Mutex::new(Diary::default()));
-        let law = Self {
+        let controller = Self {
             times,
             window,
             sent: 0,
             diary: diary.clone(),
         };
-        (Box::new(law), diary)
+        (Box::new(controller), diary)
     }
 
     fn on_ack(&mut self, ack: &Ack) {
@@ -80,8 +80,8 @@ impl Controller for Calendar {
 
 #[test]
 fn each_segment_leaves_at_its_time_without_another_wakeup() {
-    let (law, _) = Calendar::new(&[0, 30, 30, 95, 400], 10_000);
-    let mut script = Script::new(opener(BORN, law));
+    let (controller, _) = Calendar::new(&[0, 30, 30, 95, 400], 10_000);
+    let mut script = Script::new(opener(BORN, controller));
     script.call(0, |connection| connection.write(500));
     script.expect(0, ". 1+100 ack 1");
     script.expect(30, ". 101+100 ack 1");
@@ -92,8 +92,8 @@ fn each_segment_leaves_at_its_time_without_another_wakeup() {
 
 #[test]
 fn a_time_that_passed_while_the_window_was_full_delays_nothing() {
-    let (law, _) = Calendar::new(&[0, 10, 20, 300], 200);
-    let mut script = Script::new(opener(BORN, law));
+    let (controller, _) = Calendar::new(&[0, 10, 20, 300], 200);
+    let mut script = Script::new(opener(BORN, controller));
     script.call(0, |connection| connection.write(400));
     script.expect(0, ". 1+100 ack 1");
     script.expect(10, ". 101+100 ack 1");
@@ -108,8 +108,8 @@ fn a_time_that_passed_while_the_window_was_full_delays_nothing() {
 /// not application-limited.
 #[test]
 fn waiting_for_the_calendar_is_not_application_limited() {
-    let (law, diary) = Calendar::new(&[0, 50, 200, 210], 10_000);
-    let mut script = Script::new(opener(BORN, law));
+    let (controller, diary) = Calendar::new(&[0, 50, 200, 210], 10_000);
+    let mut script = Script::new(opener(BORN, controller));
     script.call(0, |connection| connection.write(400));
     script.expect(0, ". 1+100 ack 1");
     script.expect(50, ". 101+100 ack 1");
@@ -124,8 +124,8 @@ fn waiting_for_the_calendar_is_not_application_limited() {
 
 #[test]
 fn acknowledgements_of_repairs_report_no_packet() {
-    let (law, diary) = Calendar::new(&[], 10_000);
-    let mut script = Script::new(opener(BORN, law));
+    let (controller, diary) = Calendar::new(&[], 10_000);
+    let mut script = Script::new(opener(BORN, controller));
     script.call(0, |connection| connection.write(600));
     for start in [1, 101, 201, 301, 401] {
         script.expect(0, &format!(". {start}+100 ack 1"));
@@ -157,8 +157,8 @@ fn a_repair_under_a_scoreboard_leaves_at_its_time_too() {
         recovery: RecoveryConfig::SACK,
         ..BORN
     };
-    let (law, _) = Calendar::new(&[0, 0, 0, 0, 170], 400);
-    let mut script = Script::new(opener(config, law));
+    let (controller, _) = Calendar::new(&[0, 0, 0, 0, 170], 400);
+    let mut script = Script::new(opener(config, controller));
     script.call(0, |connection| connection.write(400));
     for start in [1, 101, 201] {
         script.expect(0, &format!(". {start}+100 ack 1"));

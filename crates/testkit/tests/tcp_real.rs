@@ -45,12 +45,12 @@ fn expect_wave(
     script: &mut Script,
     at: u64,
     first: u64,
-    (wave, places, segments): (u16, RangeInclusive<u16>, u16),
+    (wave, positions, segments): (u16, RangeInclusive<u16>, u16),
 ) {
-    for (start, place) in (first..).step_by(100).zip(places) {
+    for (start, position) in (first..).step_by(100).zip(positions) {
         script.expect(
             at,
-            &format!(". {start}+100 ack 1 <wave {wave}:{place}/{segments}>"),
+            &format!(". {start}+100 ack 1 <wave {wave}:{position}/{segments}>"),
         );
     }
 }
@@ -84,21 +84,21 @@ fn the_wave_decision_timer_at_the_receiver() {
         let level = answer.map_or(String::new(), |level| format!(" <level {level}>"));
         script.expect(at, &format!(". 1+0 ack {next}{level}"));
     };
-    for place in 1..=12 {
+    for position in 1..=12 {
         // No level exists before a rate.
-        let level = (place == 12).then_some("6");
+        let level = (position == 12).then_some("6");
         segment(
             &mut script,
-            (place - 1) * 10,
-            &format!("1:{place}/12"),
+            (position - 1) * 10,
+            &format!("1:{position}/12"),
             level,
         );
     }
-    for place in 1..=11 {
+    for position in 1..=11 {
         segment(
             &mut script,
-            990 + place * 10,
-            &format!("2:{place}/12"),
+            990 + position * 10,
+            &format!("2:{position}/12"),
             Some("6"),
         );
     }

@@ -345,7 +345,7 @@ fn assert_the_window_is_kept(pair: &Pair, config: &Config) -> Result<(), TestCas
     for record in pair.records() {
         let segment = &record.segment;
         let is_syn = segment.flags.contains(Flags::SYN);
-        let place = |number: i64, jumps: &[(i64, i64)]| {
+        let stream_offset = |number: i64, jumps: &[(i64, i64)]| {
             let skipped = jumps
                 .iter()
                 .map(|&(from, to)| (number.min(to) - from).max(0));
@@ -359,7 +359,7 @@ fn assert_the_window_is_kept(pair: &Pair, config: &Config) -> Result<(), TestCas
             }
             if segment.flags.contains(Flags::ACK) {
                 let window = i64::from(segment.window) << if is_syn { 0 } else { scale };
-                let acknowledged = place(offset(segment.acknowledgement), &jumps);
+                let acknowledged = stream_offset(offset(segment.acknowledgement), &jumps);
                 edge = edge.max(Some(acknowledged + window));
                 widest = widest.max(window);
             }
@@ -378,9 +378,9 @@ fn assert_the_window_is_kept(pair: &Pair, config: &Config) -> Result<(), TestCas
             continue;
         };
         let offered = edge.unwrap_or(0);
-        let given_up = place(offset(update.expected), &jumps) + widest;
+        let given_up = stream_offset(offset(update.expected), &jumps) + widest;
         prop_assert!(
-            place(end, &jumps) <= offered.max(given_up),
+            stream_offset(end, &jumps) <= offered.max(given_up),
             "{record} beyond {offered} and {given_up}\n{}",
             pair.transcript()
         );

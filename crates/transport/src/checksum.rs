@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_sum_does_not_depend_on_the_split() {
-        let long: [u8; 37] = core::array::from_fn(|place| (place * 151 + 13) as u8);
+        let long: [u8; 37] = core::array::from_fn(|index| (index * 151 + 13) as u8);
         let whole = Checksum::new().then(&long);
         for cut in 0..=long.len() {
             let (front, back) = long.split_at(cut);

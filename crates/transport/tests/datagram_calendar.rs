@@ -46,7 +46,7 @@ impl Controller for Pairs {
 
 fn connection(window: u64) -> (Connection<Elided>, Arc<Mutex<Vec<bool>>>) {
     let limited = Arc::new(Mutex::new(Vec::new()));
-    let law = Box::new(Pairs {
+    let controller = Box::new(Pairs {
         window,
         sent: 0,
         limited: limited.clone(),
@@ -55,7 +55,7 @@ fn connection(window: u64) -> (Connection<Elided>, Arc<Mutex<Vec<bool>>>) {
         drop: DropPolicy::Expired,
         ..Config::default()
     };
-    let connection = Connection::new(config, Span::ZERO, law, None, Time::ZERO).unwrap();
+    let connection = Connection::new(config, Span::ZERO, controller, None, Time::ZERO).unwrap();
     (connection, limited)
 }
 

@@ -29,7 +29,7 @@ fn config() -> Config {
     }
 }
 
-fn law(name: &str, parameters: &Parameters) -> Box<dyn Controller> {
+fn make_controller(name: &str, parameters: &Parameters) -> Box<dyn Controller> {
     table::find(name)
         .unwrap()
         .build(&Setup::new(Bytes::new(1_000)), parameters)
@@ -59,7 +59,7 @@ impl Net {
         Self {
             ends: [
                 end(config, controller),
-                end(receiver, law("reno", &Parameters::new())),
+                end(receiver, make_controller("reno", &Parameters::new())),
             ],
             way: Vec::new(),
             now: Time::ZERO,
@@ -141,7 +141,7 @@ impl Net {
 
 /// Five packets of one flight are lost, and a sixth is 25 ms late.
 fn lossy(name: &str, parameters: &Parameters) -> Seen {
-    let mut net = Net::new(config(), law(name, parameters));
+    let mut net = Net::new(config(), make_controller(name, parameters));
     net.submit(400_000, Time::MAX);
     net.run(MS(150), |now, _, _| Some(now + HALF));
     assert_eq!(seen(&net).phase, Phase::SlowStart);
@@ -192,7 +192,7 @@ fn steady_keeps_an_event_of_real_losses() {
 
 #[test]
 fn each_late_packet_is_counted() {
-    let mut net = Net::new(config(), law("reno", &Parameters::new()));
+    let mut net = Net::new(config(), make_controller("reno", &Parameters::new()));
     net.submit(200_000, Time::MAX);
     net.run(MS(100), |now, _, _| Some(now + HALF));
     let mut count = 0;
@@ -216,7 +216,7 @@ fn ecn_is_disabled_on_a_path_that_clears_marks() {
             ecn: true,
             ..config()
         },
-        law("reno", &Parameters::new()),
+        make_controller("reno", &Parameters::new()),
     );
     net.submit(400_000, Time::MAX);
     // The network clears the bits: `run` delivers every packet as not ECN-capable.
@@ -239,7 +239,7 @@ fn packets_never_declared_lost_are_not_reported_lost() {
                 reliability,
                 ..config()
             },
-            law("reno", &Parameters::new()),
+            make_controller("reno", &Parameters::new()),
         );
         // The round trip is known.
         net.submit(2_000, Time::MAX);
@@ -312,12 +312,12 @@ fn two_losses_with_acknowledged_packets_between_are_no_persistent_congestion() {
 /// All packets in flight go to the old address and are lost; none is lost on the new path.
 #[test]
 fn losses_on_the_old_path_do_not_count_on_the_new_one() {
-    let mut net = Net::new(config(), law("reno", &Parameters::new()));
+    let mut net = Net::new(config(), make_controller("reno", &Parameters::new()));
     net.submit(2_000_000, Time::MAX);
     net.run(MS(130), |now, _, _| Some(now + HALF));
     net.run(MS(150), |_, _, _| None);
     let moved = net.now;
-    net.ends[0].on_new_path(moved, law("reno", &Parameters::new()));
+    net.ends[0].on_new_path(moved, make_controller("reno", &Parameters::new()));
     net.run(MS(450), |now, _, _| Some(now + HALF));
     let after = seen(&net);
     assert_eq!(after.events, 0, "no packet of the new path was lost");
@@ -329,7 +329,7 @@ fn losses_on_the_old_path_do_not_count_on_the_new_one() {
 /// Ends one stream more than the maximum number.
 #[test]
 fn ending_a_stream_beyond_the_limit_does_not_end_the_connection() {
-    let mut net = Net::new(config(), law("reno", &Parameters::new()));
+    let mut net = Net::new(config(), make_controller("reno", &Parameters::new()));
     for stream in 0..65 {
         assert_eq!(net.ends[0].end(StreamId(stream)).is_ok(), stream < 64);
     }
@@ -340,7 +340,7 @@ fn ending_a_stream_beyond_the_limit_does_not_end_the_connection() {
 /// The only packet of a section is lost, and so is its retransmission in the first probe.
 #[test]
 fn the_second_probe_retransmits_missing_data_like_the_first() {
-    let mut net = Net::new(config(), law("reno", &Parameters::new()));
+    let mut net = Net::new(config(), make_controller("reno", &Parameters::new()));
     net.submit(2_000, Time::MAX);
     net.run(MS(2_000), |now, _, _| Some(now + HALF));
     net.submit(800, Time::MAX);
@@ -358,7 +358,7 @@ fn the_second_probe_retransmits_missing_data_like_the_first() {
 /// closes, and its first Close packet is lost too.
 #[test]
 fn a_close_reports_sections_unknown_to_the_peer() {
-    let mut net = Net::new(config(), law("reno", &Parameters::new()));
+    let mut net = Net::new(config(), make_controller("reno", &Parameters::new()));
     net.submit(800, Time::MAX);
     net.run(MS(200), |now, _, _| Some(now + HALF));
     for _ in 0..3 {
@@ -381,7 +381,7 @@ fn a_close_reports_sections_unknown_to_the_peer() {
 /// done.
 #[test]
 fn open_sections_stay_within_the_limit_of_the_peer() {
-    let mut sender = end(config(), law("reno", &Parameters::new()));
+    let mut sender = end(config(), make_controller("reno", &Parameters::new()));
     sender.set_initial_credit(1 << 20, 3);
     for stream in 0..3 {
         for _ in 0..2 {

@@ -27,7 +27,7 @@ struct Script {
     bytes: u32,
 }
 
-fn law() -> Iftp {
+fn controller() -> Iftp {
     Iftp::new(IftpConfig {
         mss: Bytes::new(u64::from(PAYLOAD)),
         max_window: Bytes::MAX,
@@ -42,27 +42,33 @@ fn law() -> Iftp {
 
 /// When data packets left, in milliseconds.
 fn play(script: &Script, until: Time) -> Vec<f64> {
-    let sender = Connection::<Elided>::new(config(), Span::ZERO, Box::new(law()), None, Time::ZERO);
+    let sender = Connection::<Elided>::new(
+        config(),
+        Span::ZERO,
+        Box::new(controller()),
+        None,
+        Time::ZERO,
+    );
     let meter = Box::new(EveryPacket::default());
     let receiver = Connection::new(
         config(),
         Span::ZERO,
-        Box::new(law()),
+        Box::new(controller()),
         Some(meter),
         Time::ZERO,
     );
     let ends = [sender.unwrap(), receiver.unwrap()];
     let (mut times, mut acks) = (Vec::new(), 0);
     pair::play(ends, script.bytes, until, |now, _, sent| {
-        let (place, lost, late) = if sent.payload == PAYLOAD {
+        let (index, lost, late) = if sent.payload == PAYLOAD {
             times.push(now.as_nanos() as f64 / 1e6);
             (times.len() - 1, &script.lost, &script.late)
         } else {
             acks += 1;
             (acks - 1, &script.lost_acks, &script.late_acks)
         };
-        let late = late.get(&place).copied().unwrap_or(Span::ZERO);
-        (!lost.contains(&place)).then_some(now + WAY + late)
+        let late = late.get(&index).copied().unwrap_or(Span::ZERO);
+        (!lost.contains(&index)).then_some(now + WAY + late)
     });
     times
 }

@@ -59,8 +59,8 @@ fn end<P: Media>(tag: Tag, pad: bool) -> Connection<P> {
         pace_windows: false,
         ..Config::default()
     };
-    let law = Box::new(Tagging(tag));
-    Connection::new(config, config.ack_delay, law, None, Time::ZERO).unwrap()
+    let controller = Box::new(Tagging(tag));
+    Connection::new(config, config.ack_delay, controller, None, Time::ZERO).unwrap()
 }
 
 /// A packet with one piece of a section: its size, the bytes of the piece, its framing, and the

@@ -25,7 +25,7 @@ struct Script<'a> {
     late_ms: Option<[u64; 3]>,
 }
 
-fn law(script: &Script<'_>) -> Psp {
+fn controller(script: &Script<'_>) -> Psp {
     Psp::new(PspConfig {
         mss: Bytes::new(u64::from(PAYLOAD)),
         max_window: Bytes::MAX,
@@ -45,8 +45,8 @@ fn law(script: &Script<'_>) -> Psp {
 /// When data packets left.
 fn play(script: &Script<'_>, until: Time) -> Vec<Time> {
     let end = |meter| {
-        let law = Box::new(law(script));
-        Connection::<Elided>::new(config(), Span::ZERO, law, meter, Time::ZERO).unwrap()
+        let controller = Box::new(controller(script));
+        Connection::<Elided>::new(config(), Span::ZERO, controller, meter, Time::ZERO).unwrap()
     };
     let ends = [end(None), end(Some(Box::new(RoundMeter::default())))];
     let lost = script.lost_ms.iter().map(|ms| Time::from_millis(*ms));

@@ -51,15 +51,15 @@ fn transmit(end: &mut Connection<Elided>, now: Time) -> Vec<(PacketNumber, Vec<u
 
 /// Three packets, each acknowledged with a report. The second acknowledgement arrives last. Returns
 /// the accepted reports.
-fn heard(make: fn(u16) -> Report) -> Vec<Report> {
+fn received_reports(make: fn(u16) -> Report) -> Vec<Report> {
     let config = Config {
         ack_frequency: 1,
         ..Config::default()
     };
     let listener = Listener::default();
     let end = |meter: Option<Box<dyn Meter>>| {
-        let law = Box::new(listener.clone());
-        Connection::<Elided>::new(config, Span::ZERO, law, meter, Time::ZERO).unwrap()
+        let controller = Box::new(listener.clone());
+        Connection::<Elided>::new(config, Span::ZERO, controller, meter, Time::ZERO).unwrap()
     };
     let mut sender = end(None);
     let mut receiver = end(Some(Box::new(Counter(make, 0))));
@@ -91,8 +91,8 @@ fn heard(make: fn(u16) -> Report) -> Vec<Report> {
                 .unwrap();
         }
     }
-    let heard = listener.0.lock().unwrap();
-    heard.clone()
+    let received_reports = listener.0.lock().unwrap();
+    received_reports.clone()
 }
 
 /// A level describes the present state, so a reordered one is outdated. A count belongs to a named
@@ -100,10 +100,10 @@ fn heard(make: fn(u16) -> Report) -> Vec<Report> {
 #[test]
 fn an_overtaken_report_counts_only_if_it_names_its_round() {
     let level = |level| Report::Wave { level };
-    assert_eq!(heard(level), [level(1), level(3)]);
+    assert_eq!(received_reports(level), [level(1), level(3)]);
     let count = |packets: u16| Report::Count {
         round: packets.into(),
         packets: packets.into(),
     };
-    assert_eq!(heard(count), [count(1), count(3), count(2)]);
+    assert_eq!(received_reports(count), [count(1), count(3), count(2)]);
 }

@@ -154,13 +154,13 @@ fn dependents_of_a_dropped_section_are_dropped() {
     late.needs = Some(SectionId(2));
     outbox.submit(ms(101), late).unwrap();
     assert_eq!(fates(&mut outbox), [(4, Fate::Dependency)]);
-    let mut told = Vec::new();
+    let mut notices = Vec::new();
     while let Some(notice) = outbox.notice_to_tell() {
         outbox.on_notice_told();
-        told.push((notice.section.0, notice.reason));
+        notices.push((notice.section.0, notice.reason));
     }
     assert_eq!(
-        told,
+        notices,
         [
             (1, Reason::Dependency),
             (2, Reason::Dependency),
@@ -427,14 +427,14 @@ fn a_long_run_of_skipped_numbers_is_one_floor() {
     );
     // A short one has its reasons.
     outbox.skip_run(VIDEO, 3, Reason::Shed).unwrap();
-    let mut told = Vec::new();
+    let mut notices = Vec::new();
     while let Some(notice) = outbox.notice_to_tell() {
-        told.push((notice.section.0 - run, notice.reason));
+        notices.push((notice.section.0 - run, notice.reason));
         outbox.on_notice_told();
     }
     let shed = Reason::Shed;
     assert_eq!(
-        told,
+        notices,
         [(0, Reason::Dependency), (1, shed), (2, shed), (3, shed)]
     );
     // There are 2^48 - 1 numbers.

@@ -92,7 +92,7 @@ fn the_whole_list_has_every_source_and_every_default() {
         assert_eq!(line, line.trim_end());
     }
     let document: Value = serde_json::from_slice(&ends(0, &["list", "--json"]).stdout).unwrap();
-    let told = |value: &Value| match value {
+    let shown = |value: &Value| match value {
         Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
         other => other.to_string(),
     };
@@ -100,7 +100,7 @@ fn the_whole_list_has_every_source_and_every_default() {
     for row in document["controllers"].as_array().unwrap() {
         let entry = entry(&text, row["name"].as_str().unwrap());
         assert!(
-            entry.contains(&format!("source: {}", told(&row["source"]))),
+            entry.contains(&format!("source: {}", shown(&row["source"]))),
             "{entry}"
         );
         for parameter in row["parameters"].as_array().unwrap() {
@@ -109,7 +109,7 @@ fn the_whole_list_has_every_source_and_every_default() {
             // Numbers may be written otherwise, such as 8 for 8.0.
             let expected = match default.as_f64() {
                 Some(number) => format!(" {name} = {number}"),
-                None => format!(" {name} = {}", told(default)),
+                None => format!(" {name} = {}", shown(default)),
             };
             assert!(entry.contains(&expected), "{expected:?} in {entry}");
             parameters += 1;
@@ -131,12 +131,12 @@ fn the_whole_list_has_every_source_and_every_default() {
         });
         let entry = entry(&text[heading.unwrap()..], system["name"].as_str().unwrap());
         assert!(
-            entry.contains(&format!("source: {}", told(&system["source"]))),
+            entry.contains(&format!("source: {}", shown(&system["source"]))),
             "{entry}"
         );
         for (key, value) in system["settings"].as_object().unwrap() {
             assert!(
-                entry.contains(&format!(" {key} = {}", told(value))),
+                entry.contains(&format!(" {key} = {}", shown(value))),
                 "{key} in {entry}"
             );
         }
@@ -144,7 +144,7 @@ fn the_whole_list_has_every_source_and_every_default() {
             let name = parameter["name"].as_str().unwrap();
             let expected = match &parameter["default"] {
                 Value::Null => format!(" {name} (required)"),
-                default => format!(" {name} = {}", told(default)),
+                default => format!(" {name} = {}", shown(default)),
             };
             assert!(entry.contains(&expected), "{expected:?} in {entry}");
             parameters += 1;
@@ -154,19 +154,19 @@ fn the_whole_list_has_every_source_and_every_default() {
     for application in document["applications"].as_array().unwrap() {
         let entry = entry(applications, application["name"].as_str().unwrap());
         assert!(
-            entry.contains(&format!("source: {}", told(&application["source"]))),
+            entry.contains(&format!("source: {}", shown(&application["source"]))),
             "{entry}"
         );
         for (key, value) in application["flow"].as_object().unwrap() {
             assert!(
-                entry.contains(&format!(" {key} = {}", told(value))),
+                entry.contains(&format!(" {key} = {}", shown(value))),
                 "{key} in {entry}"
             );
         }
         for parameter in application["parameters"].as_array().unwrap() {
             if parameter["value"].is_null() {
-                let name = format!("{}.{}", told(&parameter["of"]), told(&parameter["name"]));
-                let expected = format!(" {name} = {}", told(&parameter["default"]));
+                let name = format!("{}.{}", shown(&parameter["of"]), shown(&parameter["name"]));
+                let expected = format!(" {name} = {}", shown(&parameter["default"]));
                 assert!(entry.contains(&expected), "{expected:?} in {entry}");
                 parameters += 1;
             }

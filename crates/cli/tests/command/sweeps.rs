@@ -207,12 +207,12 @@ fn a_value_for_a_swept_key_is_never_ignored() {
     let (folder, file) = small();
     let run = |code, set: &str| ends(code, &["sim", "run", &file, "--set", set]);
     let output = run(0, "topology.bottleneck.queue=7");
-    let told = said(&output);
+    let error_text = said(&output);
     assert!(
-        told.contains(
+        error_text.contains(
             "note: `topology.bottleneck.queue` = 7 replaces the 2 values of the axis \"queue\""
         ),
-        "{told}"
+        "{error_text}"
     );
     let table = crate::out(&output);
     let row = table.lines().nth(3).unwrap();
@@ -229,23 +229,23 @@ fn a_value_for_a_swept_key_is_never_ignored() {
         ]
     };
     ends(0, &point("queue=7"));
-    let told = said(&ends(2, &point("queue=5")));
+    let error_text = said(&ends(2, &point("queue=5")));
     assert!(
-        told.contains("the axis queue has no value 5; expected one of 7"),
-        "{told}"
+        error_text.contains("the axis queue has no value 5; expected one of 7"),
+        "{error_text}"
     );
-    let told = said(&run(2, "topology.bottleneck.queue=banana"));
+    let error_text = said(&run(2, "topology.bottleneck.queue=banana"));
     assert!(
-        told.contains("--set topology.bottleneck.queue:1:1") && told.contains("banana"),
-        "{told}"
+        error_text.contains("--set topology.bottleneck.queue:1:1") && error_text.contains("banana"),
+        "{error_text}"
     );
-    let told = said(&run(
+    let error_text = said(&run(
         2,
         "topology.bottleneck={ rate = \"1Mbps\", delay = \"1ms\", queue = 7 }",
     ));
     assert!(
-        told.contains("the axis \"queue\" of the sweep sets it as well"),
-        "{told}"
+        error_text.contains("the axis \"queue\" of the sweep sets it as well"),
+        "{error_text}"
     );
     let trace = folder.path().join("x.csv").to_str().unwrap().to_owned();
     let words = [

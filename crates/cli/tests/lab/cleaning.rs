@@ -84,7 +84,7 @@ fn send(child: &Child, signal: Signal) {
 
 /// All that the host's own network is made of.
 fn own_network() -> Vec<String> {
-    let told = |tool: &str, args: &[&str]| match Command::new(tool).args(args).output() {
+    let output_of = |tool: &str, args: &[&str]| match Command::new(tool).args(args).output() {
         Ok(output) => format!(
             "{tool} {args:?}: {}",
             String::from_utf8_lossy(&output.stdout)
@@ -92,13 +92,13 @@ fn own_network() -> Vec<String> {
         Err(_) => format!("no {tool}"),
     };
     let mut all = vec![
-        told("ip", &["-o", "link"]),
-        told("ip", &["-br", "address"]),
-        told("ip", &["-4", "route", "show", "table", "all"]),
-        told("ip", &["-6", "route", "show", "table", "all"]),
-        told("ip", &["rule"]),
-        told("iptables-save", &[]),
-        told("nft", &["list", "ruleset"]),
+        output_of("ip", &["-o", "link"]),
+        output_of("ip", &["-br", "address"]),
+        output_of("ip", &["-4", "route", "show", "table", "all"]),
+        output_of("ip", &["-6", "route", "show", "table", "all"]),
+        output_of("ip", &["rule"]),
+        output_of("iptables-save", &[]),
+        output_of("nft", &["list", "ruleset"]),
     ];
     let mut folders = vec![PathBuf::from("/proc/sys/net")];
     while let Some(folder) = folders.pop() {

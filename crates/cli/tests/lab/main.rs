@@ -30,7 +30,7 @@ struct Played {
 }
 
 /// Says something to whoever runs the tests, also when they pass.
-fn tell(text: &str) {
+fn print_line(text: &str) {
     // Nobody may be listening.
     let _ = writeln!(std::io::stderr(), "lab tests: {text}");
 }
@@ -50,7 +50,7 @@ fn can_run() -> bool {
         std::env::var_os("COMITY_NEED_LAB").is_none(),
         "COMITY_NEED_LAB is set, and: {reason}"
     );
-    tell(&format!("skipped, {}", reason.trim()));
+    print_line(&format!("skipped, {}", reason.trim()));
     false
 }
 
@@ -105,7 +105,7 @@ impl Bench {
         let is_trusted = output.status.success();
         if !is_trusted {
             assert_eq!(output.status.code(), Some(3), "{}", said(&output));
-            tell(&format!("timing is not judged: {}", said(&output).trim()));
+            print_line(&format!("timing is not judged: {}", said(&output).trim()));
         }
         Played { output, is_trusted }
     }

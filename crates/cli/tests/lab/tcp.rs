@@ -201,7 +201,7 @@ fn film(bench: &Bench) -> Option<u64> {
             !is_needed,
             "COMITY_NEED_FFMPEG is set, and ffmpeg is missing"
         );
-        super::tell("skipped, ffmpeg is missing");
+        super::print_line("skipped, ffmpeg is missing");
         return None;
     }
     assert!(make.unwrap().success());

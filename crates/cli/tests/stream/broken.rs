@@ -119,8 +119,8 @@ pub(super) fn garbage_within_the_stream_is_carried_and_reported() {
         written,
         ..
     } = carried(&source);
-    let told = "lost sync: 200000 bytes are in no packet";
-    assert!(said.contains(told), "{said}");
+    let notice = "lost sync: 200000 bytes are in no packet";
+    assert!(said.contains(notice), "{said}");
     // The units that the garbage lies in are carried and named, and nothing is missing.
     let damaged = sent["passed"]["gaps"]["damaged"].as_u64();
     assert!((Some(1)..=Some(2)).contains(&damaged), "{sent}");
@@ -167,8 +167,8 @@ pub(super) fn a_stream_that_becomes_unreadable_is_carried_up_to_there() {
     let target = format!("comity://127.0.0.1:{}?{settings}", receiver.port());
     let sender = Running::start(&["send", &input, &target, "--speed", "10"]);
     let (sent, said) = sender.end(1);
-    let told = "cannot read the rest of the input: transport stream, byte 282000: found 0x6e and no packet";
-    assert!(said.contains(told), "{said}");
+    let notice = "cannot read the rest of the input: transport stream, byte 282000: found 0x6e and no packet";
+    assert!(said.contains(notice), "{said}");
     let (received, _) = receiver.end(0);
     assert_eq!(received["passed"]["whole"], sent["passed"]["whole"]);
     // With the bytes that were searched.
@@ -184,8 +184,8 @@ pub(super) fn a_stream_that_becomes_unreadable_is_carried_up_to_there() {
 pub(super) fn garbage_before_the_stream_is_carried_and_reported() {
     let clip = fs::read(clip()).unwrap();
     let Carried { said, written, .. } = carried(&[text(30_000), clip.clone()].concat());
-    let told = "lost sync: 30000 bytes are in no packet";
-    assert!(said.contains(told), "{said}");
+    let notice = "lost sync: 30000 bytes are in no packet";
+    assert!(said.contains(notice), "{said}");
     assert!(written.starts_with(&text(30_000)));
     assert_same_media(&written[30_000..], &clip);
     let pictures = elementary_streams(&clip)[&0x100].len();
@@ -224,10 +224,10 @@ pub(super) fn a_stream_cut_within_a_packet_arrives_unchanged() {
     let Carried { said, written, .. } = carried(cut);
     assert!(said.contains("77 bytes are in no packet"), "{said}");
     // The units that the cut damaged are reported, and their packets are carried.
-    let told = said
+    let notice = said
         .matches("part of an access unit or a table is missing")
         .count();
-    assert!((1..=2).contains(&told), "{said}");
+    assert!((1..=2).contains(&notice), "{said}");
     assert!(written == cut);
 }
 
@@ -296,9 +296,9 @@ fn damaged_units_are_listed(rule: &str) {
         end["output"]["transport"]["packets"].as_u64() > Some(1_000),
         "{end}"
     );
-    let told = summary["passed"]["notices"]["damage"].as_u64().unwrap();
+    let notice = summary["passed"]["notices"]["damage"].as_u64().unwrap();
     let named = summary["passed"]["gaps"][reason].as_u64().unwrap();
-    assert!((5..=told).contains(&named), "{summary}");
+    assert!((5..=notice).contains(&named), "{summary}");
     assert!(
         said.contains("is missing from the input, or marked as wrong there"),
         "{said}"

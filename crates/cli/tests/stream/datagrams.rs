@@ -39,7 +39,7 @@ pub(super) fn datagrams_and_rtp_carry_the_stream_too() {
 }
 
 /// Whether a relay that listens as `listen` says receives what is sent to this address.
-fn is_heard(listen: &str, host: &str) -> bool {
+fn arrives(listen: &str, host: &str) -> bool {
     let folder = Folder::new();
     let mut receiver = Running::start(&["relay", listen, &folder.path("out.ts")]);
     let target = format!("udp://{host}:{}", receiver.port());
@@ -78,7 +78,7 @@ pub(super) fn a_port_is_open_for_both_families_and_an_address_for_its_own() {
         ("udp://:0?bind=127.0.0.1", "[::1]", false),
         ("udp://@[::1]:0", "127.0.0.1", false),
     ] {
-        assert_eq!(is_heard(listen, host), expected, "{listen} from {host}");
+        assert_eq!(arrives(listen, host), expected, "{listen} from {host}");
     }
 }
 

@@ -150,8 +150,8 @@ pub(super) fn an_mtu_too_small_for_connections_is_reported() {
     let doctor = "ip route add default dev lo && \"$COMITY\" doctor --json";
     let doctor = in_network(1_220, doctor, &variables).unwrap();
     checked(1, &doctor);
-    let told: Value = serde_json::from_slice(&doctor.stdout).unwrap();
-    let checks = told["checks"].as_array().unwrap();
+    let document: Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    let checks = document["checks"].as_array().unwrap();
     let found = checks
         .iter()
         .find(|check| check["check"] == "MTU of the outgoing interface");

@@ -190,9 +190,9 @@ pub(super) fn failed_connections_are_reported_with_the_reason() {
         assert_eq!(refused["reason"], reason, "{refused}");
     }
     receiver.interrupt();
-    let (told, said) = receiver.end(0);
+    let (summary, said) = receiver.end(0);
     assert!(said.contains("its passphrase or key is wrong"), "{said}");
-    assert!(told["input"]["refused"]["unproven"].as_u64().unwrap() >= 1);
+    assert!(summary["input"]["refused"]["unproven"].as_u64().unwrap() >= 1);
     let said = ends(
         3,
         &[
@@ -343,12 +343,12 @@ pub(super) fn a_key_that_is_not_on_the_list_is_refused() {
     let said = checked(4, &send(&call("stranger", &public[0])).unwrap());
     assert!(said.contains("allow=.. list"), "{said}");
     checked(0, &send(&call("guest", &public[0])).unwrap());
-    let (told, said) = receiver.end(0);
+    let (summary, said) = receiver.end(0);
     assert!(
         said.contains(&format!("its key {} is not on", public[2])),
         "{said}"
     );
-    assert!(told["input"]["refused"]["key"].as_u64().unwrap() >= 1);
+    assert!(summary["input"]["refused"]["key"].as_u64().unwrap() >= 1);
     assert!(folder.read("out.ts").len() > 100_000);
 }
 
@@ -383,7 +383,7 @@ pub(super) fn a_caller_that_names_another_stream_is_refused() {
     let folder = Folder::new();
     let clip = clip();
     let clip = clip.to_str().unwrap();
-    for (own, expected, told) in [
+    for (own, expected, summary) in [
         (
             "streamid=cam2&",
             "has no stream \"cam1\"; its streamid is \"cam2\". Ask for that stream",
@@ -419,7 +419,7 @@ pub(super) fn a_caller_that_names_another_stream_is_refused() {
                 .unwrap(),
         );
         let (report, said) = receiver.end(0);
-        assert!(said.contains(told), "{said}");
+        assert!(said.contains(summary), "{said}");
         assert_eq!(report["input"]["refused"]["stream"], 1);
     }
 }

@@ -55,7 +55,7 @@ impl Tap {
         setsockopt(&socket, RcvBuf, &(8 << 20))?;
         let address = socket.local_addr()?;
         let is_over = Arc::new(AtomicBool::new(false));
-        let told = is_over.clone();
+        let stopped = is_over.clone();
         let passage = Passage {
             socket,
             target,
@@ -69,7 +69,7 @@ impl Tap {
         Ok(Self {
             address,
             is_over,
-            thread: std::thread::spawn(move || passage.serve(&told)),
+            thread: std::thread::spawn(move || passage.serve(&stopped)),
         })
     }
 

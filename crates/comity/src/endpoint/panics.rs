@@ -21,23 +21,23 @@ const PANIC: &str = "this panic is part of the test";
 #[derive(Debug)]
 struct Defective {
     is_armed: Arc<AtomicBool>,
-    place: Place,
+    method: Method,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum Method {
     Event,
     Decision,
 }
 
 impl Controller for Defective {
     fn on_event(&mut self, _event: Event<'_>) {
-        let panics = self.place == Place::Event && self.is_armed.load(Ordering::SeqCst);
+        let panics = self.method == Method::Event && self.is_armed.load(Ordering::SeqCst);
         assert!(!panics, "{PANIC}");
     }
 
     fn decision(&self) -> Decision {
-        let panics = self.place == Place::Decision && self.is_armed.load(Ordering::SeqCst);
+        let panics = self.method == Method::Decision && self.is_armed.load(Ordering::SeqCst);
         assert!(!panics, "{PANIC}");
         Decision::default()
     }
@@ -118,7 +118,7 @@ async fn only_it_ended(
 
 #[tokio::test]
 async fn a_panic_of_a_controller_ends_only_its_connection() {
-    for place in [Place::Event, Place::Decision] {
+    for method in [Method::Event, Method::Decision] {
         let endpoint = endpoint();
         let (caller, accepted) = pair(&endpoint).await;
         let (other_caller, other) = pair(&endpoint).await;
@@ -127,7 +127,7 @@ async fn a_panic_of_a_controller_ends_only_its_connection() {
         let is_armed = Arc::new(AtomicBool::new(false));
         accepted.with_transport(|transport, now| {
             let is_armed = is_armed.clone();
-            transport.set_controller(now, Box::new(Defective { is_armed, place }));
+            transport.set_controller(now, Box::new(Defective { is_armed, method }));
         });
         let before = accepted.stats().sent.counters.packets;
         is_armed.store(true, Ordering::SeqCst);

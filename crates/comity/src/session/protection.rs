@@ -473,12 +473,12 @@ impl Protection {
         out: &mut Vec<u8>,
         start: usize,
     ) -> Result<(), KeyUsedUp> {
-        let heard = self.window.highest().is_some();
+        let has_received = self.window.highest().is_some();
         let Some(keys) = &mut self.keys else {
             out[start..start + DATA_HEADER].copy_from_slice(&encode(false, to, number));
             return Ok(());
         };
-        if heard && keys.wants_update(now) {
+        if has_received && keys.wants_update(now) {
             keys.advance_sealing();
         }
         let sealing = &mut keys.sealing;
@@ -491,8 +491,8 @@ impl Protection {
             return Err(KeyUsedUp);
         }
         let header = encode(sealing.phase & 1 != 0, to, number);
-        let (place, payload) = out[start..].split_at_mut(DATA_HEADER);
-        place.copy_from_slice(&header);
+        let (head, payload) = out[start..].split_at_mut(DATA_HEADER);
+        head.copy_from_slice(&header);
         sealing.since.get_or_insert(now);
         sealing.packets += 1;
         sealing.bytes += payload.len() as u64;

@@ -93,10 +93,10 @@ pub enum UriError {
     #[error("passphrase: no setting follows its \"&\"; expected \"%26\" for the character itself")]
     PassphraseSplit,
     /// The percent-encoding of a key or value is invalid.
-    #[error("{place}: {error}")]
+    #[error("{part}: {error}")]
     Percent {
         /// The key, or the kind of text.
-        place: String,
+        part: String,
         /// The reason.
         error: PercentError,
     },

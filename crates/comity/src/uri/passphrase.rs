@@ -35,14 +35,14 @@ impl PassphraseSource {
     /// [`CredentialError::PassphraseShort`], [`CredentialError::PassphraseLong`] and
     /// [`CredentialError::PassphraseNowhere`].
     pub fn new(text: &str) -> Result<Self, CredentialError> {
-        let Some(place) = text.strip_prefix('@') else {
+        let Some(source) = text.strip_prefix('@') else {
             return Secret::new(text).map(Self::Literal);
         };
-        match place.strip_prefix(ENVIRONMENT) {
+        match source.strip_prefix(ENVIRONMENT) {
             Some("") => Err(CredentialError::PassphraseNowhere),
-            None if place.is_empty() => Err(CredentialError::PassphraseNowhere),
+            None if source.is_empty() => Err(CredentialError::PassphraseNowhere),
             Some(name) => Ok(Self::Environment(name.into())),
-            None => Ok(Self::File(place.into())),
+            None => Ok(Self::File(source.into())),
         }
     }
 

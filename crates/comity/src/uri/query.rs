@@ -67,9 +67,9 @@ impl Query {
             Some((name, text)) => (name, Some(text)),
             None => (pair, None),
         };
-        let decode = |text, place: &str| {
+        let decode = |text, part: &str| {
             percent::decode(text).map_err(|error| UriError::Percent {
-                place: place.into(),
+                part: part.into(),
                 error,
             })
         };

@@ -86,7 +86,7 @@ impl Counts {
     }
 
     /// Takes what the sender's transport reports.
-    pub(crate) fn hear(&mut self, now: Time, transport: &mut Transport) {
+    pub(crate) fn gather(&mut self, now: Time, transport: &mut Transport) {
         while let Some(event) = transport.poll_event(now) {
             if let TransportEvent::Outcome(outcome) = event {
                 self.outcomes += 1;

@@ -631,5 +631,5 @@ fn serve(now: Time, transport: &mut Transport, counts: &mut [Counts; 2], side: S
         transport.close(now, CloseCode::SHUTDOWN, "");
     }
     counts[side.peer() as usize].receive(now, transport);
-    counts[side as usize].hear(now, transport);
+    counts[side as usize].gather(now, transport);
 }

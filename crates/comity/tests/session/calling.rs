@@ -18,7 +18,7 @@ const CONFIRM: u8 = 6;
 const ACCEPT: u8 = 7;
 
 /// A caller whose listener receives nothing.
-fn unheard() -> World {
+fn unanswered() -> World {
     let mut world = World::with_shared_secret(1, Path::GOOD);
     world.dead.insert(address(LISTENER));
     world.drain();
@@ -26,7 +26,7 @@ fn unheard() -> World {
 }
 
 /// Gives a caller a datagram, and lets it answer.
-fn tell(world: &mut World, caller: usize, from: &str, bytes: &[u8]) {
+fn inject(world: &mut World, caller: usize, from: &str, bytes: &[u8]) {
     let now = world.now;
     let caller = &mut world.callers[caller].1;
     caller.handle_datagram(now, address(from), Ecn::NotCapable, &mut bytes.to_vec());
@@ -63,15 +63,15 @@ fn before_the_connection_only_the_called_address_is_accepted() {
     let mut world = World::with_shared_secret(1, Path::GOOD);
     world.run_for(Span::from_millis(119));
     let accept = world.sent(ACCEPT)[0].bytes.clone();
-    tell(&mut world, 0, "192.0.2.1:5001", &accept);
+    inject(&mut world, 0, "192.0.2.1:5001", &accept);
     assert!(world.callers[0].1.session().is_none());
-    tell(&mut world, 0, LISTENER, &accept);
+    inject(&mut world, 0, LISTENER, &accept);
     assert!(world.callers[0].1.session().is_some());
 }
 
 #[test]
 fn a_refusal_of_another_call_or_of_the_supported_version_is_ignored() {
-    let own = unheard().callers[0].1.id();
+    let own = unanswered().callers[0].1.id();
     let other = ConnectionId::new(own.get() ^ 1);
     let to = address(LISTENER);
     let version = CallError::Version {
@@ -85,9 +85,9 @@ fn a_refusal_of_another_call_or_of_the_supported_version_is_ignored() {
         (refusal(own), Some(CallError::SharedKey { address: to })),
         (refusal(other), None),
     ] {
-        let mut world = unheard();
+        let mut world = unanswered();
         for _ in 0..3 {
-            tell(&mut world, 0, LISTENER, &packet);
+            inject(&mut world, 0, LISTENER, &packet);
             world.run_for(Span::from_millis(1_600));
         }
         assert_eq!(world.failure(0), expected, "{packet:x?}");
@@ -97,7 +97,7 @@ fn a_refusal_of_another_call_or_of_the_supported_version_is_ignored() {
 /// Somebody who makes up one reason after another is believed as late as with one.
 #[test]
 fn a_refusal_is_believed_only_if_it_repeats() {
-    let mut world = unheard();
+    let mut world = unanswered();
     let own = world.callers[0].1.id();
     let reasons = [
         version_negotiation(own, &[9]),
@@ -106,13 +106,13 @@ fn a_refusal_is_believed_only_if_it_repeats() {
         refusal(own),
     ];
     for packet in &reasons {
-        tell(&mut world, 0, LISTENER, packet);
+        inject(&mut world, 0, LISTENER, packet);
         assert_eq!(world.failure(0), None);
         world.run_for(Span::from_millis(2_200));
     }
     assert_eq!(world.failure(0), None);
     world.run_for(Span::from_millis(1_000));
-    tell(&mut world, 0, LISTENER, &refusal(own));
+    inject(&mut world, 0, LISTENER, &refusal(own));
     let expected = CallError::SharedKey {
         address: address(LISTENER),
     };
@@ -130,12 +130,12 @@ fn a_repeated_refusal_is_believed_despite_busy_replies() {
     world.run_for(Span::from_secs(1));
     let late = world.call(CALLER, caller_config(credentials));
     let packet = refusal(world.callers[late].1.id());
-    tell(&mut world, late, LISTENER, &packet);
+    inject(&mut world, late, LISTENER, &packet);
     let accepts = world.sent(ACCEPT).len();
     world.run_for(Span::from_millis(3_001));
     assert!(world.sent(ACCEPT).len() > accepts, "it was busy meanwhile");
     assert_eq!(world.failure(late), None);
-    tell(&mut world, late, LISTENER, &packet);
+    inject(&mut world, late, LISTENER, &packet);
     let expected = CallError::SharedKey {
         address: address(LISTENER),
     };
@@ -146,15 +146,15 @@ fn a_repeated_refusal_is_believed_despite_busy_replies() {
 /// one every 20 ms.
 #[test]
 fn beyond_eight_retries_a_caller_answers_fifty_per_second() {
-    let mut world = unheard();
+    let mut world = unanswered();
     let own = world.callers[0].1.id();
     for made_up in 1..=100 {
-        tell(&mut world, 0, LISTENER, &retry(own, &[made_up; 36]));
+        inject(&mut world, 0, LISTENER, &retry(own, &[made_up; 36]));
         let expected = 1 + usize::from(made_up).min(8);
         assert_eq!(world.sent(INITIAL).len(), expected);
     }
     // One that came twice has its turn before the others, and those from the last to the first.
-    tell(&mut world, 0, LISTENER, &retry(own, &[50; 36]));
+    inject(&mut world, 0, LISTENER, &retry(own, &[50; 36]));
     for (at, cookie) in [50, 100, 99].into_iter().enumerate() {
         world.run_for(Span::from_millis(19));
         assert_eq!(world.sent(INITIAL).len(), 9 + at);
@@ -308,9 +308,9 @@ fn data_with_another_id_is_ignored() {
     let genuine = world.log.last().expect("it was just sent").bytes.clone();
     let mut other = genuine.clone();
     other[8] ^= 1;
-    tell(&mut world, 0, LISTENER, &other);
+    inject(&mut world, 0, LISTENER, &other);
     assert_eq!(world.caller_core(0).received, [] as [&[u8]; 0]);
-    tell(&mut world, 0, LISTENER, &genuine);
+    inject(&mut world, 0, LISTENER, &genuine);
     assert_eq!(world.caller_core(0).received, [b"down"]);
 }
 

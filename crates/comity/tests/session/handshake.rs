@@ -548,7 +548,7 @@ fn another_version_is_reported_and_a_forged_refusal_is_survived() {
 }
 
 /// Gives one of the callers a datagram of the listener.
-fn tell(world: &mut World, bytes: &[u8]) {
+fn inject_packet(world: &mut World, bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     let now = world.now;
     let caller = &mut world.callers[0].1;
@@ -593,7 +593,7 @@ fn a_changed_handshake_opens_no_other_connection() {
             world.run_for(Span::from_millis(79));
             let mut changed = world.sent(ANSWER)[0].bytes.clone();
             changed[at] ^= 1;
-            tell(&mut world, &changed);
+            inject_packet(&mut world, &changed);
             world.run_for(Span::from_secs(2));
             assert_eq!(world.failure(0), None, "byte {at}");
             exchange(&mut world);
@@ -604,9 +604,9 @@ fn a_changed_handshake_opens_no_other_connection() {
             let genuine = world.sent(ACCEPT)[0].bytes.clone();
             let mut changed = genuine.clone();
             changed[at] ^= 1;
-            tell(&mut world, &changed);
+            inject_packet(&mut world, &changed);
             assert!(world.callers[0].1.session().is_none(), "byte {at}");
-            tell(&mut world, &genuine);
+            inject_packet(&mut world, &genuine);
             assert!(world.callers[0].1.session().is_some(), "byte {at}");
         }
     }
@@ -633,7 +633,7 @@ fn forged_answers_do_not_exclude_the_genuine_one() {
             other.run_for(Span::from_millis(79));
             let mut answer = other.sent(ANSWER)[0].bytes.clone();
             answer[5..13].copy_from_slice(&id);
-            tell(&mut world, &answer);
+            inject_packet(&mut world, &answer);
         }
         world.run_for(Span::from_secs(2));
         if is_protected {
@@ -668,7 +668,7 @@ fn a_caller_tests_a_limited_number_of_shares() {
                 let share = curve25519_dalek::RistrettoPoint::from_uniform_bytes(&bytes);
                 answer[message..message + 32].copy_from_slice(share.compress().as_bytes());
             }
-            tell(&mut world, &answer);
+            inject_packet(&mut world, &answer);
             world.drain();
         }
         let prompt = world.sent(CONFIRM).len() - start;

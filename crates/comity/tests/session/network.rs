@@ -37,7 +37,7 @@ pub(crate) struct Fake {
     /// Whether the question is due, which the timer says.
     asks: bool,
     ask_at: Option<Time>,
-    heard: bool,
+    has_received: bool,
     answer: bool,
     frames: VecDeque<PathFrame>,
     pub(crate) received: Vec<Vec<u8>>,
@@ -79,7 +79,7 @@ impl Protocol for Fake {
 
     fn on_packet(&mut self, _now: Time, number: PacketNumber, _ecn: Ecn, payload: &[u8]) {
         assert!(self.numbers.insert(number.get()), "{number} came twice");
-        self.heard = true;
+        self.has_received = true;
         self.ask_at = None;
         match payload {
             [1, ..] => self.answer = true,
@@ -106,7 +106,7 @@ impl Protocol for Fake {
             out.extend(message);
             return self.transmit();
         }
-        if core::mem::take(&mut self.asks) && !self.heard {
+        if core::mem::take(&mut self.asks) && !self.has_received {
             self.ask_at = Some(now + PROBE);
             out.extend([1, 0, 0, 0]);
             return self.transmit();

@@ -16,7 +16,7 @@ const DATA: u8 = 4;
 const CONFIRM: u8 = 6;
 
 /// Gives the listener a datagram, and does not poll it.
-fn tell(world: &mut World, from: &str, bytes: &[u8]) {
+fn inject(world: &mut World, from: &str, bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     world
         .listener
@@ -41,7 +41,7 @@ fn a_half_open_connection_is_silent_until_its_caller_proves_the_keys() {
     // Somebody knows the id, and nothing else.
     let id = world.listener.ids().next().expect("it is half open").get();
     let noise = [&[0x40][..], &id.to_be_bytes(), &[7; 40]].concat();
-    tell(&mut world, CALLER, &noise);
+    inject(&mut world, CALLER, &noise);
     world.drain();
     assert_eq!(world.listener.half_open(), 1);
     assert_eq!(data_from_listener(&world), 0);
@@ -132,12 +132,12 @@ fn versions_are_counted_and_the_common_one_is_chosen() {
     let mut packet = Vec::new();
     both.encode(&mut packet).expect("within the format");
     let answers = |world: &World| world.listener.statistics().answers;
-    tell(&mut world, CALLER, &packet);
+    inject(&mut world, CALLER, &packet);
     assert_eq!(answers(&world), 1);
     assert_eq!(world.listener.statistics().refused, 0);
     packet[4] = 9;
     for count in 1..=2 {
-        tell(&mut world, CALLER, &packet);
+        inject(&mut world, CALLER, &packet);
         assert_eq!(world.listener.statistics().other_versions, count);
     }
     assert_eq!(answers(&world), 1);
@@ -215,20 +215,20 @@ fn datagrams_of_no_connection_are_counted() {
     // The ticket.
     confirm[20] ^= 1;
     for (at, packet) in (1..).zip([data(id ^ 1), vec![0xff], Vec::new(), retry, confirm]) {
-        tell(&mut world, CALLER, &packet);
+        inject(&mut world, CALLER, &packet);
         assert_eq!(unknown(&world), at, "{packet:x?}");
     }
     // A forged packet has a connection, which counts it.
-    tell(&mut world, CALLER, &data(id));
+    inject(&mut world, CALLER, &data(id));
     assert_eq!(unknown(&world), 5);
     // A Confirm of a connection that is over.
     let confirm = world.sent(CONFIRM)[0].bytes.clone();
-    tell(&mut world, CALLER, &confirm);
+    inject(&mut world, CALLER, &confirm);
     assert_eq!(unknown(&world), 5, "it is open");
     world.listener_core().closing = true;
     world.drain();
     assert_eq!(world.listener.connections(), 0);
-    tell(&mut world, CALLER, &confirm);
+    inject(&mut world, CALLER, &confirm);
     assert_eq!(unknown(&world), 6);
 }
 
@@ -251,8 +251,8 @@ fn a_closed_connection_frees_its_room_at_once() {
         world.drain();
         let last = world.log.last().expect("it was just sent").bytes.clone();
         world.listener_core().closing = is_over;
-        tell(&mut world, CALLER, &last);
-        tell(&mut world, "203.0.113.5:1", &confirm.bytes);
+        inject(&mut world, CALLER, &last);
+        inject(&mut world, "203.0.113.5:1", &confirm.bytes);
         assert_eq!(world.listener.half_open(), usize::from(is_over));
         world.drain();
         assert_eq!(world.listener.connections(), 1);

@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use comity_kernel::{Controller, Error, Parameters, Settings, Socket, load, loaded, unload};
 use socket2::{Domain, Type};
 
-use crate::tell;
+use crate::print_line;
 
 /// The kernel has one controller of a name: one test at a time.
 static KERNEL: Mutex<()> = Mutex::new(());
@@ -38,7 +38,7 @@ fn kernel(controller: Controller) -> Option<Kernel> {
             Ok(()) | Err(Error::NotLoaded(_)) => {}
             Err(error) => panic!("{error}"),
         }
-        tell(&format!("{controller} runs in this kernel"));
+        print_line(&format!("{controller} runs in this kernel"));
         return Some(Kernel {
             controller,
             _alone: guard,
@@ -50,7 +50,7 @@ fn kernel(controller: Controller) -> Option<Kernel> {
         std::env::var_os("COMITY_NEED_KERNEL").is_none(),
         "COMITY_NEED_KERNEL is set, and: {reason}"
     );
-    tell(&format!("skipped, {reason}"));
+    print_line(&format!("skipped, {reason}"));
     None
 }
 
@@ -298,7 +298,7 @@ fn connections_of_a_cgroup_use_it_without_being_told() {
             continue;
         };
         let Some(cgroup) = Cgroup::enter() else {
-            tell("skipped, no cgroup file system of version 2 is mounted");
+            print_line("skipped, no cgroup file system of version 2 is mounted");
             return;
         };
         let name = controller.name();

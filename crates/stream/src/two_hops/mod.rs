@@ -521,13 +521,13 @@ impl Ended {
             assert_eq!(whole + received.gaps.sum(), submitted);
             // The receiver's final report; it has none without sections.
             let peer = sent.peer.unwrap_or_default();
-            let told = [peer.on_time_sections, peer.late_sections, peer.gap_sections];
+            let reported = [peer.on_time_sections, peer.late_sections, peer.gap_sections];
             let counted = [
                 received.on_time_sections,
                 received.late_sections,
                 received.gaps.sum(),
             ];
-            assert_eq!(told, counted);
+            assert_eq!(reported, counted);
         }
         let received = &first.statistics(End::Listener).received;
         let whole = received.on_time_sections + received.late_sections;

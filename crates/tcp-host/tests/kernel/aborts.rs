@@ -179,27 +179,27 @@ fn kernel_connections() -> usize {
 /// Opens and aborts `count` connections, `at_once` at a time, and waits until both ends have
 /// forgotten them. Returns the failures.
 async fn run(stack: &Stack, count: u64, at_once: usize, seed: u64) -> Vec<String> {
-    let (told, mut results) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut results) = tokio::sync::mpsc::unbounded_channel();
     let mut servers = JoinSet::new();
     for is_v4 in [true, false] {
         let listener = TcpListener::bind(stack, SocketAddr::new(host(is_v4), PORT), 256).unwrap();
-        let ours = told.clone();
+        let ours = sender.clone();
         servers.spawn(async move {
             let mut serving = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let told = ours.clone();
-                serving.spawn(async move { told.send(accept(stream).await) });
+                let sender = ours.clone();
+                serving.spawn(async move { sender.send(accept(stream).await) });
             }
         });
         let address = SocketAddr::new(kernel(is_v4), PORT);
         let listener = tokio::net::TcpListener::bind(address).await.unwrap();
-        let theirs = told.clone();
+        let theirs = sender.clone();
         servers.spawn(async move {
             let mut serving = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 probe(&stream);
-                let told = theirs.clone();
-                serving.spawn(async move { told.send(accept(stream).await) });
+                let sender = theirs.clone();
+                serving.spawn(async move { sender.send(accept(stream).await) });
             }
         });
     }

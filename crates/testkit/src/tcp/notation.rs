@@ -199,8 +199,8 @@ fn number<N: FromStr>(text: &str) -> Option<N> {
 }
 
 fn wave(text: &str) -> Option<Wave> {
-    let (wave, place) = text.split_once(':')?;
-    let (position, segments) = place.split_once('/')?;
+    let (wave, rest) = text.split_once(':')?;
+    let (position, segments) = rest.split_once('/')?;
     Some(Wave {
         wave: number(wave)?,
         segments: number(segments)?,

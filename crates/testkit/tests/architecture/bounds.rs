@@ -37,12 +37,12 @@ fn bounds_of_the_threat_model_have_a_name_and_a_test() {
         )
     };
     for row in rows {
-        let [what, _, place, test] = row[..] else {
+        let [what, _, source, test] = row[..] else {
             panic!("{row:?}: expected what, bound, where and test");
         };
-        let (file, text) = linked(place);
-        assert!(names(place).count() > 0, "{what}: expected a name");
-        for name in names(place) {
+        let (file, text) = linked(source);
+        assert!(names(source).count() > 0, "{what}: expected a name");
+        for name in names(source) {
             assert!(text.contains(name), "{what}: {name} is not in {file}");
         }
         let (test, text) = linked(test);

@@ -57,10 +57,10 @@ fn every_link_leads_to_what_it_names() {
     let mut count = 0;
     for (number, line) in page().lines().enumerate() {
         for (text, target) in links(line) {
-            let place = format!("docs/papers.md:{}: {text}", number + 1);
+            let location = format!("docs/papers.md:{}: {text}", number + 1);
             let path = docs().join(&target);
             let file = std::fs::read_to_string(&path);
-            let file = file.unwrap_or_else(|error| panic!("{place}: {target}: {error}"));
+            let file = file.unwrap_or_else(|error| panic!("{location}: {target}: {error}"));
             count += 1;
             match text
                 .strip_prefix('`')
@@ -68,11 +68,11 @@ fn every_link_leads_to_what_it_names() {
             {
                 Some(item) => assert!(
                     defines(&path, &file, item),
-                    "{place}: {target} does not define it"
+                    "{location}: {target} does not define it"
                 ),
                 None => assert!(
                     target.ends_with(&format!("experiments/{text}")) && file.contains("[scenario]"),
-                    "{place}: {target} is no scenario of this name"
+                    "{location}: {target} is no scenario of this name"
                 ),
             }
         }
@@ -86,12 +86,12 @@ fn every_row_has_a_place_or_a_reason() {
         let Some(row) = line.strip_prefix("| ") else {
             continue;
         };
-        let place = row.trim_end_matches(" |").rsplit(" | ").next();
-        let place = place.unwrap_or_default();
+        let location = row.trim_end_matches(" |").rsplit(" | ").next();
+        let location = location.unwrap_or_default();
         let is_heading = row.starts_with("paper |") || row.starts_with("---");
         assert!(
-            is_heading || place.starts_with('[') || place.starts_with("Not in scope: "),
-            "docs/papers.md:{}: {place}",
+            is_heading || location.starts_with('[') || location.starts_with("Not in scope: "),
+            "docs/papers.md:{}: {location}",
             number + 1
         );
     }

@@ -25,12 +25,12 @@ fn busy() -> World {
         world.submit(10_000);
         world.pass(Span::from_millis(40));
         // Each packet in its own range if a number was skipped.
-        let told: Vec<u64> = world.sent[acknowledged..]
+        let reported: Vec<u64> = world.sent[acknowledged..]
             .iter()
             .map(|sent| sent.0)
             .collect();
         acknowledged = world.sent.len();
-        for number in told {
+        for number in reported {
             world.acknowledge(&[(number, number)]).expect("the truth");
         }
     }
@@ -209,13 +209,13 @@ fn a_report_claims_no_more_than_was_sent() {
     const MOST: u64 = (1 << 62) - 1;
     world.say(&[report(40, 20)]).expect("an honest report");
     let peer = world.end.statistics().peer.expect("a report");
-    let told = (peer.complete, peer.on_time, peer.late, peer.gaps);
-    assert_eq!(told, (40, 20, 20, 20));
+    let reported = (peer.complete, peer.on_time, peer.late, peer.gaps);
+    assert_eq!(reported, (40, 20, 20, 20));
     world.say(&[report(MOST, MOST)]).expect("no violation");
     let statistics = world.end.statistics();
     let peer = statistics.peer.expect("a report");
-    let told = (peer.complete, peer.on_time, peer.late, peer.gaps);
-    assert_eq!(told, (60, 60, 0, 0));
+    let reported = (peer.complete, peer.on_time, peer.late, peer.gaps);
+    assert_eq!(reported, (60, 60, 0, 0));
     assert_eq!(peer.bytes, statistics.sent.section_bytes);
     assert_eq!(peer.packets, statistics.sent.packets);
     assert_eq!(peer.duplicates, statistics.sent.packets);

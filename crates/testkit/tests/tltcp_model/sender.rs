@@ -178,7 +178,7 @@ impl Sender {
     }
 
     /// Reports numbers as given up, in sequence.
-    fn tell_given_up(&mut self) {
+    fn report_abandoned(&mut self) {
         loop {
             let lowest = self.not_discarded(self.answered.max(self.last_ack));
             if !self.given_up.contains(&lowest) {
@@ -189,13 +189,13 @@ impl Sender {
     }
 
     fn update(&self, number: u32) -> Update {
-        let told = if self.is_blind {
+        let reported = if self.is_blind {
             self.lowest_current
         } else {
             self.not_discarded(self.answered)
         };
         let landing = self.hole_before(self.last_ack).map_or(1, |hole| hole.1);
-        let expected = told.max(landing);
+        let expected = reported.max(landing);
         let hole = self.hole_before(number);
         Update {
             expected,
@@ -366,7 +366,7 @@ impl Sender {
             }
             self.again.retain(|&number| number >= node.lowest);
             self.next = self.next.max(node.lowest);
-            self.tell_given_up();
+            self.report_abandoned();
         }
     }
 }

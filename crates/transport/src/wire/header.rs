@@ -379,11 +379,11 @@ fn read_initial<'a>(input: &mut Reader<'a>, size: usize) -> Result<Packet<'a>, D
     if version != VERSION {
         return Ok(Packet::UnknownVersion { version, source });
     }
-    let place = input.offset();
+    let start = input.offset();
     let pattern = input.u8("pattern")?;
     let Some(pattern) = Pattern::from_wire(pattern) else {
         let value = u64::from(pattern);
-        return Err(input.error_at(place, "pattern", Problem::Unknown { value }));
+        return Err(input.error_at(start, "pattern", Problem::Unknown { value }));
     };
     let cookie = read_cookie(input, 0)?;
     let length = input.u16_in("message length", ANY_MESSAGE_LENGTHS)?;
@@ -407,11 +407,11 @@ fn read_initial<'a>(input: &mut Reader<'a>, size: usize) -> Result<Packet<'a>, D
 }
 
 fn known_version(input: &mut Reader<'_>) -> Result<(), DecodeError> {
-    let place = input.offset();
+    let start = input.offset();
     let version = u64::from(input.u32("version")?);
     within(version, u64::from(VERSION)..=u64::from(VERSION))
         .map(|_| ())
-        .map_err(|problem| input.error_at(place, "version", problem))
+        .map_err(|problem| input.error_at(start, "version", problem))
 }
 
 fn read_cookie<'a>(input: &mut Reader<'a>, least: u64) -> Result<&'a [u8], DecodeError> {

@@ -241,7 +241,7 @@ impl Parameters {
         let mut previous = None;
         let mut count = 0;
         while !input.is_empty() {
-            let place = input.offset();
+            let position = input.offset();
             let id = input.varint("id")?;
             if let Some(previous) = previous
                 && id <= previous
@@ -250,12 +250,12 @@ impl Parameters {
                     value: id,
                     previous,
                 };
-                return Err(input.error_at(place, "id", problem));
+                return Err(input.error_at(position, "id", problem));
             }
             previous = Some(id);
             count += 1;
             within(count, 0..=MAX_PARAMETER_COUNT as u64)
-                .map_err(|problem| input.error_at(place, "count", problem))?;
+                .map_err(|problem| input.error_at(position, "count", problem))?;
             parameters.read(id, &mut input)?;
         }
         Ok(parameters)
@@ -347,12 +347,12 @@ fn number(
     field: &'static str,
     range: RangeInclusive<u64>,
 ) -> Result<u64, DecodeError> {
-    let place = input.offset();
+    let position = input.offset();
     let length = input.varint(field)?;
     let before = input.offset();
     let value = input.varint_in(field, range)?;
     let read = (input.offset() - before) as u64;
-    within(length, read..=read).map_err(|problem| input.error_at(place, field, problem))?;
+    within(length, read..=read).map_err(|problem| input.error_at(position, field, problem))?;
     Ok(value)
 }
 

@@ -124,7 +124,7 @@ fn ecn_counts() -> impl Strategy<Value = EcnCounts> {
 }
 
 pub(crate) fn section_header() -> impl Strategy<Value = SectionHeader> {
-    let place = (
+    let piece = (
         number(u64::from(MAX_SECTION - 1)),
         any::<u64>(),
         any::<bool>(),
@@ -138,9 +138,9 @@ pub(crate) fn section_header() -> impl Strategy<Value = SectionHeader> {
     let needs = proptest::option::of(any::<u64>());
     let importance = prop_oneof![Just(DEFAULT_IMPORTANCE), any::<u8>()];
     let numbers = (number(MAX_SECTION_ID), number(MAX_SECTION_ID));
-    ((any::<u16>(), numbers, importance), place, times, needs).prop_map(
-        |((stream, (section, below), importance), place, times, needs)| {
-            let (total, offset, is_retransmission) = place;
+    ((any::<u16>(), numbers, importance), piece, times, needs).prop_map(
+        |((stream, (section, below), importance), piece, times, needs)| {
+            let (total, offset, is_retransmission) = piece;
             let (source_time, after) = times;
             let source_time = Time::from_micros(source_time);
             SectionHeader {

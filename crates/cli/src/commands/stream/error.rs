@@ -86,7 +86,7 @@ impl Error {
     }
 
     /// A write failed.
-    pub(crate) fn write(place: &str, error: &io::Error) -> Self {
+    pub(crate) fn write(target: &str, error: &io::Error) -> Self {
         let hint = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 ". Make room, or write to another disk"
@@ -94,7 +94,7 @@ impl Error {
             _ => "",
         };
         Self::Failed(format!(
-            "cannot write to {place}: {error}; the data written so far is kept{hint}"
+            "cannot write to {target}: {error}; the data written so far is kept{hint}"
         ))
     }
 

@@ -55,20 +55,22 @@ impl Existing {
         }
     }
 
-    /// Refuses a file that must be kept, and a link. `place` names the argument.
-    pub(crate) fn check(self, place: &str, path: &Path) -> Result<(), Error> {
+    /// Refuses a file that must be kept, and a link. `argument` is the argument that names it.
+    pub(crate) fn check(self, argument: &str, path: &Path) -> Result<(), Error> {
         match fs::symlink_metadata(path) {
-            Ok(found) if found.is_symlink() && !is_of_the_system(path) => Err(linked(place, path)),
-            Ok(found) if found.is_file() => self.check_content(place, path, &found),
+            Ok(found) if found.is_symlink() && !is_of_the_system(path) => {
+                Err(linked(argument, path))
+            }
+            Ok(found) if found.is_file() => self.check_content(argument, path, &found),
             // Opening the file reports any other problem.
             _ => Ok(()),
         }
     }
 
-    fn check_content(self, place: &str, path: &Path, found: &Metadata) -> Result<(), Error> {
+    fn check_content(self, argument: &str, path: &Path, found: &Metadata) -> Result<(), Error> {
         match self {
             Self::Kept if found.is_file() && found.len() > 0 => Err(Error::unopened(format!(
-                "{place}: {} exists; choose another name, or use --overwrite to replace it",
+                "{argument}: {} exists; choose another name, or use --overwrite to replace it",
                 path.display()
             ))),
             _ => Ok(()),
@@ -76,7 +78,7 @@ impl Existing {
     }
 
     /// Opens a file to be written, and leaves its content as it is.
-    pub(crate) fn open(self, place: &str, path: &Path) -> Result<File, Error> {
+    pub(crate) fn open(self, argument: &str, path: &Path) -> Result<File, Error> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
         if !is_of_the_system(path) {
@@ -84,13 +86,13 @@ impl Existing {
         }
         let file = options.open(path).map_err(|error| {
             match fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
-                true => linked(place, path),
+                true => linked(argument, path),
                 false => Error::open(path, &error),
             }
         })?;
         // The file may have been created since the check.
         if let Ok(found) = file.metadata() {
-            self.check_content(place, path, &found)?;
+            self.check_content(argument, path, &found)?;
         }
         Ok(file)
     }
@@ -106,9 +108,9 @@ fn is_of_the_system(path: &Path) -> bool {
     path.starts_with("/dev") && !path.starts_with("/dev/shm")
 }
 
-fn linked(place: &str, path: &Path) -> Error {
+fn linked(argument: &str, path: &Path) -> Error {
     Error::unopened(format!(
-        "{place}: {} is a symbolic link, which is not followed; name the file itself",
+        "{argument}: {} is a symbolic link, which is not followed; name the file itself",
         path.display()
     ))
 }
@@ -131,29 +133,29 @@ pub(crate) fn check(
         _ => None,
     };
     let is_same = |one: Option<Identity>, other| one.is_some() && one == other;
-    let wrong = |place: &str, other: &str, name: Option<&Path>| {
+    let wrong = |argument: &str, other: &str, name: Option<&Path>| {
         let name = name.map_or("-".into(), |name| name.display().to_string());
         Err(Error::usage(format!(
-            "{place}: {name} is the same file as {other}, which writing would destroy; expected another one"
+            "{argument}: {name} is the same file as {other}, which writing would destroy; expected another one"
         )))
     };
     if is_same(read, written) {
         return wrong("OUTPUT", "INPUT", path(output));
     }
     let mut before = vec![("OUTPUT", path(output), written)];
-    for &(place, other) in others {
+    for &(argument, other) in others {
         let Some(other) = other else { continue };
         let identity = Identity::at(other);
         if is_same(read, identity) {
-            return wrong(place, "INPUT", Some(other));
+            return wrong(argument, "INPUT", Some(other));
         }
         for &(earlier, name, known) in &before {
             // Both may be absent.
             if is_same(known, identity) || name == Some(other) {
-                return wrong(place, earlier, Some(other));
+                return wrong(argument, earlier, Some(other));
             }
         }
-        before.push((place, Some(other), identity));
+        before.push((argument, Some(other), identity));
     }
     Ok(())
 }
@@ -194,21 +196,21 @@ mod tests {
     #[test]
     fn a_link_is_never_followed() {
         let folder = tempfile::tempdir().unwrap();
-        let place = |name: &str| folder.path().join(name);
-        fs::write(place("file"), "").unwrap();
-        std::os::unix::fs::symlink(place("file"), place("link")).unwrap();
-        std::os::unix::fs::symlink(place("new"), place("dangling")).unwrap();
+        let path_of = |name: &str| folder.path().join(name);
+        fs::write(path_of("file"), "").unwrap();
+        std::os::unix::fs::symlink(path_of("file"), path_of("link")).unwrap();
+        std::os::unix::fs::symlink(path_of("new"), path_of("dangling")).unwrap();
         for name in ["link", "dangling"] {
             for existing in [Existing::Kept, Existing::Replaced] {
-                let checked = existing.check("--gaps", &place(name));
-                let opened = existing.open("--gaps", &place(name)).map(drop);
+                let checked = existing.check("--gaps", &path_of(name));
+                let opened = existing.open("--gaps", &path_of(name)).map(drop);
                 for refused in [checked, opened] {
                     let said = refused.unwrap_err().to_string();
                     assert!(said.contains("is a symbolic link"), "{said}");
                 }
             }
         }
-        assert!(!place("new").exists());
+        assert!(!path_of("new").exists());
         assert!(
             Existing::Kept
                 .check("OUTPUT", Path::new("/dev/stdout"))
@@ -219,14 +221,14 @@ mod tests {
     #[test]
     fn a_file_is_the_same_by_all_its_names() {
         let folder = tempfile::tempdir().unwrap();
-        let place = |name: &str| folder.path().join(name);
-        fs::write(place("a"), "media").unwrap();
-        fs::write(place("b"), "other media").unwrap();
-        fs::hard_link(place("a"), place("hard")).unwrap();
-        std::os::unix::fs::symlink(place("a"), place("soft")).unwrap();
+        let path_of = |name: &str| folder.path().join(name);
+        fs::write(path_of("a"), "media").unwrap();
+        fs::write(path_of("b"), "other media").unwrap();
+        fs::hard_link(path_of("a"), path_of("hard")).unwrap();
+        std::os::unix::fs::symlink(path_of("a"), path_of("soft")).unwrap();
         let said = |input: &str, output: &str, gaps: Option<&str>| {
-            let gaps = gaps.map(place);
-            let (input, output) = (Uri::File(place(input)), Uri::File(place(output)));
+            let gaps = gaps.map(path_of);
+            let (input, output) = (Uri::File(path_of(input)), Uri::File(path_of(output)));
             check(&input, &output, &[("--gaps", gaps.as_deref())])
                 .map_err(|error| error.to_string())
         };
@@ -246,6 +248,6 @@ mod tests {
         );
         assert_eq!(said("a", "b", Some("new")), Ok(()));
         assert_eq!(said("a", "new", None), Ok(()));
-        assert_eq!(fs::read(place("a")).unwrap(), b"media");
+        assert_eq!(fs::read(path_of("a")).unwrap(), b"media");
     }
 }

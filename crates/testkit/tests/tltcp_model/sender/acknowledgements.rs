@@ -23,7 +23,7 @@ impl Sender {
             if !is_partial {
                 self.restart_timer();
             }
-            self.tell_given_up();
+            self.report_abandoned();
         }
         // A section is complete when all of it is acknowledged or discarded.
         let reached = self.not_discarded(self.last_ack);
@@ -100,7 +100,7 @@ impl Sender {
             return;
         }
         self.recovery_point = self.next;
-        self.tell_law_of_loss();
+        self.report_loss();
         self.restart_timer();
         self.lifetime_timer();
         self.discard_unsent();
@@ -119,7 +119,7 @@ impl Sender {
         self.duplicates == 3 && (is_first || covers_more)
     }
 
-    pub(super) fn tell_law_of_loss(&mut self) {
+    pub(super) fn report_loss(&mut self) {
         let in_flight = Bytes::new(self.window.len() as u64);
         self.controller.on_event(Event::Loss(&Loss {
             now: Time::from_millis(self.now),
@@ -134,7 +134,7 @@ impl Sender {
 
     /// Three duplicates (RFC 5681, section 3.2).
     fn on_loss(&mut self) {
-        self.tell_law_of_loss();
+        self.report_loss();
         self.restart_timer();
         let lost = self.lowest_outstanding().expect("something is repeated");
         self.answer(lost);
@@ -151,7 +151,7 @@ impl Sender {
             return self.transmit(lost);
         }
         self.answered = self.answered.max(lost + 1);
-        self.tell_given_up();
+        self.report_abandoned();
         let mut lowest = self.lowest_current;
         if self.kind == Kind::Sack {
             lowest = lowest.max(self.chosen + 1);

@@ -35,7 +35,7 @@ impl Sender {
                 sent_again: BTreeSet::new(),
                 search: None,
             });
-            self.tell_law_of_loss();
+            self.report_loss();
             self.restart_timer();
             return self.answer_lowest();
         };

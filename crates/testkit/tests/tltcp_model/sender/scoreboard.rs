@@ -39,8 +39,8 @@ impl Sender {
         // The lowest packet may have arrived, if the receiver does not know of the hole before it.
         let mut missing = self.sent.range(lost..);
         let missing = missing.find(|it| !self.sacked.contains(it));
-        let is_told = self.duplicates >= 3 || missing.is_some_and(|&it| self.is_lost(it));
-        if !is_told || lost < self.recovery_point {
+        let is_detected = self.duplicates >= 3 || missing.is_some_and(|&it| self.is_lost(it));
+        if !is_detected || lost < self.recovery_point {
             return;
         }
         self.recovery_point = self.next;
@@ -50,7 +50,7 @@ impl Sender {
             rescue_rxt: Some(lost),
         });
         self.chosen = 0;
-        self.tell_law_of_loss();
+        self.report_loss();
         self.restart_timer();
         self.lifetime_timer();
         self.discard_unsent();

@@ -69,11 +69,11 @@ impl<P: Payload> Spares<P> {
     /// A buffer for a section of `length` bytes.
     pub(super) fn buffer(&mut self, length: u32) -> P::Buffer {
         let is_spare = |payload: &P| payload.is_spare(length);
-        let place = match length < MIN_LENGTH {
+        let index = match length < MIN_LENGTH {
             true => None,
             false => self.payloads.iter().position(is_spare),
         };
-        let spare = place.and_then(|place| self.payloads.remove(place));
+        let spare = index.and_then(|index| self.payloads.remove(index));
         if let Some(spare) = &spare {
             self.bytes -= u64::from(spare.len());
         }
@@ -92,22 +92,22 @@ mod tests {
     /// Reassembles and delivers a section of this length. Returns the address of its memory.
     fn hand_out(spares: &mut Spares<Bytes>, length: u32) -> (Bytes, *const u8) {
         let mut buffer = spares.buffer(length);
-        Bytes::place(&mut buffer, 0, &[7; 100]);
+        Bytes::write_at(&mut buffer, 0, &[7; 100]);
         let payload = Bytes::finish(buffer);
         spares.keep(&payload);
-        let place = payload.as_ptr();
-        (payload, place)
+        let address = payload.as_ptr();
+        (payload, address)
     }
 
     #[test]
     fn memory_of_dropped_sections_is_reused() {
         let mut spares = Spares::default();
-        let (held, place) = hand_out(&mut spares, LENGTH);
-        let (other, other_place) = hand_out(&mut spares, LENGTH);
-        assert_ne!(place, other_place, "the first one is held");
+        let (held, address) = hand_out(&mut spares, LENGTH);
+        let (other, other_address) = hand_out(&mut spares, LENGTH);
+        assert_ne!(address, other_address, "the first one is held");
         drop(held);
-        let (shorter, same_place) = hand_out(&mut spares, LENGTH - 1);
-        assert_eq!(same_place, place);
+        let (shorter, same_address) = hand_out(&mut spares, LENGTH - 1);
+        assert_eq!(same_address, address);
         let rest = vec![0; LENGTH as usize - 101];
         assert_eq!(
             (&shorter[..100], &shorter[100..]),
@@ -121,9 +121,9 @@ mod tests {
         let mut spares = Spares::default();
         for (length, taken_over) in [(MIN_LENGTH, false), (LENGTH * 2 / 3, true)] {
             spares.keep(&Bytes::from(vec![1; LENGTH as usize]));
-            let place = spares.payloads[0].as_ptr();
-            let (_, new_place) = hand_out(&mut spares, length);
-            assert_eq!(new_place == place, taken_over, "{length}");
+            let address = spares.payloads[0].as_ptr();
+            let (_, new_address) = hand_out(&mut spares, length);
+            assert_eq!(new_address == address, taken_over, "{length}");
             spares = Spares::default();
         }
     }

@@ -153,8 +153,8 @@ impl<P> Entry<P> {
 
     /// Marks the unacknowledged part of the range as lost.
     pub(super) fn on_lost(&mut self, range: &Range<u32>) {
-        if let Some(place) = self.twice.iter().position(|twice| twice == range) {
-            self.twice.swap_remove(place);
+        if let Some(index) = self.twice.iter().position(|twice| twice == range) {
+            self.twice.swap_remove(index);
             return;
         }
         self.miss(range);

@@ -103,11 +103,11 @@ impl Dropped {
     pub(super) fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let stream = read_stream(input)?;
         let section = input.varint_in("section", 0..=MAX_SECTION_ID)?;
-        let place = input.offset();
+        let position = input.offset();
         let reason = input.u8("reason")?;
         let Some(reason) = Reason::from_wire(reason) else {
             let value = u64::from(reason);
-            return Err(input.error_at(place, "reason", Problem::Unknown { value }));
+            return Err(input.error_at(position, "reason", Problem::Unknown { value }));
         };
         Ok(Self {
             stream,

@@ -58,7 +58,7 @@ pub(super) fn write_tag<S: Sink>(tag: &Tag, out: &mut Writer<'_, S>) -> Result<(
 const SEGMENTS: core::ops::RangeInclusive<u64> = 1..=u16::MAX as u64;
 
 pub(super) fn read_tag(input: &mut Reader<'_>) -> Result<Tag, DecodeError> {
-    let place = input.offset();
+    let start = input.offset();
     Ok(match input.u8("kind")? {
         WAVE => {
             let wave = input.u16("wave")?;
@@ -80,7 +80,7 @@ pub(super) fn read_tag(input: &mut Reader<'_>) -> Result<Tag, DecodeError> {
         },
         kind => {
             let value = u64::from(kind);
-            return Err(input.error_at(place, "kind", Problem::Unknown { value }));
+            return Err(input.error_at(start, "kind", Problem::Unknown { value }));
         }
     })
 }
@@ -123,7 +123,7 @@ pub(super) fn write_report<S: Sink>(
 const LEVELS: core::ops::RangeInclusive<u64> = 1..=u16::MAX as u64;
 
 pub(super) fn read_report(input: &mut Reader<'_>) -> Result<Report, DecodeError> {
-    let place = input.offset();
+    let start = input.offset();
     Ok(match input.u8("kind")? {
         WAVE => Report::Wave {
             level: input.u16_in("level", LEVELS)?,
@@ -138,7 +138,7 @@ pub(super) fn read_report(input: &mut Reader<'_>) -> Result<Report, DecodeError>
         },
         kind => {
             let value = u64::from(kind);
-            return Err(input.error_at(place, "kind", Problem::Unknown { value }));
+            return Err(input.error_at(start, "kind", Problem::Unknown { value }));
         }
     })
 }

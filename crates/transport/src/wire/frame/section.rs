@@ -248,11 +248,11 @@ impl SectionHeader {
         let stream = input.varint_u32("stream", u32::from(u16::MAX))? as u16;
         let section = input.varint_in("section", 0..=MAX_SECTION_ID)?;
         let floor = section - input.varint_in("floor", 0..=section)?;
-        let offset_place = input.offset();
+        let offset_position = input.offset();
         let offset = input.varint("offset")?;
         let total = input.varint_in("total", 1..=u64::from(MAX_SECTION))? as u32;
         let offset = within(offset, 0..=u64::from(total - 1))
-            .map_err(|problem| input.error_at(offset_place, "offset", problem))?
+            .map_err(|problem| input.error_at(offset_position, "offset", problem))?
             as u32;
         let source_time = Time::from_micros(input.varint_in("source time", 0..=MAX_TIME_US)?);
         let unit = if kind & IN_MILLISECONDS == 0 {
@@ -399,8 +399,8 @@ impl Fields {
 impl Sink for Fields {
     fn put(&mut self, bytes: &[u8]) {
         let end = self.length.saturating_add(bytes.len());
-        if let Some(place) = self.bytes.get_mut(self.length..end) {
-            place.copy_from_slice(bytes);
+        if let Some(target) = self.bytes.get_mut(self.length..end) {
+            target.copy_from_slice(bytes);
             self.length = end;
         }
     }
@@ -408,9 +408,9 @@ impl Sink for Fields {
     /// Writes eight bytes whatever the size, which is cheaper. The next field overwrites the rest.
     fn varint(&mut self, value: u64) {
         let (bytes, size) = varint::aligned(value);
-        let place = self.bytes.get_mut(self.length..);
-        if let Some(place) = place.and_then(<[u8]>::first_chunk_mut) {
-            *place = bytes;
+        let target = self.bytes.get_mut(self.length..);
+        if let Some(target) = target.and_then(<[u8]>::first_chunk_mut) {
+            *target = bytes;
             self.length += size;
         }
     }

@@ -155,7 +155,7 @@ fn read_file(rest: &str) -> Result<Uri, PlaceError> {
         return Err(PlaceError::FileHost(host.into()));
     }
     let path = decode(path).map_err(|error| UriError::Percent {
-        place: "path".into(),
+        part: "path".into(),
         error,
     })?;
     Ok(Uri::File(path.into()))
