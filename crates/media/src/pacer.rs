@@ -233,7 +233,7 @@ struct Multiplex {
     /// The PID of the clock, and its latest reference, in ticks of 27 MHz.
     reference: Option<(u16, u64)>,
     /// The time of that reference, without jumps, and the packets since.
-    place: u64,
+    position: u64,
     since: u64,
     /// The ticks and the packets of the latest stretches with one pace, and their number.
     ticks: u64,
@@ -260,7 +260,7 @@ impl Multiplex {
         }
         let behind = self.ticks_of(self.since);
         let taken = self.ticks_of(packets.len() as u64);
-        Some((Time::ZERO + span(self.place + behind), span(taken)))
+        Some((Time::ZERO + span(self.position + behind), span(taken)))
     }
 
     fn on_packet(&mut self, facts: &Facts<'_>) {
@@ -283,7 +283,7 @@ impl Multiplex {
     fn on_step(&mut self, step: i64, is_marked: bool) {
         let (Ok(ticks), false, true) = (u64::try_from(step), is_marked, step <= MAX_STEP) else {
             // The clock jumped; the time goes on at the present pace.
-            self.place += self.ticks_of(self.since);
+            self.position += self.ticks_of(self.since);
             return;
         };
         let (this, usual) = (
@@ -293,7 +293,7 @@ impl Multiplex {
         if this.abs_diff(usual) * TOLERANCE > usual {
             (self.ticks, self.packets, self.stretches) = (0, 0, 0);
         }
-        self.place += ticks;
+        self.position += ticks;
         self.ticks += ticks;
         self.packets += self.since;
         self.stretches += 1;

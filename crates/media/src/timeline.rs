@@ -21,7 +21,7 @@ struct Stretch {
     id: u64,
     /// Its latest time stamp, and the corresponding position on the source's clock, in ticks.
     stamp: u64,
-    place: i64,
+    position: i64,
 }
 
 /// The latest time stamp of one stream, and the stretch that it belongs to.
@@ -44,7 +44,7 @@ pub(crate) struct Placed {
 
 impl Stretch {
     /// The position of `stamp`, if it can belong to this stretch.
-    fn place(&mut self, stamp: u64, before: Option<Mark>) -> Option<i64> {
+    fn locate(&mut self, stamp: u64, before: Option<Mark>) -> Option<i64> {
         let step = difference(stamp, self.stamp);
         let own = before.filter(|before| before.stretch == self.id);
         // A stream never returns to a stretch that it has left.
@@ -53,11 +53,11 @@ impl Stretch {
         if step.abs() > JUMP || goes_back || has_left {
             return None;
         }
-        let place = self.place + step;
+        let position = self.position + step;
         if step > 0 {
-            (self.stamp, self.place) = (stamp, place);
+            (self.stamp, self.position) = (stamp, position);
         }
-        Some(place)
+        Some(position)
     }
 }
 
@@ -76,29 +76,33 @@ pub(crate) struct Timeline {
 
 impl Timeline {
     /// Maps the next time stamp of a stream, whose latest one has the mark `before`.
-    pub(crate) fn place(&mut self, stamp: u64, before: Option<Mark>) -> Placed {
+    pub(crate) fn locate(&mut self, stamp: u64, before: Option<Mark>) -> Placed {
         let stretches = [self.newest.as_mut(), self.last.as_mut()];
         let known = stretches.into_iter().flatten().find_map(|stretch| {
-            let place = stretch.place(stamp, before)?;
-            Some((place, stretch.id))
+            let position = stretch.locate(stamp, before)?;
+            Some((position, stretch.id))
         });
-        let (place, stretch, jump) = match known {
-            Some((place, stretch)) => (place, stretch, None),
+        let (position, stretch, jump) = match known {
+            Some((position, stretch)) => (position, stretch, None),
             None => {
-                let place = self.furthest;
+                let position = self.furthest;
                 let id = self.stretches;
                 self.stretches += 1;
-                self.last = self.newest.replace(Stretch { id, stamp, place });
+                self.last = self.newest.replace(Stretch {
+                    id,
+                    stamp,
+                    position,
+                });
                 let last =
                     { before.map(|before| before.stamp) }.or(self.last.map(|last| last.stamp));
                 let jump = self.last.and(last).map(|last| difference(stamp, last));
-                (place, id, jump)
+                (position, id, jump)
             }
         };
-        self.furthest = self.furthest.max(place);
+        self.furthest = self.furthest.max(position);
         let mark = Mark { stretch, stamp };
         Placed {
-            time: at(place),
+            time: at(position),
             jump,
             mark,
         }
@@ -110,7 +114,7 @@ impl Timeline {
         let passed = ticks_in(passed);
         if let Some(newest) = &mut self.newest {
             newest.stamp = newest.stamp.wrapping_add(passed.unsigned_abs()) % WRAP;
-            newest.place += passed;
+            newest.position += passed;
         }
         self.furthest += passed;
     }
@@ -122,8 +126,8 @@ impl Timeline {
 }
 
 /// Data after the first unit with an earlier decoding time is due at the beginning too.
-fn at(place: i64) -> Time {
-    Time::ZERO + ticks(u64::try_from(place).unwrap_or(0))
+fn at(position: i64) -> Time {
+    Time::ZERO + ticks(u64::try_from(position).unwrap_or(0))
 }
 
 /// A span as whole ticks of 90 kHz.
@@ -144,13 +148,13 @@ mod tests {
     }
 
     /// Maps time stamps of the form (stream, stamp): the time of each, and whether it was a jump.
-    fn places(stamps: &[(usize, u64)]) -> Vec<(Time, bool)> {
+    fn positions(stamps: &[(usize, u64)]) -> Vec<(Time, bool)> {
         let mut timeline = Timeline::default();
         let mut marks = [None; 2];
         stamps
             .iter()
             .map(|&(stream, stamp)| {
-                let placed = timeline.place(stamp, marks[stream]);
+                let placed = timeline.locate(stamp, marks[stream]);
                 marks[stream] = Some(placed.mark);
                 assert!(timeline.now() >= placed.time);
                 (placed.time, placed.jump.is_some())
@@ -161,7 +165,7 @@ mod tests {
     #[test]
     fn the_clock_continues_over_the_wrap() {
         assert_eq!(
-            places(&[(0, WRAP - 90_000), (0, 90_000), (1, WRAP - 45_000)]),
+            positions(&[(0, WRAP - 90_000), (0, 90_000), (1, WRAP - 45_000)]),
             [
                 (Time::ZERO, false),
                 (Time::from_secs(2), false),
@@ -172,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_jump_begins_a_new_stretch_once_for_all_streams() {
-        let places = places(&[
+        let positions = positions(&[
             (0, 900_000),
             (0, 990_000),
             (0, 9_000_000),
@@ -183,14 +187,14 @@ mod tests {
             (1, 0),
         ]);
         // 1 s after the first, then the jump; the rest of the old stretch keeps its own clock.
-        assert_eq!(places[1], (Time::from_secs(1), false));
-        assert_eq!(places[2], (Time::from_secs(1), true));
-        assert_eq!(places[3], (Time::ZERO + ticks(100_000), false));
-        assert_eq!(places[4], (Time::from_millis(1_010), false));
-        assert_eq!(places[5], (Time::ZERO + ticks(100_900), false));
-        assert_eq!(places[6], (Time::from_secs(2), false));
+        assert_eq!(positions[1], (Time::from_secs(1), false));
+        assert_eq!(positions[2], (Time::from_secs(1), true));
+        assert_eq!(positions[3], (Time::ZERO + ticks(100_000), false));
+        assert_eq!(positions[4], (Time::from_millis(1_010), false));
+        assert_eq!(positions[5], (Time::ZERO + ticks(100_900), false));
+        assert_eq!(positions[6], (Time::from_secs(2), false));
         // Backwards is a jump as well.
-        assert_eq!(places[7], (Time::from_secs(2), true));
+        assert_eq!(positions[7], (Time::from_secs(2), true));
     }
 
     #[test]
@@ -202,7 +206,7 @@ mod tests {
             (1, 722_000),
             (1, 720_000),
         ];
-        let jumps: Vec<_> = places(&stamps).iter().map(|&(_, jump)| jump).collect();
+        let jumps: Vec<_> = positions(&stamps).iter().map(|&(_, jump)| jump).collect();
         assert_eq!(jumps, [false, false, true, false, false]);
     }
 
@@ -210,10 +214,10 @@ mod tests {
     fn a_reported_time_without_stamps_is_no_jump() {
         let next = |passed: u64, stamp: u64| {
             let mut timeline = Timeline::default();
-            let before = timeline.place(WRAP - 9_000, None);
+            let before = timeline.locate(WRAP - 9_000, None);
             timeline.go_on(Span::from_secs(passed));
             assert_eq!(timeline.now(), Time::from_secs(passed));
-            let next = timeline.place(stamp, Some(before.mark));
+            let next = timeline.locate(stamp, Some(before.mark));
             (next.time, next.jump.is_some())
         };
         let second = |seconds: u64| (WRAP - 9_000 + 90_000 * seconds) % WRAP;
@@ -227,7 +231,7 @@ mod tests {
     #[test]
     fn stamps_before_the_first_are_due_at_once() {
         assert_eq!(
-            places(&[(0, 90_000), (1, 45_000), (0, 180_000)]),
+            positions(&[(0, 90_000), (1, 45_000), (0, 180_000)]),
             [
                 (Time::ZERO, false),
                 (Time::ZERO, false),

@@ -234,7 +234,7 @@ impl Analysis {
 
     /// A clock reference, in ticks of 27 MHz.
     fn clock(&mut self, number: u16, clock: u64, is_marked: bool) {
-        let (now, run, place) = (self.now, self.run, self.packets);
+        let (now, run, position) = (self.now, self.run, self.packets);
         let Some(pid) = self.pids.get_mut(&number) else {
             return;
         };
@@ -265,7 +265,7 @@ impl Analysis {
             state.by_bytes.restart();
         }
         let nanos = state.ticks as f64 * 1_000.0 / 27.0;
-        state.by_bytes.push(saturated(place), nanos);
+        state.by_bytes.push(saturated(position), nanos);
         if let (Timing::Arrival, Some(now)) = (self.timing, now) {
             state.by_arrival.push(saturated(now.as_nanos()), nanos);
         }

@@ -149,9 +149,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_indicator_has_its_place_and_its_priority() {
-        for (place, indicator) in Indicator::ALL.into_iter().enumerate() {
-            assert_eq!(indicator as usize, place);
+    fn every_indicator_has_its_index_and_its_priority() {
+        for (index, indicator) in Indicator::ALL.into_iter().enumerate() {
+            assert_eq!(indicator as usize, index);
             let mut errors = Errors::default();
             errors.add(indicator, Some(Time::from_secs(1)));
             errors.add(indicator, Some(Time::from_secs(2)));

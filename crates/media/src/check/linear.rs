@@ -82,14 +82,14 @@ pub(super) struct Linear {
 /// A clock reference, in nanoseconds, and where it lies: in bytes or in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Point {
-    place: i64,
+    position: i64,
     clock: f64,
 }
 
 impl Linear {
     /// Adds the next point of the run. Places rise.
-    pub(super) fn push(&mut self, place: i64, clock: f64) {
-        self.points.push_back(Point { place, clock });
+    pub(super) fn push(&mut self, position: i64, clock: f64) {
+        self.points.push_back(Point { position, clock });
         if self.points.len() > WINDOW {
             self.points.pop_front();
             self.measured = self.measured.saturating_sub(1);
@@ -129,7 +129,8 @@ impl Linear {
                 .checked_sub(1)
                 .and_then(|index| self.points.get(index));
             if let Some(before) = before {
-                let slope = (point.clock - before.clock) / (point.place - before.place) as f64;
+                let slope =
+                    (point.clock - before.clock) / (point.position - before.position) as f64;
                 let wrong = (slope / line.slope - 1.0).abs();
                 self.stretches += 1;
                 self.even += u64::from(wrong <= EVEN);
@@ -144,7 +145,7 @@ impl Linear {
 struct Line {
     origin: Point,
     /// The means, from the origin.
-    place: f64,
+    position: f64,
     clock: f64,
     slope: f64,
 }
@@ -155,30 +156,30 @@ impl Line {
         let count = points.len() as f64;
         // Small numbers, whose squares are exact enough.
         let from_origin = points.iter().map(|point| {
-            let place = point.place.saturating_sub(origin.place) as f64;
-            (place, point.clock - origin.clock)
+            let position = point.position.saturating_sub(origin.position) as f64;
+            (position, point.clock - origin.clock)
         });
         let sums = from_origin.clone().fold((0.0, 0.0), |sums, point| {
             (sums.0 + point.0, sums.1 + point.1)
         });
-        let (place, clock) = (sums.0 / count, sums.1 / count);
+        let (position, clock) = (sums.0 / count, sums.1 / count);
         let (mut covariance, mut variance) = (0.0, 0.0);
         for point in from_origin {
-            covariance += (point.0 - place) * (point.1 - clock);
-            variance += (point.0 - place) * (point.0 - place);
+            covariance += (point.0 - position) * (point.1 - clock);
+            variance += (point.0 - position) * (point.0 - position);
         }
         (variance > 0.0).then(|| Self {
             origin,
-            place,
+            position,
             clock,
             slope: covariance / variance,
         })
     }
 
     fn distance(&self, point: &Point) -> f64 {
-        let place = point.place.saturating_sub(self.origin.place) as f64;
+        let position = point.position.saturating_sub(self.origin.position) as f64;
         let clock = point.clock - self.origin.clock;
-        clock - (self.clock + self.slope * (place - self.place))
+        clock - (self.clock + self.slope * (position - self.position))
     }
 }
 
@@ -233,10 +234,10 @@ mod tests {
     #[test]
     fn a_rate_that_varies_is_uneven() {
         let mut linear = Linear::default();
-        let mut place = 0;
+        let mut position = 0;
         for number in 0_i64..200 {
-            place += if number % 3 == 0 { 300 } else { 100 };
-            linear.push(place, 2e7 * number as f64);
+            position += if number % 3 == 0 { 300 } else { 100 };
+            linear.push(position, 2e7 * number as f64);
         }
         linear.restart();
         assert_eq!(linear.is_even(false), Some(false));

@@ -89,7 +89,7 @@ impl Checker {
             analysis,
             ..
         } = self;
-        sync.push(bytes, &mut |found| place(stored, analysis, now, found));
+        sync.push(bytes, &mut |found| locate(stored, analysis, now, found));
     }
 
     /// Nothing came until `now`, of a live stream: what should have come is late.
@@ -108,7 +108,7 @@ impl Checker {
             analysis,
             ..
         } = self;
-        sync.finish(&mut |found| place(stored, analysis, now, found));
+        sync.finish(&mut |found| locate(stored, analysis, now, found));
         if let Some(stored) = stored {
             stored.finish(&mut |time, item| analysis.push(time, &item));
         }
@@ -133,7 +133,7 @@ impl Checker {
 }
 
 /// Gives a part of the stream its time.
-fn place(stored: &mut Option<StoredClock>, analysis: &mut Analysis, now: Time, found: Found<'_>) {
+fn locate(stored: &mut Option<StoredClock>, analysis: &mut Analysis, now: Time, found: Found<'_>) {
     let item = match found {
         Found::Packet(packet) => Item::Packet(*packet),
         Found::SyncByteError => Item::SyncByteError,

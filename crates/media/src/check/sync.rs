@@ -236,10 +236,10 @@ mod tests {
 
     #[test]
     fn one_wrong_sync_byte_is_an_error_and_two_in_a_row_are_a_loss() {
-        let damaged = |places: &[usize]| {
+        let damaged = |indices: &[usize]| {
             let mut bytes = stream(0..20, 0, 0);
-            for &place in places {
-                bytes[place * PACKET] = 0xff;
+            for &index in indices {
+                bytes[index * PACKET] = 0xff;
             }
             let whole = parts(&[&bytes]);
             let pieces: Vec<&[u8]> = bytes.chunks(61).collect();

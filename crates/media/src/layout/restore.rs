@@ -384,7 +384,7 @@ impl Restorer {
                 let may_have_gap = stream.is_none_or(Stream::may_have_gap);
                 (queued.follows_gap || may_have_gap) && seen.insert(run.section.stream)
             });
-            !is_first || self.places(packet, is_forced).is_some()
+            !is_first || self.positions(packet, is_forced).is_some()
         })
     }
 
@@ -398,7 +398,7 @@ impl Restorer {
             if id != TABLES
                 && let Some(stream) = self.streams.get_mut(&id)
                 && (stream.has_gap || !stream.has_begun)
-                && let Some(number) = stream.place_of(&run.section)
+                && let Some(number) = stream.position_of(&run.section)
             {
                 let may_have_gap = stream.may_have_gap();
                 (stream.has_gap, stream.has_begun) = (false, true);
@@ -431,16 +431,16 @@ impl Restorer {
     /// Writes the packets of a layout up to the first that has to wait; returns whether none has.
     fn write(&mut self, head: &mut Head, is_forced: bool, out: &mut Vec<Action>) -> bool {
         while let Some(packet) = head.layout.packets.get(head.at) {
-            let Some(places) = self.places(packet, is_forced) else {
+            let Some(positions) = self.positions(packet, is_forced) else {
                 return false;
             };
-            if !self.is_allowed(packet, &places) {
+            if !self.is_allowed(packet, &positions) {
                 self.omitted += 1;
                 head.at += 1;
                 continue;
             }
             let mut is_mended = false;
-            let fate = match self.fate(packet, &places, &mut head.furthest) {
+            let fate = match self.fate(packet, &positions, &mut head.furthest) {
                 Fate::Here { bytes, .. } if self.is_surplus(packet, &bytes) => Fate::Written,
                 fate => fate,
             };
@@ -469,7 +469,7 @@ impl Restorer {
                 }
             };
             if let Packet::Made(made) = packet {
-                let is_here: Vec<bool> = places.iter().map(Option::is_some).collect();
+                let is_here: Vec<bool> = positions.iter().map(Option::is_some).collect();
                 let pes = self.pes.entry(made.pid).or_default();
                 pes.pass(made, &is_here, has_header);
                 if is_mended {
@@ -485,13 +485,13 @@ impl Restorer {
 
     /// Whether so much has come in that the packet may be written, if it has nothing that was not
     /// written before.
-    fn is_allowed(&mut self, packet: &Packet, places: &[Option<u64>]) -> bool {
+    fn is_allowed(&mut self, packet: &Packet, positions: &[Option<u64>]) -> bool {
         if matches!(packet, Packet::Null(_)) {
             return self.allowances.nulls.spend(PACKET);
         }
         let runs = packet.runs();
-        let is_new = runs.iter().zip(places).any(|(run, place)| {
-            let held = self.held_at(run, *place);
+        let is_new = runs.iter().zip(positions).any(|(run, position)| {
+            let held = self.held_at(run, *position);
             held.is_some_and(|held| held.written < run.to as usize)
         });
         is_new || self.allowances.repeats.spend(PACKET)
@@ -499,19 +499,19 @@ impl Restorer {
 
     /// Where the sections of a packet are, `None` for those that are missing; `None` while that is
     /// unknown of some.
-    fn places(&mut self, packet: &Packet, is_forced: bool) -> Option<Vec<Option<u64>>> {
+    fn positions(&mut self, packet: &Packet, is_forced: bool) -> Option<Vec<Option<u64>>> {
         let is_late = is_forced || self.queue.len() >= PATIENCE;
-        let places = packet.runs().iter().map(|run| {
+        let positions = packet.runs().iter().map(|run| {
             let stream = self.streams.get_mut(&run.section.stream);
             let found = stream.map(|stream| (stream.find(&run.section), stream));
-            let found = found.map(|(place, stream)| match place {
+            let found = found.map(|(position, stream)| match position {
                 // A table may be there once more.
                 Place::Here(number)
                     if run.section.stream != TABLES && stream.is_written(number, run) =>
                 {
                     (Place::Missing, true)
                 }
-                place => (place, stream.is_oriented()),
+                position => (position, stream.is_oriented()),
             });
             match found {
                 Some((Place::Here(number), _)) => Some(Some(number)),
@@ -520,17 +520,17 @@ impl Restorer {
                 Some((Place::Unknown, false)) | None => is_late.then_some(None),
             }
         });
-        places.collect()
+        positions.collect()
     }
 
     fn fate(
         &mut self,
         packet: &Packet,
-        places: &[Option<u64>],
+        positions: &[Option<u64>],
         furthest: &mut BTreeMap<u16, u64>,
     ) -> Fate {
         let runs = packet.runs();
-        for (run, number) in runs.iter().zip(places) {
+        for (run, number) in runs.iter().zip(positions) {
             let Some(number) = *number else { continue };
             let furthest = furthest.entry(run.section.stream).or_insert(number);
             *furthest = number.max(*furthest);
@@ -542,7 +542,7 @@ impl Restorer {
         }
         let held = |run: &Run| {
             let at = runs.iter().position(|other| other == run)?;
-            self.held_at(run, *places.get(at)?)
+            self.held_at(run, *positions.get(at)?)
         };
         let content = |run: &Run| held(run)?.content(run);
         let written = match packet {
@@ -551,7 +551,7 @@ impl Restorer {
                 .filter(|bytes| bytes.first() == Some(&0x47))
                 .and_then(|bytes| bytes.first_chunk().copied())
                 .map(|bytes| (bytes, false)),
-            Packet::Made(made) if places.iter().all(Option::is_some) => {
+            Packet::Made(made) if positions.iter().all(Option::is_some) => {
                 let first = runs.iter().find(|run| run.from == 0).and_then(held);
                 let unit = first.and_then(|held| held.unit.as_ref());
                 put_together(made, unit, content).map(|bytes| (bytes, made.begins))
@@ -563,7 +563,7 @@ impl Restorer {
         };
         match written {
             Some((bytes, has_header)) => {
-                self.on_written(runs, places);
+                self.on_written(runs, positions);
                 Fate::Here { bytes, has_header }
             }
             None if self.has_written(runs) => Fate::Written,
@@ -580,8 +580,8 @@ impl Restorer {
         matches!(packet, Packet::Whole { pid, .. } if self.remultiplexed.contains(pid))
     }
 
-    fn on_written(&mut self, runs: &[Run], places: &[Option<u64>]) {
-        for (run, number) in runs.iter().zip(places) {
+    fn on_written(&mut self, runs: &[Run], positions: &[Option<u64>]) {
+        for (run, number) in runs.iter().zip(positions) {
             let stream = self.streams.get_mut(&run.section.stream);
             if let Some(held) = stream
                 .zip(*number)
@@ -593,8 +593,8 @@ impl Restorer {
     }
 
     /// The section of a run, in its place.
-    fn held_at(&self, run: &Run, place: Option<u64>) -> Option<&Held> {
-        self.streams.get(&run.section.stream)?.held.get(&place?)
+    fn held_at(&self, run: &Run, position: Option<u64>) -> Option<&Held> {
+        self.streams.get(&run.section.stream)?.held.get(&position?)
     }
 
     /// Whether one of these sections was written without a layout.
@@ -630,16 +630,16 @@ impl Restorer {
         };
         let behind = head.layout.packets.get(head.at + 1..).unwrap_or_default();
         let next = { behind.iter() }.find(|next| next.pid() == pid && next.counter().is_some());
-        let places = next.and_then(|next| self.places(next, is_forced));
+        let positions = next.and_then(|next| self.positions(next, is_forced));
         if let (Packet::Made(made), Some(Packet::Made(next))) = (packet, next)
             && made.has_payload
             && !next.begins
         {
-            let places = places.as_ref()?;
+            let positions = positions.as_ref()?;
             let pes = self.pes.get(&pid).copied().unwrap_or_default();
-            let first = places.iter().position(Option::is_some);
+            let first = positions.iter().position(Option::is_some);
             let unit = first.and_then(|first| {
-                let held = self.held_at(next.runs.get(first)?, *places.get(first)?)?;
+                let held = self.held_at(next.runs.get(first)?, *positions.get(first)?)?;
                 held.unit.as_ref()
             });
             if let Some(bytes) = unit.and_then(|unit| pes.before(made, next, first?, unit)) {
@@ -648,9 +648,9 @@ impl Restorer {
         }
         // One without payload has the counter of the missing one, too.
         let next = behind.iter().find(|next| next.pid() == pid);
-        let places = next.and_then(|next| self.places(next, is_forced));
+        let positions = next.and_then(|next| self.positions(next, is_forced));
         let is_next_missing = next.is_some_and(|next| !next.runs().is_empty())
-            && places.is_some_and(|places| places.iter().all(Option::is_none));
+            && positions.is_some_and(|positions| positions.iter().all(Option::is_none));
         let announces = has_payload && !is_next_missing;
         if pid != super::model::NULL && (announces || clock.is_some()) {
             // Without payload, the counter does not advance.

@@ -142,7 +142,7 @@ impl Stream {
     }
 
     /// The number here of a section that is here or missing.
-    pub(super) fn place_of(&mut self, section: &SectionRef) -> Option<u64> {
+    pub(super) fn position_of(&mut self, section: &SectionRef) -> Option<u64> {
         match self.find(section) {
             Place::Here(number) => Some(number),
             Place::Missing => u64::try_from(self.number_of(section)?).ok(),

@@ -23,7 +23,7 @@ pub(super) struct Cadence {
 impl Cadence {
     /// The decoding time of a unit with this time stamp. A unit without one has a time only if it
     /// `follows` another in its PES packet.
-    pub(super) fn place(&mut self, stamp: Option<u64>, follows: bool) -> Option<u64> {
+    pub(super) fn locate(&mut self, stamp: Option<u64>, follows: bool) -> Option<u64> {
         match (stamp, self.stamp) {
             (Some(stamp), last) => {
                 let count = i64::from(self.behind) + 1;
@@ -57,19 +57,19 @@ mod tests {
     fn pictures_between_two_stamps_are_evenly_spaced() {
         let mut cadence = Cadence::default();
         let first = WRAP - 3_600;
-        assert_eq!(cadence.place(Some(first), false), Some(first));
+        assert_eq!(cadence.locate(Some(first), false), Some(first));
         // No interval is known yet.
-        assert_eq!(cadence.place(None, true), Some(WRAP - 2_100));
-        assert_eq!(cadence.place(None, true), Some(WRAP - 600));
+        assert_eq!(cadence.locate(None, true), Some(WRAP - 2_100));
+        assert_eq!(cadence.locate(None, true), Some(WRAP - 600));
         // Three pictures, 10,800 ticks.
-        assert_eq!(cadence.place(Some(7_200), false), Some(7_200));
-        assert_eq!(cadence.place(None, true), Some(10_800));
-        assert_eq!(cadence.place(None, true), Some(14_400));
+        assert_eq!(cadence.locate(Some(7_200), false), Some(7_200));
+        assert_eq!(cadence.locate(None, true), Some(10_800));
+        assert_eq!(cadence.locate(None, true), Some(14_400));
         // A jump does not change the interval, and the first picture of a packet without a stamp
         // has no time.
-        assert_eq!(cadence.place(Some(9_000_000), false), Some(9_000_000));
-        assert_eq!(cadence.place(None, true), Some(9_003_600));
-        assert_eq!(cadence.place(None, false), None);
-        assert_eq!(cadence.place(None, true), None);
+        assert_eq!(cadence.locate(Some(9_000_000), false), Some(9_000_000));
+        assert_eq!(cadence.locate(None, true), Some(9_003_600));
+        assert_eq!(cadence.locate(None, false), None);
+        assert_eq!(cadence.locate(None, true), None);
     }
 }

@@ -312,11 +312,11 @@ impl Demux {
                     Continuity::Again => return Ok(OF_STREAM),
                     Continuity::Broken => stream.interrupt(begins, &mut output),
                 }
-                stream.is_heard = true;
+                stream.has_packets = true;
                 let is_scrambled = packet.transport_scrambling_control().is_scrambled();
                 // The header of a packet that is marked as wrong may be wrong too.
                 if is_scrambled && !is_suspect {
-                    stream.tell_scrambled(&mut output);
+                    stream.report_scrambled(&mut output);
                 }
                 // Layouts have sections of such packets.
                 if is_scrambled && self.arranger.is_none() {
@@ -380,9 +380,9 @@ impl Demux {
         }
         self.looked = now;
         self.each_stream(events, |stream, output| {
-            if core::mem::take(&mut stream.is_heard) {
-                stream.heard = now;
-            } else if now.saturating_since(stream.heard) >= SILENT {
+            if core::mem::take(&mut stream.has_packets) {
+                stream.last_packet_at = now;
+            } else if now.saturating_since(stream.last_packet_at) >= SILENT {
                 stream.give_up_waiting(output);
             }
         });

@@ -130,23 +130,23 @@ impl Framing {
             let Some(&first) = rest.first() else {
                 break Ok(());
             };
-            let place = self.at + done as u64;
+            let offset = self.at + done as u64;
             if self.lost.is_none() && first == SYNC {
                 let Some(packet) = rest.first_chunk::<PACKET>() else {
                     break Ok(());
                 };
                 done += PACKET;
                 self.beside = self.stride - PACKET;
-                match take(Framed::Packet(packet, place)) {
+                match take(Framed::Packet(packet, offset)) {
                     Ok(()) => continue,
                     failed => break failed,
                 }
             }
             let lost = *self.lost.get_or_insert(Break {
-                at: place,
+                at: offset,
                 found: first,
             });
-            let before = place - lost.at;
+            let before = offset - lost.at;
             let search = self.search(rest, before, is_end);
             let (Search::Found(passed) | Search::Beyond(passed)) = search;
             let outside = rest.get(..passed).unwrap_or_default();
@@ -342,8 +342,8 @@ mod tests {
     fn far_into_a_break_four_sync_bytes_of_five_are_required() {
         let found = |damaged: &[usize]| {
             let mut behind: Vec<u8> = (0..9).flat_map(packet).collect();
-            for &place in damaged {
-                behind[place * PACKET] = 0;
+            for &offset in damaged {
+                behind[offset * PACKET] = 0;
             }
             let stream = [packet(0x70), packet(0x71), vec![0; 400], behind].concat();
             match parts(PACKET, &[&stream]).0[2..4] {
@@ -365,8 +365,10 @@ mod tests {
                     [vec![0x47; before], packet(mark), vec![0x47; behind]].concat()
                 })
                 .collect();
-            let place = |mark: u8| (stride * usize::from(mark) + before) as u64;
-            let expected: Vec<Part> = (0..9).map(|mark| Part::Packet(mark, place(mark))).collect();
+            let offset = |mark: u8| (stride * usize::from(mark) + before) as u64;
+            let expected: Vec<Part> = (0..9)
+                .map(|mark| Part::Packet(mark, offset(mark)))
+                .collect();
             assert_eq!(parts(stride, &[&stream]).0, expected);
             let pieces: Vec<&[u8]> = stream.chunks(1).collect();
             assert_eq!(parts(stride, &pieces).0, expected);

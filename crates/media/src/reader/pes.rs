@@ -88,13 +88,13 @@ pub(super) struct Assembler {
     /// How many PES packets in a row must have the length that they say until a length ends one
     /// again.
     distrust: u8,
-    has_told_length: bool,
+    has_reported_length: bool,
     pictures: Pictures,
     sound: Sound,
     /// Whether data before the next PES packet is missing.
     is_broken: bool,
     /// Whether a rest that is left out was reported.
-    has_told_rest: bool,
+    has_reported_rest: bool,
 }
 
 impl Assembler {
@@ -106,7 +106,7 @@ impl Assembler {
         begins: bool,
         out: &mut Units,
     ) -> bool {
-        let has_end = core::mem::take(&mut self.is_filled) && self.tells_end(codec);
+        let has_end = core::mem::take(&mut self.is_filled) && self.knows_end(codec);
         if has_end && self.packet.as_ref().is_some_and(Packet::is_open) {
             self.end(codec, out);
         }
@@ -120,12 +120,12 @@ impl Assembler {
             Cut::Frames => self.sound.interrupt(out),
             Cut::Whole => false,
         };
-        self.has_told_rest &= was_broken;
+        self.has_reported_rest &= was_broken;
         begins && !is_within && !was_broken
     }
 
     /// Whether stuffing marks the last transport packet of a PES packet.
-    fn tells_end(&self, codec: Option<Codec>) -> bool {
+    fn knows_end(&self, codec: Option<Codec>) -> bool {
         matches!(Cut::of(codec), Cut::Pictures(_)) && self.ended >= KNOWN && !self.fills_within
     }
 
@@ -200,7 +200,7 @@ impl Assembler {
         }
         let has_ended = match header.map(|header| packet.length(&header)) {
             Some(Some(length)) => trusts_length && packet.bytes.len() >= length,
-            Some(None) => part.is_filled && self.tells_end(codec),
+            Some(None) => part.is_filled && self.knows_end(codec),
             None => false,
         };
         if has_ended {
@@ -217,7 +217,7 @@ impl Assembler {
     /// Stops believing in lengths.
     fn doubt(&mut self, out: &mut Units) {
         self.distrust = KNOWN;
-        if !core::mem::replace(&mut self.has_told_length, true) {
+        if !core::mem::replace(&mut self.has_reported_length, true) {
             out.push(Err(Fault::Length));
         }
     }
@@ -244,7 +244,7 @@ impl Assembler {
             .as_ref()
             .filter(|latest| latest.is_open() || !is_missing)
         else {
-            if is_missing && !core::mem::replace(&mut self.has_told_rest, true) {
+            if is_missing && !core::mem::replace(&mut self.has_reported_rest, true) {
                 out.push(Err(Fault::Headless));
             }
             return;
@@ -275,7 +275,7 @@ impl Assembler {
         self.pictures.clear();
         self.sound.clear();
         self.is_broken = true;
-        self.has_told_rest = true;
+        self.has_reported_rest = true;
         out.push(Err(Fault::Oversized(held as u64)));
     }
 
@@ -320,7 +320,7 @@ impl Assembler {
         };
         let Some(header) = PesHeader::read(&packet.bytes) else {
             self.is_broken = true;
-            self.has_told_rest = true;
+            self.has_reported_rest = true;
             return out.push(Err(Fault::Headless));
         };
         if header.stream_id == PADDING {
@@ -648,8 +648,8 @@ mod tests {
                 }
             }
             assembler.finish(None, &mut units);
-            let told = units.iter().filter(|unit| unit.is_err()).count();
-            assert_eq!(told, 1, "{cut}");
+            let reported = units.iter().filter(|unit| unit.is_err()).count();
+            assert_eq!(reported, 1, "{cut}");
             units.retain(Result::is_ok);
             assert!(units.iter().flatten().all(|unit| !unit.damaged), "{cut}");
             let all: Vec<u8> = (0..12).flat_map(|number| [number; 40]).collect();

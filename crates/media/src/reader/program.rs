@@ -31,18 +31,18 @@ impl ProgramClock {
 
     /// Processes a clock reference, in ticks of 90 kHz.
     pub(super) fn on_reference(&mut self, stamp: u64) {
-        self.reference = Some(self.references.place(stamp, self.reference).mark);
+        self.reference = Some(self.references.locate(stamp, self.reference).mark);
     }
 
     /// Maps the next time stamp of a stream, whose latest one has the mark `before`.
-    pub(super) fn place(&mut self, stamp: u64, before: Option<Mark>) -> Placed {
+    pub(super) fn locate(&mut self, stamp: u64, before: Option<Mark>) -> Placed {
         let silence = self.silence();
         if silence > Span::ZERO {
             self.stamps.go_on(silence);
             self.since = self.references.now();
         }
         let now = self.stamps.now();
-        let placed = self.stamps.place(stamp, before);
+        let placed = self.stamps.locate(stamp, before);
         if self.stamps.now() > now {
             self.since = self.references.now();
         }
@@ -70,19 +70,19 @@ mod tests {
     fn references_set_the_time_without_stamps() {
         let mut clock = ProgramClock::default();
         clock.on_reference(500);
-        let first = clock.place(SECOND, None);
+        let first = clock.locate(SECOND, None);
         assert_eq!((first.time, clock.now()), (Time::ZERO, Time::ZERO));
         // Stamps are normally up to a quarter of a second apart.
         clock.on_reference(500 + SECOND / 5);
         assert_eq!(clock.now(), Time::ZERO);
-        let next = clock.place(SECOND + SECOND / 5, Some(first.mark));
+        let next = clock.locate(SECOND + SECOND / 5, Some(first.mark));
         assert_eq!(clock.now(), Time::from_millis(200));
         // Twenty seconds without a stamp are no jump for the next stamp.
         for passed in 1..=20 {
             clock.on_reference(500 + SECOND / 5 + passed * SECOND);
         }
         assert_eq!(clock.now(), Time::from_millis(20_200));
-        let last = clock.place(21 * SECOND + SECOND / 2, Some(next.mark));
+        let last = clock.locate(21 * SECOND + SECOND / 2, Some(next.mark));
         assert_eq!((last.time, last.jump), (Time::from_millis(20_500), None));
         assert_eq!(clock.now(), last.time);
     }
@@ -93,10 +93,10 @@ mod tests {
         let mut mark = None;
         for stamp in [SECOND, SECOND, SECOND - 3_600] {
             clock.on_reference(0);
-            mark = Some(clock.place(stamp, mark).mark);
+            mark = Some(clock.locate(stamp, mark).mark);
             assert_eq!(clock.now(), Time::ZERO);
         }
-        clock.place(SECOND + 900, mark);
+        clock.locate(SECOND + 900, mark);
         assert_eq!(clock.now(), Time::from_millis(10));
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct Sound {
     carried: Option<Whole>,
     clock: Option<FrameClock>,
     has_frames: bool,
-    has_told: bool,
+    has_reported: bool,
 }
 
 /// When the next frame is presented.
@@ -204,7 +204,7 @@ impl Sound {
     /// Returns data outside of frames as one unit.
     fn give_rest(&mut self, unit: Whole, out: &mut Units) {
         let is_odd = self.has_frames && !unit.damaged;
-        if is_odd && !core::mem::replace(&mut self.has_told, true) {
+        if is_odd && !core::mem::replace(&mut self.has_reported, true) {
             out.push(Err(Fault::NoFrame));
         }
         out.push(Ok(unit));

@@ -45,12 +45,12 @@ pub(super) struct Stream {
     /// Its scrambled packets, and the time since which they wait.
     scrambled: Vec<u8>,
     scrambled_since: Time,
-    has_told_scrambled: bool,
+    has_reported_scrambled: bool,
     /// What it takes of the memory for incomplete units, as it was counted last.
     pub(super) counted: usize,
     /// Whether a packet arrived since the last check, and when one last had.
-    pub(super) is_heard: bool,
-    pub(super) heard: Time,
+    pub(super) has_packets: bool,
+    pub(super) last_packet_at: Time,
 }
 
 /// The codec of this stream type, if it is known.
@@ -77,7 +77,7 @@ impl Output<'_> {
         self.arrival.unwrap_or_else(|| self.clock.between_stamps())
     }
 
-    pub(super) fn tell(&mut self, notice: Notice) {
+    pub(super) fn report(&mut self, notice: Notice) {
         self.events.push_back(Event::Notice(notice));
     }
 }
@@ -107,10 +107,10 @@ impl Stream {
             next_section: 0,
             scrambled: Vec::new(),
             scrambled_since: Time::ZERO,
-            has_told_scrambled: false,
+            has_reported_scrambled: false,
             counted: 0,
-            is_heard: true,
-            heard: Time::ZERO,
+            has_packets: true,
+            last_packet_at: Time::ZERO,
         }
     }
 
@@ -155,7 +155,7 @@ impl Stream {
         self.give(units, output);
         if is_between {
             self.cadence = Cadence::default();
-            output.tell(Notice::Break { pid: self.pid });
+            output.report(Notice::Break { pid: self.pid });
         }
     }
 
@@ -174,15 +174,15 @@ impl Stream {
         for unit in units {
             match unit {
                 Ok(unit) => self.unit(&unit, output),
-                Err(Fault::NoFrame) => output.tell(Notice::NoFrames { pid }),
-                Err(Fault::Length) => output.tell(Notice::WrongLength { pid }),
+                Err(Fault::NoFrame) => output.report(Notice::NoFrames { pid }),
+                Err(Fault::Length) => output.report(Notice::WrongLength { pid }),
                 Err(Fault::Headless) => {
                     self.cadence = Cadence::default();
-                    output.tell(Notice::Damaged { pid });
+                    output.report(Notice::Damaged { pid });
                     self.miss(output);
                 }
                 Err(Fault::Oversized(bytes)) => {
-                    output.tell(Notice::Oversized { pid, bytes });
+                    output.report(Notice::Oversized { pid, bytes });
                     self.miss(output);
                 }
             }
@@ -195,11 +195,11 @@ impl Stream {
         }
         let pid = self.pid;
         if unit.scrambled {
-            self.tell_scrambled(output);
+            self.report_scrambled(output);
         }
         if unit.damaged {
             self.cadence = Cadence::default();
-            output.tell(Notice::Damaged { pid });
+            output.report(Notice::Damaged { pid });
         }
         let codec = self.codec.filter(|_| !unit.scrambled);
         let Class {
@@ -211,23 +211,23 @@ impl Stream {
         });
         let stamp = match codec {
             Some(Codec::Mpeg2 | Codec::H264 | Codec::H265) => {
-                self.cadence.place(unit.times.decoding(), unit.follows)
+                self.cadence.locate(unit.times.decoding(), unit.follows)
             }
             _ => unit.times.decoding(),
         };
-        let placed = stamp.map(|stamp| output.clock.place(stamp, self.mark));
+        let placed = stamp.map(|stamp| output.clock.locate(stamp, self.mark));
         self.mark = placed.map(|placed| placed.mark).or(self.mark);
         let source_time =
             placed.map_or_else(|| output.clock.between_stamps(), |placed| placed.time);
         let jump = placed.and_then(|placed| placed.jump);
         // The times of other streams may be anywhere: subtitles come long before they are shown.
         let is_steady = frame.is_picture() || frame == FrameType::Audio;
-        let told = match (output.arrival, stamp) {
+        let jumped = match (output.arrival, stamp) {
             (Some(arrival), Some(stamp)) if is_steady => self.steps.on_stamp(stamp, arrival),
             _ => jump.map(Jump::of),
         };
-        if let Some(by) = told {
-            output.tell(Notice::Discontinuity {
+        if let Some(by) = jumped {
+            output.report(Notice::Discontinuity {
                 pid,
                 times: JumpedTimes::Stamps,
                 by,
@@ -238,7 +238,7 @@ impl Stream {
             self.group.reset();
         }
         // Pictures still need each other if their times jump ahead.
-        let discontinuity = discontinuity || matches!(told, Some(Jump::Ahead(_)));
+        let discontinuity = discontinuity || matches!(jumped, Some(Jump::Ahead(_)));
         let header = Unit {
             pid,
             stream_type: self.stream_type,
@@ -306,9 +306,9 @@ impl Stream {
         self.next_section += 1;
     }
 
-    pub(super) fn tell_scrambled(&mut self, output: &mut Output<'_>) {
-        if !core::mem::replace(&mut self.has_told_scrambled, true) {
-            output.tell(Notice::Scrambled { pid: self.pid });
+    pub(super) fn report_scrambled(&mut self, output: &mut Output<'_>) {
+        if !core::mem::replace(&mut self.has_reported_scrambled, true) {
+            output.report(Notice::Scrambled { pid: self.pid });
         }
     }
 

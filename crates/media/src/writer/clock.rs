@@ -39,7 +39,7 @@ pub(super) struct Clock {
     /// The latest decoding time.
     stamp: Option<u64>,
     /// The progress of the clock, over all jumps.
-    place: u64,
+    position: u64,
     /// Where the latest reference was written.
     referenced: u64,
     /// The latest decoding time before the last jump, and its position.
@@ -57,7 +57,7 @@ impl Clock {
         Self {
             lead: in_ticks(lead),
             stamp: None,
-            place: 0,
+            position: 0,
             referenced: 0,
             left: None,
             jumped: BTreeSet::new(),
@@ -67,7 +67,7 @@ impl Clock {
     }
 
     pub(super) const fn now(&self) -> u64 {
-        self.place
+        self.position
     }
 
     /// Whether a decoding time was seen.
@@ -101,7 +101,7 @@ impl Clock {
         let Some(latest) = self.stamp else {
             self.stamp = Some(stamp);
             self.latest.insert(stream, stamp);
-            return Some(vec![self.step(self.place, false)]);
+            return Some(vec![self.step(self.position, false)]);
         };
         let step = difference(stamp, latest);
         let own = self.latest.get(&stream).copied();
@@ -120,12 +120,12 @@ impl Clock {
         let is_reported = discontinuity && !self.follows(stream) && !(0..=AHEAD).contains(&step);
         if step.abs() > JUMP || began_again || is_reported {
             self.passed = 0;
-            self.left = Some((latest, self.place));
+            self.left = Some((latest, self.position));
             self.jumped = BTreeSet::from([stream]);
             self.latest = BTreeMap::from([(stream, stamp)]);
             self.stamp = Some(stamp);
-            self.referenced = self.place;
-            return Some(vec![self.step(self.place, true)]);
+            self.referenced = self.position;
+            return Some(vec![self.step(self.position, true)]);
         }
         if self.left.is_some() {
             self.jumped.insert(stream);
@@ -137,15 +137,15 @@ impl Clock {
             return Some(Vec::new());
         };
         self.stamp = Some(stamp);
-        self.place += step;
+        self.position += step;
         let mut due = Vec::new();
-        while self.place - self.referenced > interval {
+        while self.position - self.referenced > interval {
             self.referenced += interval;
             due.push(self.referenced);
         }
         // The last of them accompanies the unit itself if the next unit could be too late for it.
-        if self.place - self.referenced >= interval / 4 * 3 {
-            self.referenced = self.place;
+        if self.position - self.referenced >= interval / 4 * 3 {
+            self.referenced = self.position;
             due.push(self.referenced);
         }
         Some(due.into_iter().map(|at| self.step(at, false)).collect())
@@ -153,7 +153,7 @@ impl Clock {
 
     /// Whether a jump was soon before, and this stream has not jumped with it yet.
     fn follows(&self, stream: u16) -> bool {
-        let is_soon = { self.left }.is_some_and(|(_, place)| self.place - place < SOON);
+        let is_soon = { self.left }.is_some_and(|(_, position)| self.position - position < SOON);
         is_soon && !self.jumped.contains(&stream)
     }
 
@@ -168,7 +168,7 @@ impl Clock {
     }
 
     fn step(&self, at: u64, discontinuity: bool) -> Step {
-        let back = self.place - at + self.lead;
+        let back = self.position - at + self.lead;
         let clock = self.stamp.unwrap_or(0).wrapping_sub(back) % WRAP;
         Step {
             at,
@@ -183,7 +183,7 @@ impl Clock {
 pub(super) struct Copied {
     /// The latest one, in ticks of 90 kHz as is all here.
     latest: Option<u64>,
-    place: u64,
+    position: u64,
     /// Where tables were last due.
     repeated: u64,
 }
@@ -191,7 +191,7 @@ pub(super) struct Copied {
 impl Copied {
     /// How far the clock has come, over all jumps.
     pub(super) const fn now(&self) -> u64 {
-        self.place
+        self.position
     }
 
     /// Reads a reference; returns whether tables are due with it, at most `interval` apart: at the
@@ -202,10 +202,11 @@ impl Copied {
             // The clock jumped.
             if step > JUMP.unsigned_abs() { 0 } else { step }
         });
-        self.place += step.unwrap_or(0);
-        let is_due = step.is_none_or(|step| self.place - self.repeated + step > in_ticks(interval));
+        self.position += step.unwrap_or(0);
+        let is_due =
+            step.is_none_or(|step| self.position - self.repeated + step > in_ticks(interval));
         if is_due {
-            self.repeated = self.place;
+            self.repeated = self.position;
         }
         is_due
     }

@@ -57,7 +57,7 @@ impl Packetiser {
     }
 
     /// How many packets there are, copied ones too.
-    pub(super) const fn place(&self) -> u64 {
+    pub(super) const fn position(&self) -> u64 {
         self.packets + self.copied
     }
 

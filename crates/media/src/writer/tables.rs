@@ -155,7 +155,7 @@ impl Tables {
             self.write_others(map_pid, now, packetiser, room, out);
         }
         // Not twice, with nothing between them.
-        if written != Some(packetiser.place()) {
+        if written != Some(packetiser.position()) {
             self.write_programs(map_pid, packetiser, room, out);
         }
     }
@@ -175,7 +175,7 @@ impl Tables {
             }
         }
         if let Some(written) = self.written.get_mut(&map_pid) {
-            written.programs = packetiser.place();
+            written.programs = packetiser.position();
         }
     }
 

@@ -258,9 +258,9 @@ fn sync_bytes_alone_are_packets_of_an_unreferenced_stream() {
         let Some(Notice::UnreferencedInAll { streams: 1, bytes }) = notices.last() else {
             panic!("{notices:?}")
         };
-        let told = bytes + left_out(&notices);
+        let reported = bytes + left_out(&notices);
         let most = (length + PACKET) as u64;
-        assert!((length as u64..=most).contains(&told), "{told}");
+        assert!((length as u64..=most).contains(&reported), "{reported}");
         let (left, all) = (units(&sections), units(&whole));
         assert!(left.iter().all(|unit| all.contains(unit)));
         assert!(

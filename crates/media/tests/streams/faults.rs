@@ -101,12 +101,12 @@ fn lost_packets_cost_their_units() {
         }
         // It was a unit of its own, or part of a longer unit, which is reported by its number.
         let is_alone = packets[lost][1] & 0x40 > 0 && is_filled(packets[lost]);
-        let told = match is_alone && named == 0 {
+        let notice = match is_alone && named == 0 {
             true => Notice::Break { pid },
             false => Notice::Damaged { pid },
         };
-        assert_eq!(notices, std::slice::from_ref(&told), "packet {lost}");
-        assert_eq!(named, usize::from(told == Notice::Damaged { pid }));
+        assert_eq!(notices, std::slice::from_ref(&notice), "packet {lost}");
+        assert_eq!(named, usize::from(notice == Notice::Damaged { pid }));
         // One unit is missing, or two if both the end of one and the beginning of another were in
         // the packet; the rest is unchanged.
         let units = |sections: &[comity_media::MediaSection]| {

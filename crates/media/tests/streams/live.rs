@@ -309,12 +309,12 @@ fn times_that_jump_delay_nothing_and_are_named() {
             expected.extend(which.has_stamps(VIDEO).then_some((VIDEO, false)));
             expected.extend(which.has_references().then_some((VIDEO, true)));
             expected.extend(which.has_stamps(SOUND).then_some((SOUND, false)));
-            let told = jumps(&notices);
-            assert!(told.keys().eq(&expected), "{name}: {told:?}");
-            for (what, told) in told {
+            let reported = jumps(&notices);
+            assert!(reported.keys().eq(&expected), "{name}: {reported:?}");
+            for (what, reported) in reported {
                 // A frame of sound more or less: its times are rounded.
-                let is_it = told.len() == 1 && (told[0] - by).abs() <= 45;
-                assert!(is_it, "{name}: {what:?} {told:?}");
+                let is_it = reported.len() == 1 && (reported[0] - by).abs() <= 45;
+                assert!(is_it, "{name}: {what:?} {reported:?}");
             }
         }
     }

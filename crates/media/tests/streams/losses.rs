@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::layouts::{
     at_constant_rate, check_counters, packets, payload, pid, restore_all, sections,
 };
-use crate::sound::{frames, heard};
+use crate::sound::{delivered, frames};
 use crate::{CLIP, H264, MPEG2, events_of};
 
 const LAYOUTS: u16 = 0x3fff;
@@ -131,7 +131,7 @@ proptest! {
         let found = seen(&out, video);
         let expected = arrived(video);
         prop_assert!(found == expected, "{} pictures, {} arrived", found.len(), expected.len());
-        let found = frames(&heard(&out, sound));
+        let found = frames(&delivered(&out, sound));
         let expected = arrived(sound).into_iter().collect();
         prop_assert!(found == expected, "{:?}", found.symmetric_difference(&expected).count());
         check_counters(&out, "clip");

@@ -126,8 +126,8 @@ proptest! {
 fn longer_packets_stay_so_where_sections_are_missing() {
     let stream = longer(CLIP, 192);
     let events = read(&stream);
-    let told = |event: &Event| *event == Event::Notice(Notice::PacketsApart { bytes: 192 });
-    assert!(events.iter().any(told));
+    let is_reported = |event: &Event| *event == Event::Notice(Notice::PacketsApart { bytes: 192 });
+    assert!(events.iter().any(is_reported));
     // Pictures, sound, and a layout: what it would have ordered is written by the writer itself.
     let lost = [(1, 30), (1, 31), (2, 70), (0x3fff, 20), (0x3fff, 21)].into();
     let out = written(&events, true, &lost);

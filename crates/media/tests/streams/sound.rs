@@ -11,7 +11,7 @@ use crate::layouts::{
 
 /// The frames of AAC at 48 kHz that a decoder finds, each with the time that the last PES header
 /// gives it.
-pub(crate) fn heard(stream: &[u8], sound: u16) -> BTreeSet<(u64, Vec<u8>)> {
+pub(crate) fn delivered(stream: &[u8], sound: u16) -> BTreeSet<(u64, Vec<u8>)> {
     let mut pes: Vec<(u64, Vec<u8>)> = Vec::new();
     for packet in packets(stream) {
         let data = payload(packet);
@@ -53,7 +53,7 @@ pub(crate) fn frames(of: &BTreeSet<(u64, Vec<u8>)>) -> BTreeSet<Vec<u8>> {
 /// Several frames of sound share a PES packet. Those that arrive are heard, and nearly all at their
 /// times.
 #[test]
-fn sound_that_arrives_is_heard_whatever_is_missing_beside_it() {
+fn arrived_sound_is_delivered_whatever_else_is_missing() {
     let sections = sections(CLIP);
     let units: Vec<_> = { sections.iter() }
         .filter_map(|section| match Header::decode(&section.payload) {
@@ -66,7 +66,7 @@ fn sound_that_arrives_is_heard_whatever_is_missing_beside_it() {
         .collect();
     let pid = units[0].1;
     assert_eq!(
-        heard(CLIP, pid),
+        delivered(CLIP, pid),
         units.iter().map(|(.., frame)| frame.clone()).collect()
     );
     for pattern in [2, 3, 5, 7, 11, 13] {
@@ -79,7 +79,7 @@ fn sound_that_arrives_is_heard_whatever_is_missing_beside_it() {
                 .filter(|(section, ..)| !is_lost(section))
                 .map(|(.., frame)| frame.clone())
                 .collect();
-            let found = heard(&out, pid);
+            let found = delivered(&out, pid);
             assert!(frames(&expected) == frames(&found), "{pattern}, {phase}");
             // Where less is missing before a frame than a PES header takes, it has none of its own.
             let wrong = found.difference(&expected).count();
@@ -95,7 +95,7 @@ fn sound_that_arrives_is_heard_whatever_is_missing_beside_it() {
 fn sound_begins_with_a_frame_whatever_was_before() {
     let clip = sections(CLIP);
     let sound = 0x101;
-    let all = heard(CLIP, sound);
+    let all = delivered(CLIP, sound);
     let known = frames(&all);
     for split in (20..clip.len() - 300).step_by(7) {
         let mut numbers: BTreeMap<u16, u64> = BTreeMap::new();
@@ -105,14 +105,14 @@ fn sound_begins_with_a_frame_whatever_was_before() {
             (section.stream, *next - 1, Some(section.payload.clone()))
         });
         let (out, _) = restore_all(joined.collect::<Vec<_>>());
-        let found = heard(&out, sound);
+        let found = delivered(&out, sound);
         assert!(found.is_subset(&all), "from {split}");
         assert!(found.len() > 50);
         check_counters(&out, "clip");
         let (out, _) = restore(&clip, |section| {
             !is_layout(section) || section.number % 5 != split as u64 % 5
         });
-        let found = frames(&heard(&out, sound));
+        let found = frames(&delivered(&out, sound));
         assert!(found == known, "a layout is missing at {split}");
     }
 }

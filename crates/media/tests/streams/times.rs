@@ -296,8 +296,8 @@ fn a_scrambled_program_is_timed_too() {
         }
     }
     let (sections, notices) = units(&stream);
-    let told = [VIDEO, AUDIO].map(|pid| Notice::Scrambled { pid });
-    assert_eq!(notices, told);
+    let scrambled = [VIDEO, AUDIO].map(|pid| Notice::Scrambled { pid });
+    assert_eq!(notices, scrambled);
     assert_paced(&sections, 40_000, TEN_SECONDS);
 }
 
