@@ -123,8 +123,8 @@ impl LossIntervals {
         let (mut closed, mut closed_total) = (0.0, 0.0);
         let (mut with, mut with_total) = (0.0, 0.0);
         let (mut newer, mut newer_share) = (self.open, 1.0);
-        for (place, interval) in self.closed.iter().enumerate().take(self.memory) {
-            let weight = self.weight(place);
+        for (index, interval) in self.closed.iter().enumerate().take(self.memory) {
+            let weight = self.weight(index);
             closed += weight * interval.discount * interval.length;
             closed_total += weight * interval.discount;
             with += weight * newer_share * newer;
@@ -141,8 +141,8 @@ impl LossIntervals {
             return 1.0;
         };
         let (mut closed, mut total) = (0.0, 0.0);
-        for (place, interval) in self.closed.iter().enumerate().take(self.memory) {
-            let share = self.weight(place) * interval.discount;
+        for (index, interval) in self.closed.iter().enumerate().take(self.memory) {
+            let share = self.weight(index) * interval.discount;
             closed += share * interval.length;
             total += share;
         }
@@ -154,11 +154,11 @@ impl LossIntervals {
         }
     }
 
-    fn weight(&self, place: usize) -> f64 {
-        if place < self.memory / 2 || self.memory == 1 {
+    fn weight(&self, index: usize) -> f64 {
+        if index < self.memory / 2 || self.memory == 1 {
             return 1.0;
         }
-        2.0 * (self.memory - place) as f64 / (self.memory + 2) as f64
+        2.0 * (self.memory - index) as f64 / (self.memory + 2) as f64
     }
 }
 
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn the_weights_of_the_rfc() {
         let history = LossIntervals::new(8);
-        let weights: Vec<f64> = (0..8).map(|place| history.weight(place)).collect();
+        let weights: Vec<f64> = (0..8).map(|index| history.weight(index)).collect();
         assert_eq!(weights, [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2]);
     }
 

@@ -165,9 +165,9 @@ mod tests {
     use super::*;
 
     /// A folder of its own for a test, open to all users as `mode` says.
-    struct Place(PathBuf);
+    struct TestFolder(PathBuf);
 
-    impl Place {
+    impl TestFolder {
         fn new(name: &str, mode: u32) -> Self {
             let own = format!("comity-folder-{name}-{}", std::process::id());
             let path = std::env::temp_dir().join(own);
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    impl Drop for Place {
+    impl Drop for TestFolder {
         fn drop(&mut self) {
             fs::remove_dir_all(&self.0).unwrap();
         }
@@ -187,11 +187,11 @@ mod tests {
 
     #[test]
     fn a_folder_is_made_for_its_owner_alone_and_its_files_come_and_go() {
-        let place = Place::new("made", 0o1777);
-        assert!(Folder::open(&place.0, &NAMES).unwrap().is_none());
-        let folder = Folder::create(&place.0, &NAMES).unwrap();
-        let path = place.0.join("comity/libra");
-        for folder in [&path, &place.0.join("comity")] {
+        let root = TestFolder::new("made", 0o1777);
+        assert!(Folder::open(&root.0, &NAMES).unwrap().is_none());
+        let folder = Folder::create(&root.0, &NAMES).unwrap();
+        let path = root.0.join("comity/libra");
+        for folder in [&path, &root.0.join("comity")] {
             assert_eq!(
                 fs::metadata(folder).unwrap().permissions().mode() & 0o777,
                 0o700
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(folder.names().unwrap(), ["link"]);
         assert!(folder.has("link") && !folder.has("other"));
         assert_eq!(folder.read("link").unwrap(), "text");
-        let comity = Folder::open(&place.0, &NAMES[..1]).unwrap().expect("made");
+        let comity = Folder::open(&root.0, &NAMES[..1]).unwrap().expect("made");
         comity.remove_folder("libra").unwrap();
         assert!(path.exists(), "it is not empty");
         folder.remove("link").unwrap();
@@ -210,12 +210,12 @@ mod tests {
         assert!(!path.exists());
     }
 
-    /// A link in the place of a folder leads to somebody's files, and a link in the place of a file
+    /// A link in place of a folder leads to somebody's files, and a link in place of a file
     /// too.
     #[test]
     fn no_link_is_followed() {
-        let place = Place::new("links", 0o1777);
-        let elsewhere = Place::new("elsewhere", 0o755);
+        let root = TestFolder::new("links", 0o1777);
+        let elsewhere = TestFolder::new("elsewhere", 0o755);
         fs::create_dir(elsewhere.0.join("libra")).unwrap();
         fs::write(elsewhere.0.join("libra/link"), "precious").unwrap();
         let refused = |base: &Path| {
@@ -226,15 +226,15 @@ mod tests {
                 assert!(said.contains("a link or a file; expected"), "{said}");
             }
         };
-        symlink(&elsewhere.0, place.0.join("comity")).unwrap();
-        refused(&place.0);
-        fs::remove_file(place.0.join("comity")).unwrap();
-        fs::create_dir(place.0.join("comity")).unwrap();
-        symlink(elsewhere.0.join("libra"), place.0.join("comity/libra")).unwrap();
-        refused(&place.0);
-        fs::remove_file(place.0.join("comity/libra")).unwrap();
-        let folder = Folder::create(&place.0, &NAMES).unwrap();
-        let link = place.0.join("comity/libra/link");
+        symlink(&elsewhere.0, root.0.join("comity")).unwrap();
+        refused(&root.0);
+        fs::remove_file(root.0.join("comity")).unwrap();
+        fs::create_dir(root.0.join("comity")).unwrap();
+        symlink(elsewhere.0.join("libra"), root.0.join("comity/libra")).unwrap();
+        refused(&root.0);
+        fs::remove_file(root.0.join("comity/libra")).unwrap();
+        let folder = Folder::create(&root.0, &NAMES).unwrap();
+        let link = root.0.join("comity/libra/link");
         symlink(elsewhere.0.join("libra/link"), &link).unwrap();
         assert!(folder.read("link").is_err());
         folder.remove("link").unwrap();
@@ -249,9 +249,9 @@ mod tests {
         let set = |path: &Path, mode| {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         };
-        let place = Place::new("open", 0o1777);
-        Folder::create(&place.0, &NAMES).unwrap();
-        let opened = || Folder::open(&place.0, &NAMES).map(|folder| folder.is_some());
+        let root = TestFolder::new("open", 0o1777);
+        Folder::create(&root.0, &NAMES).unwrap();
+        let opened = || Folder::open(&root.0, &NAMES).map(|folder| folder.is_some());
         for (path, mode, is_safe) in [
             ("comity/libra", 0o755, true),
             ("comity/libra", 0o775, false),
@@ -262,7 +262,7 @@ mod tests {
             ("", 0o777, false),
             ("", 0o755, true),
         ] {
-            let path = place.0.join(path);
+            let path = root.0.join(path);
             set(&path, mode);
             match opened() {
                 Ok(found) => assert!(found && is_safe, "{} {mode:o}", path.display()),
@@ -275,7 +275,7 @@ mod tests {
         }
         // Of another user: only root can give a folder away.
         if rustix::process::geteuid().is_root() {
-            std::os::unix::fs::chown(place.0.join("comity"), Some(65_534), None).unwrap();
+            std::os::unix::fs::chown(root.0.join("comity"), Some(65_534), None).unwrap();
             let said = opened().unwrap_err().to_string();
             assert!(said.contains("a folder of user 65534"), "{said}");
         }

@@ -40,7 +40,7 @@ fn load(file: &str) -> Scenario {
 }
 
 /// The values of a run on these axes.
-fn place<const N: usize>(scenario: &Scenario, run: &Run, names: [&str; N]) -> [String; N] {
+fn values_of<const N: usize>(scenario: &Scenario, run: &Run, names: [&str; N]) -> [String; N] {
     names.map(|name| {
         let axes = scenario.axes();
         let axis = axes.iter().position(|axis| *axis == name);
@@ -53,15 +53,15 @@ fn simulate(is_wanted: impl Fn(&str, &str, &str) -> bool) -> BTreeMap<[String; 3
     let scenario = load("scale.toml");
     let mut found = BTreeMap::new();
     for point in scenario.runs() {
-        let place = place(&scenario, &point, ["rate", "scale", "dynamic_rtt"]);
-        let [rate, scale, dynamic] = &place;
-        if !is_wanted(rate, scale, dynamic) || found.contains_key(&place) {
+        let values = values_of(&scenario, &point, ["rate", "scale", "dynamic_rtt"]);
+        let [rate, scale, dynamic] = &values;
+        if !is_wanted(rate, scale, dynamic) || found.contains_key(&values) {
             continue;
         }
         let network = scenario.prepare(&point).0;
         let report =
             run(&network, Seed::new(1), &RunOptions::default()).expect("the network is sound");
-        found.insert(place, outcome(&report));
+        found.insert(values, outcome(&report));
     }
     found
 }
@@ -164,7 +164,7 @@ fn a_late_flow_gets_its_share_of_100_mbps() {
     let point = scenario
         .runs()
         .into_iter()
-        .find(|point| place(&scenario, point, axes) == wanted)
+        .find(|point| values_of(&scenario, point, axes) == wanted)
         .expect("the point is there");
     let network = scenario.prepare(&point).0;
     let report = run(&network, Seed::new(1), &RunOptions::default()).expect("the network is sound");

@@ -162,12 +162,12 @@ impl ReceiveBuffer {
         let (front, back) = self.bytes.as_mut_slices();
         let in_front = front.len().saturating_sub(at).min(source.len());
         let (first, second) = source.split_at(in_front);
-        if let Some(place) = front.get_mut(at..at + in_front) {
-            place.copy_from_slice(first);
+        if let Some(target) = front.get_mut(at..at + in_front) {
+            target.copy_from_slice(first);
         }
         let at = (at + in_front).saturating_sub(front.len());
-        if let Some(place) = back.get_mut(at..at + second.len()) {
-            place.copy_from_slice(second);
+        if let Some(target) = back.get_mut(at..at + second.len()) {
+            target.copy_from_slice(second);
         }
     }
 

@@ -18,7 +18,7 @@ const RTT: Span = Span::from_secs(2);
 /// how long each answer then takes, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Group {
-    places: [u64; 2],
+    positions: [u64; 2],
     arrivals: [u64; 2],
     backs: [u64; 2],
 }
@@ -27,22 +27,23 @@ struct Group {
 /// reverse path that delays a packet by up to `longest`.
 fn group(packet: u64, longest: u64) -> impl Strategy<Value = Group> {
     let waiting = move || prop_oneof![3 => Just(0), 1 => 0..packet / 10, 1 => 0..longest];
-    let places = (0..14_u64, 1..3_u64);
-    (places, [waiting(), waiting()], [waiting(), waiting()]).prop_map(
-        move |((place, apart), queues, backs)| {
-            let places = [place, place + apart];
+    let positions = (0..14_u64, 1..3_u64);
+    (positions, [waiting(), waiting()], [waiting(), waiting()]).prop_map(
+        move |((position, apart), queues, backs)| {
+            let positions = [position, position + apart];
             let mut arrivals = [0; 2];
             let mut answers = [0; 2];
             let mut least = [0; 2];
             for of in 0..2 {
                 // One after the other, on either way.
-                arrivals[of] = (8_000_000 + (places[of] + 1) * packet + queues[of]).max(least[0]);
+                arrivals[of] =
+                    (8_000_000 + (positions[of] + 1) * packet + queues[of]).max(least[0]);
                 answers[of] = (arrivals[of] + 5_000_000 + backs[of]).max(least[1] + packet / 30);
                 least = [arrivals[of] + packet / 20, answers[of]];
             }
             let backs = [answers[0] - arrivals[0], answers[1] - arrivals[1]];
             Group {
-                places,
+                positions,
                 arrivals,
                 backs,
             }
@@ -54,7 +55,7 @@ fn group(packet: u64, longest: u64) -> impl Strategy<Value = Group> {
 /// receiver said.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    place: f64,
+    position: f64,
     round_trip: f64,
     one_way: Option<f64>,
     back: Option<f64>,
@@ -100,7 +101,7 @@ impl Pair {
     }
 
     fn apart(&self) -> f64 {
-        self.packets[1].place - self.packets[0].place
+        self.packets[1].position - self.packets[0].position
     }
 
     fn packet(&self) -> f64 {
@@ -119,7 +120,7 @@ impl Pair {
     fn disturbed(&self, packet: f64, back: f64) -> f64 {
         let each = self.packets.map(|of| {
             let back = if self.by_stamps { back } else { 0.0 };
-            self.delay(&of) + back - of.place * packet
+            self.delay(&of) + back - of.position * packet
         });
         each[0] + each[1]
     }
@@ -180,12 +181,15 @@ impl Reading {
     /// The least steep line from the least delayed packet to one at a place behind it.
     fn longest(&self) -> Option<f64> {
         let front = self.packets.iter().min_by(|one, other| {
-            let key = |of: &Known| (of.round_trip, of.place);
+            let key = |of: &Known| (of.round_trip, of.position);
             key(one).partial_cmp(&key(other)).expect("numbers")
         })?;
-        let behind = self.packets.iter().filter(|of| of.place > front.place);
+        let behind = self
+            .packets
+            .iter()
+            .filter(|of| of.position > front.position);
         let longest = behind
-            .map(|of| (of.round_trip - front.round_trip) / (of.place - front.place))
+            .map(|of| (of.round_trip - front.round_trip) / (of.position - front.position))
             .fold(f64::INFINITY, f64::min);
         (1.0..f64::INFINITY).contains(&longest).then_some(longest)
     }
@@ -193,9 +197,9 @@ impl Reading {
     fn is_confirmed(&self, best: &Pair, margin: f64) -> bool {
         let [first, _] = best.packets;
         let by_floors = self.packets.iter().all(|other| {
-            let places = first.place - other.place;
-            let expected = other.round_trip + places * best.packet();
-            let allowed = best.packet() * places.abs().max(best.apart()) / 8.0;
+            let positions = first.position - other.position;
+            let expected = other.round_trip + positions * best.packet();
+            let allowed = best.packet() * positions.abs().max(best.apart()) / 8.0;
             first.round_trip - expected <= allowed + margin
         });
         let by_slope = self
@@ -315,7 +319,7 @@ proptest! {
                 let said = stamp(group.arrivals[of]).map(|at| at.as_nanos() as f64);
                 let answered = group.arrivals[of] + group.backs[of];
                 Known {
-                    place: group.places[of] as f64,
+                    position: group.positions[of] as f64,
                     round_trip: answered as f64,
                     one_way: said.map(|said| said - left.as_nanos() as f64),
                     back: said.map(|said| (left.as_nanos() + answered) as f64 - said),
@@ -329,22 +333,22 @@ proptest! {
             if is_equal || pair.dispersion < 1.0 {
                 continue;
             }
-            for place in 0..=group.places[1] {
-                controller.on_event(Event::Sent(&sent(left, WIRE, first + place, WIRE)));
+            for position in 0..=group.positions[1] {
+                controller.on_event(Event::Sent(&sent(left, WIRE, first + position, WIRE)));
             }
             for of in 0..2 {
                 controller.on_event(Event::InOrderAck(&InOrderAck {
                     now: left + Span::from_nanos(group.arrivals[of] + group.backs[of]),
-                    number: PacketNumber::new(first + group.places[of]),
+                    number: PacketNumber::new(first + group.positions[of]),
                     arrived_at: stamp(group.arrivals[of]).map(|at| Arrived {
                         at,
                         tick: Span::from_nanos(tick.unwrap_or(0)),
                     }),
                 }));
             }
-            let numbers = group.places.map(|place| first + place);
+            let numbers = group.positions.map(|position| first + position);
             // The next ACK covers all packets between the groups too.
-            first += group.places[1] + between;
+            first += group.positions[1] + between;
             let acked = [0, 1].map(|of| group.arrivals[of] + group.backs[of]);
             reading.acked.extend(acked.map(|after| (left.as_nanos() + after) as f64));
             reading.take(pair, numbers);

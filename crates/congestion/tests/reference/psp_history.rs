@@ -25,7 +25,7 @@ const ROUNDING: f64 = 2.0;
 #[derive(Clone, Copy, Debug)]
 struct Packet {
     /// The place of its departure among all events of the sender.
-    place: usize,
+    position: usize,
     left: Time,
     arrived: Option<Time>,
     is_last_for_now: bool,
@@ -34,7 +34,7 @@ struct Packet {
 /// The spacing from some event of the sender on.
 #[derive(Clone, Copy, Debug)]
 struct Change {
-    place: usize,
+    position: usize,
     /// In nanoseconds.
     spacing: f64,
     /// Whether it answered a loss; otherwise it was lowered on purpose.
@@ -58,7 +58,7 @@ struct History {
     is_damped: bool,
     settles: bool,
     /// Counts what the sender did or heard.
-    places: usize,
+    positions: usize,
     packets: Vec<Packet>,
     changes: Vec<Change>,
     /// When the path was abandoned: what left before is not judged any more, and begins no round
@@ -69,8 +69,8 @@ struct History {
 }
 
 impl History {
-    fn spacing_at(&self, place: usize) -> f64 {
-        let before = self.changes.iter().rev().find(|it| it.place < place);
+    fn spacing_at(&self, position: usize) -> f64 {
+        let before = self.changes.iter().rev().find(|it| it.position < position);
         before.map_or(0.0, |change| change.spacing)
     }
 
@@ -95,7 +95,7 @@ impl History {
 
     fn is_within(&self, round: &Round, packet: &Packet) -> bool {
         let first = &self.packets[round.first];
-        let between = first.place..packet.place;
+        let between = first.position..packet.position;
         packet.left < first.left + self.rtt && !self.silences.iter().any(|it| between.contains(it))
     }
 
@@ -105,15 +105,15 @@ impl History {
         let silence = self.silences.last().copied().unwrap_or(0);
         let given_up = rounds
             .iter()
-            .filter(|round| self.packets[round.first].place < silence)
+            .filter(|round| self.packets[round.first].position < silence)
             .count();
         judged.max(given_up)
     }
 
     fn on_departure(&mut self, now: Time, is_last_for_now: bool) {
-        self.places += 1;
+        self.positions += 1;
         self.packets.push(Packet {
-            place: self.places,
+            position: self.positions,
             left: now,
             arrived: None,
             is_last_for_now,
@@ -122,7 +122,7 @@ impl History {
 
     /// "Each acknowledgment contains the number of packets that were received": of the round that
     /// was over last at the receiver, the packets that are there by now.
-    fn told(&self, now: Time) -> Option<(usize, usize)> {
+    fn expected_report(&self, now: Time) -> Option<(usize, usize)> {
         let rounds = self.rounds();
         let newest = (1..=rounds.len())
             .rev()
@@ -165,7 +165,7 @@ impl History {
 
     /// Figure 4, at the sender.
     fn on_report(&mut self, now: Time, number: usize, received: usize) {
-        self.places += 1;
+        self.positions += 1;
         let rounds = self.rounds();
         if number <= self.newest_settled(&rounds) || number > rounds.len() {
             return;
@@ -176,11 +176,11 @@ impl History {
             return;
         }
         self.judged.push((number, now, self.spacing()));
-        let is_answered_for = |it: &Change| it.is_for_loss && it.place > began.place;
+        let is_answered_for = |it: &Change| it.is_for_loss && it.position > began.position;
         if self.settles && self.changes.iter().any(is_answered_for) {
             return;
         }
-        let changed = self.changes.iter().any(|it| it.place > began.place);
+        let changed = self.changes.iter().any(|it| it.position > began.position);
         let must_wait = self.step == Step::Rate && changed;
         let sent = end - first;
         if sent > received {
@@ -200,13 +200,13 @@ impl History {
     /// decrease while it lasted. With steps of the rate, that before the decrease that nothing
     /// followed when this round began.
     fn lowered_from(&self, rounds: &[Round], number: usize) -> Option<f64> {
-        let began = |number: usize| self.packets[rounds[number - 1].first].place;
+        let began = |number: usize| self.packets[rounds[number - 1].first].position;
         let spacing = self.spacing_at(began(number));
         if self.step == Step::Rate {
             let mut newest_first = self.changes.iter().rev();
-            let last = newest_first.find(|it| it.place < began(number));
+            let last = newest_first.find(|it| it.position < began(number));
             if let Some(decrease) = last.filter(|it| !it.is_for_loss) {
-                return Some(self.spacing_at(decrease.place));
+                return Some(self.spacing_at(decrease.position));
             }
         } else if number > 1 {
             let before = self.spacing_at(began(number - 1));
@@ -222,8 +222,8 @@ impl History {
         let mut within = self
             .changes
             .iter()
-            .filter(|it| began(number) < it.place && it.place < end && !it.is_for_loss);
-        within.next().map(|it| self.spacing_at(it.place))
+            .filter(|it| began(number) < it.position && it.position < end && !it.is_for_loss);
+        within.next().map(|it| self.spacing_at(it.position))
     }
 
     fn grow(&mut self, lowered_from: Option<f64>, arrived: f64) {
@@ -265,9 +265,9 @@ impl History {
     }
 
     fn change(&mut self, spacing: f64, is_for_loss: bool) {
-        self.places += 1;
+        self.positions += 1;
         self.changes.push(Change {
-            place: self.places,
+            position: self.positions,
             // The controller keeps whole nanoseconds.
             spacing: spacing.max(0.0).round(),
             is_for_loss,
@@ -280,7 +280,7 @@ impl History {
         let rounds = self.rounds();
         let oldest = rounds.get(self.newest_settled(&rounds))?;
         let oldest = self.packets[oldest.first];
-        let left = (oldest.left, self.spacing_at(oldest.place));
+        let left = (oldest.left, self.spacing_at(oldest.position));
         // A report counts from then on if anything was under way.
         let (since, spacing) = match self.judged.last() {
             Some(&(_, at, spacing)) if at > oldest.left => (at, spacing),
@@ -291,8 +291,8 @@ impl History {
     }
 
     fn on_silence(&mut self) {
-        self.places += 1;
-        self.silences.push(self.places);
+        self.positions += 1;
+        self.silences.push(self.positions);
         self.grow(None, 0.0);
     }
 }
@@ -429,7 +429,7 @@ impl World {
             step: scene.step,
             is_damped: scene.is_damped,
             settles: scene.settles,
-            places: 0,
+            positions: 0,
             packets: Vec::new(),
             changes: Vec::new(),
             silences: Vec::new(),
@@ -499,10 +499,10 @@ impl World {
         let mut left = self.scene.departures;
         while let Some(&Reverse((at, ..))) = self.agenda.peek() {
             let silent_at = self.controller.decision().wakeup.unwrap_or(Time::MAX);
-            let told_at = self.meter.wakeup().unwrap_or(Time::MAX);
-            if told_at <= at.min(silent_at) {
-                self.meter.on_wakeup(told_at);
-                self.answer(told_at)?;
+            let wakeup_at = self.meter.wakeup().unwrap_or(Time::MAX);
+            if wakeup_at <= at.min(silent_at) {
+                self.meter.on_wakeup(wakeup_at);
+                self.answer(wakeup_at)?;
                 continue;
             }
             if silent_at < at {
@@ -611,10 +611,10 @@ impl World {
 
     fn answer(&mut self, now: Time) -> Result<(), TestCaseError> {
         let report = self.meter.report(now);
-        let told = self.history.told(now);
+        let expected_report = self.history.expected_report(now);
         // Of several rounds that are over at one moment each is reported by itself.
         let is_next_due = self.meter.wakeup().is_some_and(|at| at <= now);
-        match (report, told) {
+        match (report, expected_report) {
             (Report::Count { round, packets }, Some((newest, count))) => {
                 if is_next_due {
                     prop_assert!((round as usize) < newest);

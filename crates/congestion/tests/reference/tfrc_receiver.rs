@@ -15,8 +15,8 @@ fn losses(record: &[(u64, f64)]) -> Vec<(u64, f64)> {
     let mut sorted = record.to_vec();
     sorted.sort_by_key(|arrival| arrival.0);
     let mut found = Vec::new();
-    for (place, pair) in sorted.windows(2).enumerate() {
-        if sorted.len() - 1 - place < NDUPACK {
+    for (index, pair) in sorted.windows(2).enumerate() {
+        if sorted.len() - 1 - index < NDUPACK {
             break;
         }
         let ((s_before, t_before), (s_after, t_after)) = (pair[0], pair[1]);
@@ -114,7 +114,7 @@ fn stream(
         assert_eq!(
             meter.report(now),
             Report::None,
-            "what was told is not repeated"
+            "what was reported is not repeated"
         );
     }
     (meter, reports)
@@ -269,10 +269,10 @@ fn the_first_flight_measures_nothing() {
     let (mut most, mut first) = (Rate::ZERO, None);
     for flight in 1..=4_u64 {
         let packets = 2 << flight;
-        for place in 0..packets {
-            let now = start + RTT * flight + RTT / packets * place;
+        for index in 0..packets {
+            let now = start + RTT * flight + RTT / packets * index;
             number += 1;
-            if flight == 4 && place == 10 {
+            if flight == 4 && index == 10 {
                 continue;
             }
             arrive(&mut *meter, now, number - 1, RTT);
@@ -296,13 +296,13 @@ fn the_first_flight_measures_nothing() {
 fn a_loss_before_the_round_trip_is_known_begins_at_half_a_packet_in_one() {
     for lost in 0..2 {
         let mut meter = build(&plain());
-        let mut told = None;
+        let mut reported = None;
         for number in (0..5).filter(|number| *number != lost) {
             let now = Time::from_secs(1) + Span::from_micros(100) * u64::from(number);
             arrive(&mut *meter, now, number, Span::ZERO);
-            told = told.or(ask(&mut *meter, now).filter(|(p, _)| *p > 0.0));
+            reported = reported.or(ask(&mut *meter, now).filter(|(p, _)| *p > 0.0));
         }
-        let (p, received) = told.unwrap();
+        let (p, received) = reported.unwrap();
         let back = throughput(Bytes::new(1_000), RTT, p).as_bps() as f64;
         assert!((back / 40_000.0 - 1.0).abs() < 0.01, "{lost}: {back}");
         assert_eq!(received, Rate::ZERO);
@@ -353,13 +353,13 @@ fn a_mark_is_a_loss_event() {
             marked: number == 50,
             tag: Tag::Numbered { number, rtt: RTT },
         });
-        let told = ask(&mut *meter, now);
+        let reported = ask(&mut *meter, now);
         assert_eq!(
-            told.is_some_and(|(p, _)| p > 0.0),
-            told.is_some() && number >= 50,
+            reported.is_some_and(|(p, _)| p > 0.0),
+            reported.is_some() && number >= 50,
             "{number}"
         );
-        assert!(number != 50 || told.is_some(), "at once");
+        assert!(number != 50 || reported.is_some(), "at once");
     }
 }
 
@@ -368,15 +368,15 @@ fn a_mark_is_a_loss_event() {
 fn numbers_that_begin_again_or_jump_are_survived() {
     let (mut meter, _) = stream(&plain(), 1_050, |number| number % 100 == 50);
     let mut now = Time::from_secs(100);
-    let (mut told, mut most) = (1.0, Rate::ZERO);
+    let (mut reported, mut most) = (1.0, Rate::ZERO);
     for number in 0..300_u32 {
         now += Span::from_millis(10);
         arrive(&mut *meter, now, number, RTT);
         if let Some((p, received)) = ask(&mut *meter, now) {
-            (told, most) = (p, most.max(received));
+            (reported, most) = (p, most.max(received));
         }
     }
-    assert_eq!(told, 0.0, "nothing is lost on the new path");
+    assert_eq!(reported, 0.0, "nothing is lost on the new path");
     assert!(most < Rate::from_mbps(1), "{most}");
     for jump in 1..5_u32 {
         for number in 0..5 {
@@ -387,10 +387,10 @@ fn numbers_that_begin_again_or_jump_are_survived() {
                 jump.wrapping_mul(1_000_000_000) + number,
                 Span::from_nanos(1_000),
             );
-            told = ask(&mut *meter, now).map_or(told, |(p, _)| p);
+            reported = ask(&mut *meter, now).map_or(reported, |(p, _)| p);
         }
     }
-    assert!((0.0..=1.0).contains(&told));
+    assert!((0.0..=1.0).contains(&reported));
 }
 
 proptest! {
@@ -408,15 +408,15 @@ proptest! {
         let mut sequence: Vec<(u32, bool)> = packets.iter().enumerate()
             .map(|(number, packet)| (number as u32, packet.0)).collect();
         // Packets move back by less than it takes to declare them lost.
-        let mut place = 0;
-        while place < sequence.len() {
-            let by = packets[place].2;
-            if by > 0 && place + by < sequence.len() && !sequence[place].1 {
-                let moved = sequence.remove(place);
-                sequence.insert(place + by, moved);
-                place += by + 1;
+        let mut index = 0;
+        while index < sequence.len() {
+            let by = packets[index].2;
+            if by > 0 && index + by < sequence.len() && !sequence[index].1 {
+                let moved = sequence.remove(index);
+                sequence.insert(index + by, moved);
+                index += by + 1;
             }
-            place += 4;
+            index += 4;
         }
         let mut meter = build(&plain());
         let mut record: Vec<(u64, f64)> = Vec::new();
@@ -429,11 +429,11 @@ proptest! {
             }
             record.push((u64::from(number), now.as_secs_f64()));
             arrive(&mut *meter, now, start.wrapping_add(number), rtt);
-            let told = ask(&mut *meter, now);
+            let reported = ask(&mut *meter, now);
             let events = events(&losses(&record), rtt.as_secs_f64());
-            prop_assert!(events.len() <= event_count + 1 || told.is_some());
+            prop_assert!(events.len() <= event_count + 1 || reported.is_some());
             event_count = events.len();
-            let Some((p, _)) = told else { continue };
+            let Some((p, _)) = reported else { continue };
             if events.is_empty() {
                 prop_assert_eq!(p, 0.0);
                 continue;

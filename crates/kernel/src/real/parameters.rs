@@ -144,9 +144,9 @@ impl Parameters {
 }
 
 fn number_of<T: PartialEq>(all: &[T], wanted: &T) -> u32 {
-    let place = all.iter().position(|one| one == wanted);
+    let index = all.iter().position(|one| one == wanted);
     // The tables above have every variant.
-    place.map_or(0, |place| place as u32)
+    index.map_or(0, |index| index as u32)
 }
 
 fn variant<T: Copy>(all: &[T], line: &Line<'_>, name: &str) -> Result<T, Error> {

@@ -23,8 +23,8 @@ fn pid(packet: &[u8]) -> u16 {
 /// The places of the packets of a PID, without those that begin a table or have a clock reference.
 fn plain(bytes: &[u8], wanted: u16) -> Vec<usize> {
     let is_plain = |packet: &[u8]| pid(packet) == wanted && packet[1] & 0x40 == 0;
-    let places = (0..bytes.len()).step_by(188);
-    places
+    let offsets = (0..bytes.len()).step_by(188);
+    offsets
         .filter(|&at| is_plain(&bytes[at..]) && bytes[at + 3] & 0x20 == 0)
         .collect()
 }
@@ -32,9 +32,9 @@ fn plain(bytes: &[u8], wanted: u16) -> Vec<usize> {
 /// Damages the `count` packets of a PID that lie evenly among all of its plain ones.
 fn damaged(wanted: u16, count: usize, damage: impl Fn(&mut [u8])) -> Vec<u8> {
     let mut bytes = clean();
-    let places = plain(&bytes, wanted);
+    let offsets = plain(&bytes, wanted);
     for number in 0..count {
-        let at = places[(number + 1) * places.len() / (count + 2)];
+        let at = offsets[(number + 1) * offsets.len() / (count + 2)];
         damage(&mut bytes[at..at + 188]);
     }
     bytes
@@ -226,9 +226,9 @@ fn a_table_with_a_flipped_bit_has_a_wrong_crc() {
     for (wanted, name) in [(0, "PAT"), (MAP, "PMT"), (0x11, "SDT")] {
         let mut bytes = clean();
         let begins = |bytes: &[u8], at: usize| pid(&bytes[at..]) == wanted;
-        let places = (0..bytes.len()).step_by(188);
-        let places: Vec<usize> = places.filter(|&at| begins(&bytes, at)).collect();
-        for &at in [places[3], places[9], places[15]].iter() {
+        let offsets = (0..bytes.len()).step_by(188);
+        let offsets: Vec<usize> = offsets.filter(|&at| begins(&bytes, at)).collect();
+        for &at in [offsets[3], offsets[9], offsets[15]].iter() {
             bytes[at + 14] ^= 0x10;
         }
         let report = check(&bytes);
@@ -294,7 +294,7 @@ fn what_never_comes_or_stops_is_late_once() {
 }
 
 #[test]
-fn a_table_in_the_wrong_place_is_an_error() {
+fn a_wrong_table_on_a_pid_is_an_error() {
     let multiplex = Multiplex {
         wrong_tables: vec![5, 50],
         ..Multiplex::default()

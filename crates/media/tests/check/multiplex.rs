@@ -69,19 +69,19 @@ impl Multiplex {
         for number in 0..PACKETS {
             let micros = number * 188 * 8 * 1_000_000 / RATE;
             // The clock has packets of its own, behind all else.
-            let due = (0..ALL.len()).find(|&place| micros >= next[place] && place != CLOCK);
+            let due = (0..ALL.len()).find(|&index| micros >= next[index] && index != CLOCK);
             let clock_is_due = micros >= next[CLOCK];
-            let mut take = |place: usize| {
-                next[place] += ALL[place] as u64 * 1_000;
-                occurred[place] += 1;
+            let mut take = |index: usize| {
+                next[index] += ALL[index] as u64 * 1_000;
+                occurred[index] += 1;
                 let millis = micros / 1_000;
                 let mut pauses = self.pauses.iter();
                 let is_paused =
-                    pauses.any(|(what, at)| *what == ALL[place] && at.contains(&millis));
-                (!is_paused).then_some(occurred[place] - 1)
+                    pauses.any(|(what, at)| *what == ALL[index] && at.contains(&millis));
+                (!is_paused).then_some(occurred[index] - 1)
             };
             let mut packet = Packet::default();
-            match due.map(|place| (ALL[place], take(place))) {
+            match due.map(|index| (ALL[index], take(index))) {
                 Some((What::Pat, Some(count))) => {
                     let table = if self.wrong_tables.contains(&count) {
                         0x42

@@ -110,11 +110,11 @@ proptest! {
             let is_lost = at > 40
                 && ((is_layout && layouts[section.number as usize % layouts.len()] == 0)
                     || (outage..outage + length).contains(&at));
-            let place = match is_layout && at > 40 {
+            let index = match is_layout && at > 40 {
                 true => items.len() - early,
                 false => items.len(),
             };
-            items.insert(place, (section, !is_lost));
+            items.insert(index, (section, !is_lost));
         }
         let (out, _) = restore_all(items.iter().map(|&(section, arrives)| {
             let payload = arrives.then(|| section.payload.clone());

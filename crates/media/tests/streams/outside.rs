@@ -76,11 +76,11 @@ enum Change {
 }
 
 fn change() -> impl Strategy<Value = Change> {
-    let place = || (any::<usize>(), 1_usize..900);
+    let location = || (any::<usize>(), 1_usize..900);
     prop_oneof![
-        place().prop_map(|(at, length)| Change::Inserted { at, length }),
-        place().prop_map(|(at, length)| Change::Overwritten { at, length }),
-        place().prop_map(|(at, length)| Change::Removed { at, length }),
+        location().prop_map(|(at, length)| Change::Inserted { at, length }),
+        location().prop_map(|(at, length)| Change::Overwritten { at, length }),
+        location().prop_map(|(at, length)| Change::Removed { at, length }),
     ]
 }
 

@@ -165,8 +165,8 @@ fn audio_outside_of_frames_stays_whole_and_is_reported_once() {
         .zip(&found)
         .filter(|(_, section)| unit(section).1 == rest)
         .collect();
-    let places: Vec<usize> = odd.iter().map(|&(place, _)| place).collect();
-    assert_eq!(places, [15, 16, 20]);
+    let indices: Vec<usize> = odd.iter().map(|&(at, _)| at).collect();
+    assert_eq!(indices, [15, 16, 20]);
     assert_eq!(found.len(), 9 * 3 + 3);
     assert!(
         found

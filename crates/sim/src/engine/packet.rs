@@ -151,13 +151,13 @@ impl Arena {
     pub(super) fn insert_draft(&mut self, header: Header, packet: SectionPacket) -> Slot {
         let slot = self.insert(header, Body::Sections(packet));
         let mut draft = std::mem::take(&mut self.draft);
-        std::mem::swap(self.payload_place(slot), &mut draft);
+        std::mem::swap(self.payload_mut(slot), &mut draft);
         draft.clear();
         self.draft = draft;
         slot
     }
 
-    fn payload_place(&mut self, slot: Slot) -> &mut Vec<u8> {
+    fn payload_mut(&mut self, slot: Slot) -> &mut Vec<u8> {
         let index = slot as usize;
         if index >= self.payloads.len() {
             self.payloads.resize_with(index + 1, Vec::new);
@@ -171,10 +171,10 @@ impl Arena {
         let (header, body) = (self.headers[slot as usize], self.bodies[slot as usize]);
         let copy = self.insert(header, body);
         if matches!(body, Body::Sections(_)) {
-            let mut place = std::mem::take(self.payload_place(copy));
+            let mut place = std::mem::take(self.payload_mut(copy));
             place.clear();
             place.extend_from_slice(self.payload(slot));
-            *self.payload_place(copy) = place;
+            *self.payload_mut(copy) = place;
         }
         copy
     }

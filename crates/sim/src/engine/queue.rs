@@ -49,18 +49,18 @@ impl EventQueue {
     #[inline]
     pub(super) fn set(&mut self, class: Class, link: u32, time: Time) {
         let event = Event::new(time, class, link);
-        self.packets.set(self.place(class, link), event);
+        self.packets.set(self.leaf(class, link), event);
     }
 
     /// Says that a link's next event is earlier than it was.
     #[inline]
     pub(super) fn advance(&mut self, class: Class, link: u32, time: Time) {
         let event = Event::new(time, class, link);
-        self.packets.advance(self.place(class, link), event);
+        self.packets.advance(self.leaf(class, link), event);
     }
 
     #[inline]
-    fn place(&self, class: Class, link: u32) -> usize {
+    fn leaf(&self, class: Class, link: u32) -> usize {
         match class {
             Class::Service => self.links + link as usize,
             _ => link as usize,

@@ -447,11 +447,11 @@ mod tests {
             first.expect("a stream begins with a group").0 + LIFE
         };
         let mut due = vec![Time::MAX; frames.len()];
-        for (place, &number) in display.iter().enumerate() {
+        for (index, &number) in display.iter().enumerate() {
             due[number] = if frames[number].1 == B {
                 let is_reference = |number: &&usize| frames[**number].1 != B;
-                let before = display[..place].iter().rev().find(is_reference);
-                let after = display[place..].iter().find(is_reference);
+                let before = display[..index].iter().rev().find(is_reference);
+                let after = display[index..].iter().find(is_reference);
                 let needed = before.into_iter().chain(after);
                 needed
                     .map(|&number| due_of_group(number))

@@ -10,22 +10,22 @@ use super::event::Event;
 ///
 /// ```text
 ///          1              node n has the sides 2 n and 2 n + 1;
-///      2       3          from `places` on nodes are leaves
+///      2       3          from `leaves` on nodes are leaves
 /// ```
 #[derive(Debug)]
 pub(super) struct Tournament {
     nodes: Vec<Event>,
     /// The number of leaves.
-    places: usize,
+    leaves: usize,
 }
 
 impl Tournament {
-    /// A tournament of `places` events, all of them [`Event::NEVER`].
-    pub(super) fn new(places: usize) -> Self {
-        let places = places.max(2);
+    /// A tournament of `leaves` events, all of them [`Event::NEVER`].
+    pub(super) fn new(leaves: usize) -> Self {
+        let leaves = leaves.max(2);
         Self {
-            nodes: vec![Event::NEVER; 2 * places],
-            places,
+            nodes: vec![Event::NEVER; 2 * leaves],
+            leaves,
         }
     }
 
@@ -37,8 +37,8 @@ impl Tournament {
 
     /// Changes the event of a place.
     #[inline]
-    pub(super) fn set(&mut self, place: usize, event: Event) {
-        let mut at = self.places + place;
+    pub(super) fn set(&mut self, leaf: usize, event: Event) {
+        let mut at = self.leaves + leaf;
         let mut first = event;
         while let Some(node) = self.nodes.get_mut(at) {
             *node = first;
@@ -55,8 +55,8 @@ impl Tournament {
 
     /// Changes the event of a place to an earlier one; stops at a node with an earlier event.
     #[inline]
-    pub(super) fn advance(&mut self, place: usize, event: Event) {
-        let mut at = self.places + place;
+    pub(super) fn advance(&mut self, leaf: usize, event: Event) {
+        let mut at = self.leaves + leaf;
         while at > 0
             && let Some(node) = self.nodes.get_mut(at)
             && *node > event
@@ -81,18 +81,18 @@ mod tests {
     fn the_first_is_the_earliest() {
         use proptest::prelude::*;
         let changes = prop::collection::vec((any::<usize>(), 0_u64..20), 1..60);
-        proptest!(|(places in 0_usize..40, changes in changes)| {
-            let mut tournament = Tournament::new(places);
-            let mut events = vec![Event::NEVER; places.max(2)];
-            for (place, time) in changes {
-                let place = place % events.len();
-                let event = Event::new(Time::from_nanos(time), Class::Arrival, place as u32);
-                if event < events[place] && time % 2 == 0 {
-                    tournament.advance(place, event);
+        proptest!(|(leaves in 0_usize..40, changes in changes)| {
+            let mut tournament = Tournament::new(leaves);
+            let mut events = vec![Event::NEVER; leaves.max(2)];
+            for (leaf, time) in changes {
+                let leaf = leaf % events.len();
+                let event = Event::new(Time::from_nanos(time), Class::Arrival, leaf as u32);
+                if event < events[leaf] && time % 2 == 0 {
+                    tournament.advance(leaf, event);
                 } else {
-                    tournament.set(place, event);
+                    tournament.set(leaf, event);
                 }
-                events[place] = event;
+                events[leaf] = event;
                 prop_assert_eq!(Some(tournament.first()), events.iter().min().copied());
             }
         });

@@ -85,11 +85,11 @@ impl AdaptiveVideo {
     }
 
     /// The mean size of the frame at this place of its group, in mean sizes of all frames.
-    fn weight(&self, place: u32) -> f64 {
+    fn weight(&self, position: u32) -> f64 {
         let burst = self.of_burst();
-        match place {
+        match position {
             0 => self.key_size,
-            place if place < burst => {
+            position if position < burst => {
                 (f64::from(burst) - self.key_size) / f64::from(burst.saturating_sub(1))
             }
             _ => 1.0,
@@ -193,7 +193,7 @@ pub(crate) struct AdaptiveEncoder {
     may_change_at: Time,
     next_at: Time,
     /// The place of the next frame in its group.
-    place: u32,
+    position: u32,
     random: Random,
 }
 
@@ -203,7 +203,7 @@ impl AdaptiveEncoder {
             rate: video.initial_rate,
             may_change_at: start,
             next_at: start,
-            place: 0,
+            position: 0,
             video,
             random,
         };
@@ -219,15 +219,15 @@ impl AdaptiveEncoder {
     /// The next frame. `target` is the present target bitrate.
     pub(crate) fn next(&mut self, target: Option<Rate>) -> (u32, FrameType) {
         self.adapt(target);
-        let frame_type = if self.place == 0 {
+        let frame_type = if self.position == 0 {
             FrameType::Key
         } else {
             PREDICTED
         };
         let mean = self.rate.as_bps() as f64 / 8.0 / self.video.fps;
-        let size = mean * self.video.weight(self.place) * self.around_one(self.video.size_scale);
+        let size = mean * self.video.weight(self.position) * self.around_one(self.video.size_scale);
         let interval = self.around_one(self.video.interval_scale) / self.video.fps;
-        self.place = (self.place + 1) % self.video.group.max(1);
+        self.position = (self.position + 1) % self.video.group.max(1);
         self.next_at += Span::from_secs_f64(interval);
         self.skip_pauses();
         (
@@ -246,7 +246,7 @@ impl AdaptiveEncoder {
         }
         let (old, new) = (self.rate.as_bps() as f64, goal.as_bps() as f64);
         if (new - old).abs() >= video.abrupt * old {
-            self.place = 0;
+            self.position = 0;
         }
         self.rate = goal;
         self.may_change_at = self.next_at + video.reaction;
@@ -261,7 +261,7 @@ impl AdaptiveEncoder {
         }
         if next > self.next_at {
             self.next_at = next;
-            self.place = 0;
+            self.position = 0;
         }
     }
 

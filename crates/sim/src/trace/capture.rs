@@ -126,9 +126,9 @@ impl<'n, W: Write> LinkCapture<'n, W> {
     pub(super) fn on_queued(&mut self, link: u32, token: u32, now: Time, packet: &Packet) {
         let interface = self.links.get(link as usize).and_then(|link| link.before);
         if let Some(interface) = interface {
-            let place = self.add(now, interface, packet, None);
-            self.queued.insert((link, token), place);
-            if let Some(pending) = self.pending.get_mut(&place) {
+            let entry = self.add(now, interface, packet, None);
+            self.queued.insert((link, token), entry);
+            if let Some(pending) = self.pending.get_mut(&entry) {
                 pending.is_settled = false;
             }
         }
@@ -156,8 +156,8 @@ impl<'n, W: Write> LinkCapture<'n, W> {
         } else {
             std::mem::take(&mut link.dropped)
         };
-        if let Some(place) = self.queued.remove(&(index, event.token)) {
-            if let Some(pending) = self.pending.get_mut(&place) {
+        if let Some(entry) = self.queued.remove(&(index, event.token)) {
+            if let Some(pending) = self.pending.get_mut(&entry) {
                 pending.comment = comment;
                 pending.is_settled = true;
             }
@@ -168,8 +168,8 @@ impl<'n, W: Write> LinkCapture<'n, W> {
         let end = Time::ZERO + self.network.duration;
         for (arrival, comment) in arrivals.into_iter().zip([comment, Some("duplicate")]) {
             if let Some(arrival) = arrival.filter(|arrival| *arrival <= end) {
-                let place = self.add(arrival, interface, event.packet, comment);
-                if let Some(pending) = self.pending.get_mut(&place)
+                let entry = self.add(arrival, interface, event.packet, comment);
+                if let Some(pending) = self.pending.get_mut(&entry)
                     && comment != Some("duplicate")
                 {
                     pending.dropped_before = dropped;
@@ -185,10 +185,10 @@ impl<'n, W: Write> LinkCapture<'n, W> {
         packet: &Packet,
         comment: Option<&'static str>,
     ) -> Place {
-        let place = (time, self.count);
+        let entry = (time, self.count);
         self.count += 1;
         self.pending.insert(
-            place,
+            entry,
             Pending {
                 interface,
                 packet: *packet,
@@ -197,7 +197,7 @@ impl<'n, W: Write> LinkCapture<'n, W> {
                 is_settled: true,
             },
         );
-        place
+        entry
     }
 
     /// Writes what is certain: no packet from before `now` will be added.

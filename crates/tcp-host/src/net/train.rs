@@ -91,8 +91,8 @@ impl Shape {
         } else {
             [4..6, 4..6]
         };
-        for place in varying {
-            ip.get_mut(place)?.fill(0);
+        for position in varying {
+            ip.get_mut(position)?.fill(0);
         }
         tcp.get_mut(SEQUENCE..SEQUENCE + 4)?.fill(0);
         tcp.get_mut(CHECKSUM..CHECKSUM + 2)?.fill(0);
@@ -200,8 +200,8 @@ impl Train {
     }
 }
 
-fn put(header: &mut [u8], place: usize, value: u16) {
-    if let Some(field) = header.get_mut(place..place + 2) {
+fn put(header: &mut [u8], position: usize, value: u16) {
+    if let Some(field) = header.get_mut(position..position + 2) {
         field.copy_from_slice(&value.to_be_bytes());
     }
 }

@@ -34,7 +34,7 @@ struct Plan {
 impl Plan {
     fn draw(number: u64) -> Self {
         let drawn = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
-        let bit = |place: u32| drawn >> place & 1 == 0;
+        let bit = |index: u32| drawn >> index & 1 == 0;
         let after = (drawn >> 8) as u32 % 100_000;
         Self {
             is_v4: bit(0),
@@ -203,12 +203,12 @@ async fn run(stack: &Stack, count: u64, at_once: usize, seed: u64) -> Vec<String
             }
         });
     }
-    let places = Arc::new(tokio::sync::Semaphore::new(at_once));
+    let permits = Arc::new(tokio::sync::Semaphore::new(at_once));
     let mut clients = JoinSet::new();
     for number in 0..count {
-        let (stack, places) = (stack.clone(), Arc::clone(&places));
+        let (stack, permits) = (stack.clone(), Arc::clone(&permits));
         clients.spawn(async move {
-            let _place = places.acquire_owned().await.unwrap();
+            let _permit = permits.acquire_owned().await.unwrap();
             let plan = Plan::draw(number + seed);
             let result = if plan.kernel_opens {
                 let address = SocketAddr::new(host(plan.is_v4), PORT);

@@ -43,12 +43,12 @@ async fn run(stack: &Stack, count: u64, at_once: usize, largest: u64, seed: u64)
             }
         });
     }
-    let places = Arc::new(tokio::sync::Semaphore::new(at_once));
+    let permits = Arc::new(tokio::sync::Semaphore::new(at_once));
     let mut clients = JoinSet::new();
     for number in 0..count {
-        let (stack, places) = (stack.clone(), Arc::clone(&places));
+        let (stack, permits) = (stack.clone(), Arc::clone(&permits));
         clients.spawn(async move {
-            let _place = places.acquire_owned().await.unwrap();
+            let _permit = permits.acquire_owned().await.unwrap();
             let drawn = (number + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
             let (is_v4, kernel_opens) = (drawn & 1 == 0, drawn & 2 == 0);
             let question = bytes(drawn as u8, (drawn >> 8) as usize % largest as usize);

@@ -92,10 +92,10 @@ mod tests {
     const INTERVAL: Span = Span::from_millis(10);
 
     /// Groups of two, each sent when it may.
-    fn places(seed: u64, groups: u64) -> Vec<Time> {
+    fn departures(seed: u64, groups: u64) -> Vec<Time> {
         let mut calendar = Calendar::new(Seed::new(seed));
         calendar.begin(Time::from_secs(1), INTERVAL, 2);
-        let mut places = Vec::new();
+        let mut departures = Vec::new();
         for _ in 0..groups {
             let at = calendar.next();
             assert!(calendar.is_at_beginning());
@@ -103,21 +103,21 @@ mod tests {
             assert_eq!(calendar.next(), at, "the second follows at once");
             assert!(!calendar.is_at_beginning());
             assert!(calendar.on_sent());
-            places.push(at);
+            departures.push(at);
             calendar.draw(at, INTERVAL, 2);
         }
-        places
+        departures
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "too long for an interpreter")]
-    fn each_place_is_in_its_interval_and_all_are_uniform_in_the_long_run() {
+    fn each_departure_is_in_its_interval_and_all_are_uniform_in_the_long_run() {
         let groups = 100_000;
         let mut tenths = [0_u32; 10];
-        for (interval, place) in (0..).zip(places(7, groups)) {
+        for (interval, departure) in (0..).zip(departures(7, groups)) {
             let begin = Time::from_secs(1) + INTERVAL * interval;
-            let offset = place.since(begin).unwrap();
-            assert!(offset < INTERVAL, "{interval}: {place}");
+            let offset = departure.since(begin).unwrap();
+            assert!(offset < INTERVAL, "{interval}: {departure}");
             let tenth = usize::try_from(offset.as_nanos() * 10 / INTERVAL.as_nanos()).unwrap();
             tenths[tenth] += 1;
         }
@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn the_seed_alone_decides() {
-        assert_eq!(places(3, 100), places(3, 100));
-        assert_ne!(places(3, 100), places(4, 100));
+        assert_eq!(departures(3, 100), departures(3, 100));
+        assert_ne!(departures(3, 100), departures(4, 100));
     }
 
     #[test]

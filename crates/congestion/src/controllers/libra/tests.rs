@@ -370,7 +370,7 @@ impl Probe {
 
 /// 1040 bytes in 832 µs are 10 Mb/s.
 #[test]
-fn four_pairs_tell_the_capacity() {
+fn four_pairs_measure_the_capacity() {
     let mut probe = Probe::new(5);
     for number in 0..5 {
         assert_eq!(probe.controller.capacity(), None);
@@ -407,7 +407,7 @@ fn an_estimate_that_is_not_believed_is_no_capacity_and_grows_no_faster_than_tcp(
 
 /// Delayed acknowledgements: every second packet, or every fourth.
 #[test]
-fn packets_that_are_not_neighbours_tell_it_too() {
+fn packets_that_are_not_adjacent_measure_the_capacity_too() {
     for step in [2, 4] {
         let mut probe = Probe::new(40);
         for number in (step - 1..40).step_by(step as usize) {
@@ -559,14 +559,14 @@ fn after_groups(groups: &[(u64, [(u64, u64); 2])]) -> Libra {
     let queued = [(2, [(0, 50_000), (1, 50_832)]); 4];
     let groups = queued.iter().chain(groups);
     for (left, (packets, arrivals)) in (1..).map(Time::from_secs).zip(groups) {
-        for place in 0..*packets {
-            controller.on_sent(&sent(left, first + place, place + 1));
+        for index in 0..*packets {
+            controller.on_sent(&sent(left, first + index, index + 1));
         }
-        for (place, micros) in arrivals {
+        for (index, micros) in arrivals {
             let arrived_at = left + Span::from_micros(*micros);
             controller.on_in_order_ack(&InOrderAck {
                 now: arrived_at + Span::from_millis(10),
-                number: PacketNumber::new(first + place),
+                number: PacketNumber::new(first + index),
                 arrived_at: Some(Arrived {
                     at: arrived_at,
                     tick: Span::from_micros(1),
@@ -595,7 +595,7 @@ fn what_packets_wait_behind_their_own_group_does_not_count() {
 /// The last two packets of a long group are further apart than 832 µs by 3 ms, and 14 + 15 of these
 /// long dispersions are more than their delays.
 #[test]
-fn a_late_packet_is_not_excused_by_its_place() {
+fn a_late_packet_is_not_excused_by_its_position() {
     let clean = (2, [(0, 832), (1, 2 * 832)]);
     let late = (16, [(14, 15 * 832), (15, 16 * 832 + 3_000)]);
     for groups in [[clean, late], [late, clean]] {
@@ -605,7 +605,7 @@ fn a_late_packet_is_not_excused_by_its_place() {
 }
 
 #[test]
-fn packets_that_left_apart_tell_nothing() {
+fn packets_that_left_apart_measure_nothing() {
     let mut controller = Libra::new(LibraConfig {
         capacity: None,
         ..config()

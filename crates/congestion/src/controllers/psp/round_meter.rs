@@ -190,29 +190,29 @@ mod tests {
         // Two rounds without anything, across the wrap; one of the second comes late.
         arrive(&mut meter, 240, 1);
         arrive(&mut meter, 245, 0);
-        let mut told = std::vec::Vec::new();
+        let mut reports = std::vec::Vec::new();
         while let Some(due) = meter.wakeup().filter(|due| *due <= Time::from_millis(250)) {
             // The first was over by time, 160 ms after it began.
             assert_eq!(
                 due,
-                Time::from_millis(if told.is_empty() { 160 } else { 250 })
+                Time::from_millis(if reports.is_empty() { 160 } else { 250 })
             );
             meter.on_wakeup(Time::from_millis(250));
-            told.push(meter.report(Time::from_millis(250)));
+            reports.push(meter.report(Time::from_millis(250)));
         }
         assert_eq!(
-            told,
+            reports,
             [count(u32::MAX - 1, 1), count(u32::MAX, 0), count(0, 1)]
         );
         // After a jump by billions the last few are reported, and it takes no time.
         arrive(&mut meter, 300, 1 << 30);
-        let mut told = 0;
+        let mut reports = 0;
         while meter.wakeup().is_some() {
             meter.on_wakeup(Time::from_secs(9));
             assert_ne!(meter.report(Time::from_secs(9)), Report::None);
-            told += 1;
+            reports += 1;
         }
-        assert_eq!(told, 10, "the round of one, eight, and the last");
+        assert_eq!(reports, 10, "the round of one, eight, and the last");
     }
 
     #[test]

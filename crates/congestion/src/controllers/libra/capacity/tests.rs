@@ -280,25 +280,26 @@ fn stamps_are_unwrapped_over_long_pauses() {
         (3_600_000_000, 0),
         (3_600_000_000, 500),
     ] {
-        let (now, told) = capacity
-            .last_arrival
-            .map_or((wrap - 500, wrap - 500), |(told, now)| {
-                (
-                    now.as_nanos() / 1_000 + at,
-                    told.as_nanos() / 1_000 + at - late,
-                )
-            });
+        let (now, peer_time) =
+            capacity
+                .last_arrival
+                .map_or((wrap - 500, wrap - 500), |(peer_time, now)| {
+                    (
+                        now.as_nanos() / 1_000 + at,
+                        peer_time.as_nanos() / 1_000 + at - late,
+                    )
+                });
         capacity.on_in_order_ack(&InOrderAck {
             now: Time::from_micros(now),
             number: PacketNumber::new(0),
             arrived_at: Some(Arrived {
-                at: Time::from_micros(told % wrap),
+                at: Time::from_micros(peer_time % wrap),
                 tick: Span::from_micros(1),
             }),
         });
         assert_eq!(
             capacity.last_arrival,
-            Some((Time::from_micros(told), Time::from_micros(now)))
+            Some((Time::from_micros(peer_time), Time::from_micros(now)))
         );
     }
 }
