@@ -312,7 +312,7 @@ fn tests_cost_few_bytes_and_little_time() {
 
 /// A hole that a test leaves in the numbers of IPv4 is as large as that of lost packets.
 #[test]
-fn identifications_do_not_tell_tests_from_losses() {
+fn identifications_do_not_distinguish_tests_from_losses() {
     let config = Config {
         parameters: Parameters::new().with("window", Value::Bytes(Bytes::new(30_000))),
         ..with("fixed")

@@ -427,7 +427,7 @@ fn wrong_addresses_are_refused_with_the_address() {
 }
 
 #[test]
-fn timestamps_measure_round_trips_without_telling_the_hosts_clock() {
+fn timestamps_measure_round_trips_without_revealing_the_hosts_clock() {
     let mut world = World::new();
     let value = |world: &World, index: usize| {
         let (header, _) = read(&world.records[index].2);

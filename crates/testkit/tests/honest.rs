@@ -63,7 +63,7 @@ fn violation(pair: &Pair<Bytes>) -> Option<&Violation> {
 /// one of eight cases.
 #[test]
 #[cfg_attr(miri, ignore = "too many packets for an interpreter")]
-fn a_receiver_that_acknowledges_what_was_lost_is_told_within_a_few_lies() {
+fn a_receiver_that_acknowledges_lost_packets_is_detected_within_a_few_lies() {
     const RUNS: u64 = 20;
     let (mut runs, mut lies) = (0, Vec::new());
     for controller in controllers() {
@@ -149,7 +149,7 @@ fn change_count(report: &Report, packets: impl Fn(u32) -> u32) -> Report {
 
 /// Without proofs such a receiver is not found.
 #[test]
-fn without_proofs_contents_tell_what_was_left_out() {
+fn without_proofs_contents_reveal_skipped_numbers() {
     let legacy = |seed| Config {
         proofs: false,
         ..config(seed)

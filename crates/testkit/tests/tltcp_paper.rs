@@ -87,7 +87,7 @@ fn sent_20_to_28(holds_passed: bool, (window, peer_window): (u64, u64)) -> Scrip
 /// 14 is lost, and 20 makes the receiver jump. By the paper's letter the acknowledgement of 20
 /// releases both places; by the other reading only that of 20. Either window counts the places.
 #[test]
-fn section_5_4_an_acknowledgement_behind_a_jump_may_keep_the_lost_places() {
+fn section_5_4_an_acknowledgement_behind_a_jump_may_hold_lost_bytes() {
     for windows in [(10, 10), (10, 20), (20, 10)] {
         for (holds_passed, next) in [(false, 29..31), (true, 29..30)] {
             let mut script = sent_20_to_28(holds_passed, windows);
@@ -102,7 +102,7 @@ fn section_5_4_an_acknowledgement_behind_a_jump_may_keep_the_lost_places() {
 
 /// 14 and 20 are lost: 21 makes the receiver jump, which acknowledges nothing behind the jump.
 #[test]
-fn section_5_4_an_acknowledgement_up_to_a_jump_may_keep_the_lost_places() {
+fn section_5_4_an_acknowledgement_up_to_a_jump_may_hold_lost_bytes() {
     let mut script = sent_20_to_28(false, (10, 10));
     script.send(D1 + 3, ". 10+0 ack 20 win 10");
     script.expect(D1 + 3, ". 29+1 ack 10 <upd 20>");
@@ -114,7 +114,7 @@ fn section_5_4_an_acknowledgement_up_to_a_jump_may_keep_the_lost_places() {
 
 /// Kept places leave the window with a timeout, also where nothing else is outstanding.
 #[test]
-fn section_5_4_a_timeout_releases_kept_places() {
+fn section_5_4_a_timeout_releases_held_bytes() {
     let mut script = sent_20_to_28(true, (10, 10));
     script.send(D1 + 3, ". 10+0 ack 29 win 1");
     // The peer's window holds one packet, and that is taken.

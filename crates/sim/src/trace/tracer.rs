@@ -347,7 +347,7 @@ impl<W: Write> SenderLog<W> {
         let state = event.state.as_ref();
         match event.kind {
             FlowEventKind::Sent(packet) => self.sent(event.now, packet, state)?,
-            FlowEventKind::Received(packet) => self.heard(event.now, packet)?,
+            FlowEventKind::Received(packet) => self.write_received(event.now, packet)?,
             FlowEventKind::Timer | FlowEventKind::Delivered(_) => {}
         }
         let Some(state) = state else { return Ok(()) };
@@ -455,7 +455,7 @@ impl<W: Write> SenderLog<W> {
         Ok(())
     }
 
-    fn heard(&mut self, now: Time, packet: &Packet) -> io::Result<()> {
+    fn write_received(&mut self, now: Time, packet: &Packet) -> io::Result<()> {
         let acknowledged = match &packet.body {
             Body::Tcp(segment) if self.start.is_some() => self.acknowledge(segment),
             _ => Vec::new(),

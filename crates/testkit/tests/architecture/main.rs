@@ -308,7 +308,7 @@ fn arrow(text: &str) -> Arrow {
 }
 
 #[test]
-fn the_plan_is_obeyed_or_the_arrow_is_named() {
+fn dependencies_follow_the_plan_or_are_listed() {
     for allowed in [
         "comity-transport -> comity-congestion",
         "comity-sim -> comity-link",

@@ -81,7 +81,7 @@ fn every_link_leads_to_what_it_names() {
 }
 
 #[test]
-fn every_row_has_a_place_or_a_reason() {
+fn every_row_has_a_location_or_a_reason() {
     for (number, line) in page().lines().enumerate() {
         let Some(row) = line.strip_prefix("| ") else {
             continue;

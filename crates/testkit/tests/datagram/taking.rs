@@ -104,7 +104,7 @@ fn an_end_that_stops_accepting_accounts_for_acknowledged_sections() {
             .map(|(_, delivery)| number(delivery))
             .collect();
         assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
-        assert!(numbers.len() > arrived, "{} heard of", numbers.len());
+        assert!(numbers.len() > arrived, "{} known", numbers.len());
         for (at, fate) in fates.iter().enumerate() {
             let is_whole = deliveries
                 .get(at)

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crest_may_follow_the_beginning_and_a_ripple_tells_nothing() {
+    fn a_crest_may_follow_the_beginning_and_a_ripple_is_ignored() {
         assert_eq!(measured(180, &[190, 200, 190, 195]), [(3, 33, 20)]);
         assert_eq!(measured(200, &[198, 200, 198, 200]), []);
         let mut ended = BackoffShare::default();

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_recedes_because_this_flow_pauses_tells_nothing() {
+    fn a_queue_that_recedes_during_a_pause_of_this_flow_is_ignored() {
         for (left, is_episode) in [(29_999, false), (30_000, true)] {
             let mut queue = after(&[100, 120]);
             let left = Bytes::new(left);

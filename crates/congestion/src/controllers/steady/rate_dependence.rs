@@ -163,7 +163,7 @@ mod tests {
 
     /// Of a link of 100 packets a window, which drops what others and this flow send beyond them.
     #[test]
-    fn a_small_share_of_an_overload_is_not_told_from_random_losses() {
+    fn a_small_share_of_an_overload_counts_as_random_losses() {
         for (others, expected) in [(110, Some(true)), (1_000, Some(false))] {
             let lost = |packets: u64| packets * (packets + others - 100) / (packets + others);
             let dependence = dependence(pictures().map(|packets| (packets, lost(packets))));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn even_windows_and_few_windows_tell_nothing() {
+    fn even_windows_and_few_windows_are_ignored() {
         let even = dependence((0..400).map(|_| (20, 4)));
         assert_eq!(even.verdict(MSS), None);
         let few = dependence(pictures().take(15).map(|packets| (packets, packets / 5)));

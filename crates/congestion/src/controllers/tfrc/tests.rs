@@ -378,7 +378,7 @@ fn small_packets_get_the_rate_of_large_ones_less_headers() {
 }
 
 #[test]
-fn packets_are_numbered_and_tell_the_round_trip() {
+fn packets_are_numbered_and_carry_the_round_trip() {
     let mut controller = usual();
     let first = controller.tag(at(0));
     assert_eq!(
