@@ -62,9 +62,9 @@ pub struct Arrival {
     pub begins_refresh: bool,
 }
 
-/// The position of a picture in its group.
+/// The position, the dependency and the deadline of a picture in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Member {
     /// The referenced P pictures of the group so far, itself included.
     pub position: u8,
     /// The earlier picture that it depends on.
@@ -142,7 +142,7 @@ impl Group {
         self.repair = Repair::Unknown;
     }
 
-    /// Places the next picture of the stream, in decoding order.
+    /// Adds the next picture of the stream, in decoding order.
     ///
     /// A P picture depends on the I or P picture before it. A B picture depends on the later
     /// decoded of the two references between which it is presented. The true references are in the
@@ -160,7 +160,7 @@ impl Group {
     /// A sender drops what is bound to a picture that is missing. Otherwise the loss of one picture
     /// would end a video without intra pictures. Decoders show the rest of a damaged picture, and
     /// gradual refresh repairs it.
-    pub fn place(&mut self, arrival: Arrival) -> Place {
+    pub fn push(&mut self, arrival: Arrival) -> Member {
         self.follow_repair(&arrival);
         let is_bound = self.repair.binds(arrival.source_time);
         let own = Common {
@@ -221,12 +221,12 @@ impl Group {
                 common,
             });
         }
-        let place = if self.rule == DeadlineRule::Group {
+        let timing = if self.rule == DeadlineRule::Group {
             common
         } else {
             own
         };
-        Place {
+        Member {
             position: if arrival.frame_type.is_intra() {
                 0
             } else {
@@ -234,8 +234,8 @@ impl Group {
             },
             needs,
             is_bound: is_bound && needs.is_some(),
-            source_time: place.source_time,
-            deadline: place.deadline,
+            source_time: timing.source_time,
+            deadline: timing.deadline,
         }
     }
 
@@ -282,13 +282,13 @@ mod tests {
     const REFERENCED_B: FrameType = FrameType::Bidirectional { referenced: true };
     const B: FrameType = FrameType::Bidirectional { referenced: false };
 
-    /// Places pictures of the form (type, presentation in frames of 40 ms), in decoding order.
-    fn places(rule: DeadlineRule, pictures: &[(FrameType, u64)]) -> Vec<Place> {
+    /// Adds pictures of the form (type, presentation in frames of 40 ms), in decoding order.
+    fn members(rule: DeadlineRule, pictures: &[(FrameType, u64)]) -> Vec<Member> {
         let mut group = Group::new(rule);
         (0..)
             .zip(pictures)
             .map(|(number, &(frame, presentation))| {
-                group.place(Arrival {
+                group.push(Arrival {
                     number,
                     frame_type: frame,
                     presentation: Some(presentation * 3_600),
@@ -303,9 +303,9 @@ mod tests {
     }
 
     fn needs(pictures: &[(FrameType, u64)]) -> Vec<Option<u64>> {
-        places(DeadlineRule::Each, pictures)
+        members(DeadlineRule::Each, pictures)
             .iter()
-            .map(|place| place.needs)
+            .map(|member| member.needs)
             .collect()
     }
 
@@ -339,9 +339,9 @@ mod tests {
                 Some(7)
             ]
         );
-        let positions: Vec<_> = places(DeadlineRule::Each, &pictures)
+        let positions: Vec<_> = members(DeadlineRule::Each, &pictures)
             .iter()
-            .map(|place| place.position)
+            .map(|member| member.position)
             .collect();
         assert_eq!(positions, [0, 1, 1, 1, 2, 2, 2, 0, 0, 0]);
     }
@@ -372,7 +372,7 @@ mod tests {
         let mut counts = Vec::new();
         for number in 0..end {
             let begins = intra.contains(&number);
-            let place = group.place(Arrival {
+            let member = group.push(Arrival {
                 number,
                 frame_type: if begins && !begins_refresh {
                     FrameType::Key
@@ -384,12 +384,12 @@ mod tests {
                 reordering: Span::ZERO,
                 begins_refresh: begins && begins_refresh,
             });
-            assert!(!place.is_bound || place.needs.is_some());
+            assert!(!member.is_bound || member.needs.is_some());
             if begins {
                 counts.push(0);
             }
             if let Some(count) = counts.last_mut() {
-                *count += usize::from(place.is_bound);
+                *count += usize::from(member.is_bound);
             }
         }
         counts
@@ -410,8 +410,8 @@ mod tests {
     #[test]
     fn refresh_is_a_way_in_of_its_own_and_ends_with_an_intra_picture() {
         let mut group = Group::new(DeadlineRule::Each);
-        let mut place = |number: u64, frame_type, begins_refresh| {
-            let place = group.place(Arrival {
+        let mut push = |number: u64, frame_type, begins_refresh| {
+            let member = group.push(Arrival {
                 number,
                 frame_type,
                 presentation: None,
@@ -419,14 +419,14 @@ mod tests {
                 reordering: Span::ZERO,
                 begins_refresh,
             });
-            (place.position, place.needs, place.is_bound)
+            (member.position, member.needs, member.is_bound)
         };
-        assert_eq!(place(0, FrameType::Key, false), (0, None, false));
-        assert_eq!(place(1, P, false), (1, Some(0), true));
-        assert_eq!(place(2, P, true), (1, Some(1), false));
-        assert_eq!(place(3, P, false), (2, Some(2), false));
-        assert_eq!(place(4, FrameType::Key, false), (0, None, false));
-        assert_eq!(place(5, P, false), (1, Some(4), true));
+        assert_eq!(push(0, FrameType::Key, false), (0, None, false));
+        assert_eq!(push(1, P, false), (1, Some(0), true));
+        assert_eq!(push(2, P, true), (1, Some(1), false));
+        assert_eq!(push(3, P, false), (2, Some(2), false));
+        assert_eq!(push(4, FrameType::Key, false), (0, None, false));
+        assert_eq!(push(5, P, false), (1, Some(4), true));
     }
 
     #[test]
@@ -444,15 +444,15 @@ mod tests {
             (FrameType::Intra, 7),
             (B, 6),
         ];
-        let places = places(DeadlineRule::Group, &stored);
-        let due: Vec<_> = places
+        let members = members(DeadlineRule::Group, &stored);
+        let due: Vec<_> = members
             .iter()
-            .map(|place| (place.source_time + place.deadline).as_nanos() / 1_000_000)
+            .map(|member| (member.source_time + member.deadline).as_nanos() / 1_000_000)
             .collect();
         // Presented at 40 (i + 1) ms: d1 = 40, d2 = 200, d3 = 320.
         assert_eq!(due, [40, 40, 40, 200, 40, 200, 320, 200]);
         assert_eq!(
-            places[2].source_time,
+            members[2].source_time,
             Time::ZERO,
             "stored groups are read as a whole"
         );

@@ -11,8 +11,8 @@
 //!
 //! let mut group = Group::new(DeadlineRule::Each);
 //! let types = [FrameType::Key, FrameType::Predicted { referenced: true }];
-//! let places = [0, 1].map(|number: u64| {
-//!     group.place(Arrival {
+//! let members = [0, 1].map(|number: u64| {
+//!     group.push(Arrival {
 //!         number,
 //!         frame_type: types[number as usize],
 //!         presentation: None,
@@ -21,8 +21,8 @@
 //!         begins_refresh: false,
 //!     })
 //! });
-//! assert_eq!((places[0].needs, places[1].needs), (None, Some(0)));
-//! assert_eq!(Importance::of(types[1], places[1].position), Importance(189));
+//! assert_eq!((members[0].needs, members[1].needs), (None, Some(0)));
+//! assert_eq!(Importance::of(types[1], members[1].position), Importance(189));
 //! ```
 #![no_std]
 #![forbid(unsafe_code)]
@@ -40,6 +40,6 @@ pub mod stamp;
 
 pub use decodability::Decodability;
 pub use frame::{Frame, FrameType, Importance};
-pub use group::{Arrival, DeadlineRule, Group, Place};
+pub use group::{Arrival, DeadlineRule, Group, Member};
 pub use selection::{Schedule, Selection};
 pub use shedder::{Count, ShedCounters, Shedder, ShedderConfig, Verdict};

@@ -120,7 +120,7 @@ impl Plan {
 ///
 /// The shedder first sheds unreferenced pictures, evenly spread and as many as necessary. Then it
 /// sheds referenced B pictures, then P pictures from the end of each group. It always sheds the
-/// dependents of a shed picture that are bound to it ([`Group::place`](crate::Group::place)). It
+/// dependents of a shed picture that are bound to it ([`Group::push`](crate::Group::push)). It
 /// keeps intra pictures, P pictures that are not bound, audio, tables and unknown data.
 ///
 /// A connection finds its rate in the first seconds, and its first targets are far too low. The

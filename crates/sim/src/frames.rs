@@ -69,10 +69,10 @@ pub struct Video {
 impl Video {
     /// The type of the frame with this number in decoding order.
     pub fn frame_type(&self, number: u64) -> FrameType {
-        let place = number % u64::from(self.group.max(1));
-        if place == 0 {
+        let position = number % u64::from(self.group.max(1));
+        if position == 0 {
             FrameType::Key
-        } else if (place - 1).is_multiple_of(u64::from(self.b_frames) + 1) {
+        } else if (position - 1).is_multiple_of(u64::from(self.b_frames) + 1) {
             PREDICTED
         } else {
             BIDIRECTIONAL

@@ -9,7 +9,7 @@ use super::action::{Action, Resume};
 use super::model::{Layout, Null, Packet, Run, TABLES, hash};
 use super::packet::{null_packet, put_together, without_payload};
 use super::part::PesPacket;
-use super::waiting::{EACH, Held, Place, State, Stream};
+use super::waiting::{EACH, Held, Lookup, State, Stream};
 use crate::allowance::Allowance;
 use crate::header::{Header, PACKET, Unit};
 
@@ -506,18 +506,18 @@ impl Restorer {
             let found = stream.map(|stream| (stream.find(&run.section), stream));
             let found = found.map(|(position, stream)| match position {
                 // A table may be there once more.
-                Place::Here(number)
+                Lookup::Here(number)
                     if run.section.stream != TABLES && stream.is_written(number, run) =>
                 {
-                    (Place::Missing, true)
+                    (Lookup::Missing, true)
                 }
                 position => (position, stream.is_oriented()),
             });
             match found {
-                Some((Place::Here(number), _)) => Some(Some(number)),
-                Some((Place::Missing, _)) => Some(None),
-                Some((Place::Unknown, true)) => is_forced.then_some(None),
-                Some((Place::Unknown, false)) | None => is_late.then_some(None),
+                Some((Lookup::Here(number), _)) => Some(Some(number)),
+                Some((Lookup::Missing, _)) => Some(None),
+                Some((Lookup::Unknown, true)) => is_forced.then_some(None),
+                Some((Lookup::Unknown, false)) | None => is_late.then_some(None),
             }
         });
         positions.collect()
@@ -602,8 +602,8 @@ impl Restorer {
         runs.iter().any(|run| {
             let stream = self.streams.get_mut(&run.section.stream);
             stream.is_some_and(|stream| match stream.find(&run.section) {
-                Place::Here(number) => stream.is_written(number, run),
-                Place::Missing | Place::Unknown => false,
+                Lookup::Here(number) => stream.is_written(number, run),
+                Lookup::Missing | Lookup::Unknown => false,
             })
         })
     }

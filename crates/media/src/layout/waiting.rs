@@ -50,9 +50,9 @@ pub(super) enum State {
     Remultiplexed,
 }
 
-/// Where a section is.
+/// The result of a search for a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Lookup {
     Here(u64),
     Missing,
     Unknown,
@@ -117,13 +117,13 @@ impl Stream {
     }
 
     /// Finds a section, and learns the distance of the numbers.
-    pub(super) fn find(&mut self, section: &SectionRef) -> Place {
+    pub(super) fn find(&mut self, section: &SectionRef) -> Lookup {
         let number = self.number_of(section);
         let here = number.and_then(|number| u64::try_from(number).ok());
         if let Some(here) = here
             && self.held.get(&here).is_some_and(|held| held.is(section))
         {
-            return Place::Here(here);
+            return Lookup::Here(here);
         }
         let is_other = here.is_some_and(|here| self.held.contains_key(&here));
         // The source repeats its tables: an equal one will do.
@@ -131,22 +131,22 @@ impl Stream {
             let mut held = self.held.iter();
             if let Some((&here, _)) = held.find(|(_, held)| held.is(section)) {
                 self.distance = Some(section.number.wrapping_sub((here & 0xffff) as u16));
-                return Place::Here(here);
+                return Lookup::Here(here);
             }
         }
         match (number, here) {
-            (Some(_), None) => Place::Missing,
-            (Some(_), Some(here)) if is_other || self.is_gone(here) => Place::Missing,
-            _ => Place::Unknown,
+            (Some(_), None) => Lookup::Missing,
+            (Some(_), Some(here)) if is_other || self.is_gone(here) => Lookup::Missing,
+            _ => Lookup::Unknown,
         }
     }
 
     /// The number here of a section that is here or missing.
     pub(super) fn position_of(&mut self, section: &SectionRef) -> Option<u64> {
         match self.find(section) {
-            Place::Here(number) => Some(number),
-            Place::Missing => u64::try_from(self.number_of(section)?).ok(),
-            Place::Unknown => None,
+            Lookup::Here(number) => Some(number),
+            Lookup::Missing => u64::try_from(self.number_of(section)?).ok(),
+            Lookup::Unknown => None,
         }
     }
 

@@ -110,7 +110,7 @@ impl Elementary {
             (self.decoded + ahead).saturating_sub(1024)
         };
         let (decoding, presentation) = (self.at(self.decoded), self.at(shown + 1));
-        let place = self.group.place(Arrival {
+        let member = self.group.push(Arrival {
             number: self.next_number,
             frame_type: frame,
             presentation: Some(presentation % WRAP),
@@ -121,14 +121,14 @@ impl Elementary {
         events.push_back(Event::Section(MediaSection {
             stream: 0,
             number: self.next_number,
-            source_time: place.source_time,
-            deadline: place.deadline,
-            importance: Importance::of(frame, place.position),
+            source_time: member.source_time,
+            deadline: member.deadline,
+            importance: Importance::of(frame, member.position),
             is_damaged: false,
             frame,
-            position: place.position,
-            needs: place.needs,
-            is_bound: place.is_bound,
+            position: member.position,
+            needs: member.needs,
+            is_bound: member.is_bound,
             payload: payload(Header::Picture(frame), unit),
         }));
         self.next_number += 1;

@@ -13,10 +13,10 @@ pub(super) const STRIDES: [usize; 3] = [PACKET, 192, 204];
 /// How many consecutive packets a search checks.
 pub(super) const RUN: usize = 5;
 
-/// Counts the first `places` packet positions at this `stride` that lie within the bytes, and how
+/// Counts the first `count` packet positions at this `stride` that lie within the bytes, and how
 /// many of them have a sync byte.
-pub(super) fn rhythm(bytes: &[u8], stride: usize, places: usize) -> (usize, usize) {
-    let begins = bytes.iter().step_by(stride).take(places);
+pub(super) fn rhythm(bytes: &[u8], stride: usize, count: usize) -> (usize, usize) {
+    let begins = bytes.iter().step_by(stride).take(count);
     let present = begins.len();
     (present, begins.filter(|&&byte| byte == SYNC).count())
 }
@@ -185,10 +185,10 @@ impl Framing {
             };
             at += next;
             let is_near = before + at as u64 <= self.stride as u64;
-            let (places, missing) = if is_near { (2, 0) } else { (RUN, 1) };
+            let (count, missing) = if is_near { (2, 0) } else { (RUN, 1) };
             let run = bytes.get(at..).unwrap_or_default();
-            let (present, synchronised) = rhythm(run, self.stride, places);
-            let is_complete = present == places;
+            let (present, synchronised) = rhythm(run, self.stride, count);
+            let is_complete = present == count;
             if present - synchronised > missing {
                 at += 1;
             } else if is_complete || is_end && present >= 2 && present == synchronised {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes as Payload;
-use comity_frames::{Arrival, DeadlineRule, FrameType, Group, Importance, Place};
+use comity_frames::{Arrival, DeadlineRule, FrameType, Group, Importance, Member};
 use comity_units::{Span, Time};
 
 use super::cadence::Cadence;
@@ -265,7 +265,7 @@ impl Stream {
             });
             return self.miss(output);
         }
-        let place = self.group.place(Arrival {
+        let member = self.group.push(Arrival {
             number: self.next_section,
             frame_type: frame,
             presentation: unit.times.presentation(),
@@ -273,24 +273,24 @@ impl Stream {
             reordering,
             begins_refresh,
         });
-        self.section((frame, unit.damaged), place, payload, output);
+        self.section((frame, unit.damaged), member, payload, output);
     }
 
     fn section(
         &mut self,
         (frame, is_damaged): (FrameType, bool),
-        place: Place,
+        member: Member,
         payload: Payload,
         output: &mut Output<'_>,
     ) {
         let is_picture = frame.is_picture();
-        let position = if is_picture { place.position } else { 0 };
+        let position = if is_picture { member.position } else { 0 };
         let Importance(importance) = Importance::of(frame, position);
         output.events.push_back(Event::Section(MediaSection {
             stream: self.number,
             number: self.next_section,
-            source_time: place.source_time,
-            deadline: place.deadline,
+            source_time: member.source_time,
+            deadline: member.deadline,
             importance: Importance(if is_damaged {
                 importance / 2
             } else {
@@ -299,8 +299,8 @@ impl Stream {
             is_damaged,
             frame,
             position,
-            needs: place.needs,
-            is_bound: place.is_bound,
+            needs: member.needs,
+            is_bound: member.is_bound,
             payload,
         }));
         self.next_section += 1;
@@ -333,7 +333,7 @@ impl Stream {
             return;
         }
         let packets = core::mem::take(&mut self.scrambled);
-        let place = Place {
+        let member = Member {
             position: 0,
             needs: None,
             is_bound: false,
@@ -341,6 +341,6 @@ impl Stream {
             deadline: Span::ZERO,
         };
         let payload = payload(Header::Packets, &packets);
-        self.section((FrameType::Slice, false), place, payload, output);
+        self.section((FrameType::Slice, false), member, payload, output);
     }
 }

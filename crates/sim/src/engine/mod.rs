@@ -213,21 +213,21 @@ impl<O: Observer> Engine<O> {
         let &Header {
             flow,
             wire,
-            at: mut place,
+            at: mut position,
             ..
         } = self.arena.header(slot);
-        let mut next = self.paths[place as usize];
+        let mut next = self.paths[position as usize];
         loop {
             let link = next & LINK;
-            place += 1;
-            next = self.paths[place as usize];
+            position += 1;
+            next = self.paths[position as usize];
             let state = &mut self.links[link as usize];
             let arrival = match state.pass(at, (flow, wire), &self.watch) {
                 Some(way) => {
                     self.show_link(link, slot, at, Outcome::Carried(way));
                     way.arrival
                 }
-                None => match self.offer(link, at, slot, place) {
+                None => match self.offer(link, at, slot, position) {
                     Some(arrival) => arrival,
                     None => return,
                 },
@@ -241,27 +241,27 @@ impl<O: Observer> Engine<O> {
                 at = arrival;
                 continue;
             }
-            self.arena.place(slot, place, arrival);
-            if next == END | ACTS_AHEAD && self.may_act_ahead(flow, place, arrival, false) {
+            self.arena.set_position(slot, position, arrival);
+            if next == END | ACTS_AHEAD && self.may_act_ahead(flow, position, arrival, false) {
                 self.depth += 1;
                 self.receive(arrival, slot);
                 self.depth -= 1;
             } else {
-                self.put_on_wire(link, slot, place);
+                self.put_on_wire(link, slot, position);
             }
             return;
         }
     }
 
     /// Offers a packet to a link that may do more than delay it. Returns when it arrives, if known.
-    /// It continues at the path entry `place`.
+    /// It continues at the path entry `position`.
     #[inline(never)]
-    fn offer(&mut self, link: u32, at: Time, slot: Slot, place: u32) -> Option<Time> {
+    fn offer(&mut self, link: u32, at: Time, slot: Slot, position: u32) -> Option<Time> {
         let &Header { flow, wire, .. } = self.arena.header(slot);
         let state = &mut self.links[link as usize];
         state.count_offer();
         let Link::Analytic(analytic) = &mut state.link else {
-            self.arena.place(slot, place, at);
+            self.arena.set_position(slot, position, at);
             self.enqueue(at, link, slot);
             return None;
         };
@@ -278,7 +278,7 @@ impl<O: Observer> Engine<O> {
         state.account_passage(at, (flow, wire), way, &self.watch);
         self.show_link(link, slot, at, outcome);
         if let Some(second) = way.duplicate {
-            self.duplicate(link, place, slot, second);
+            self.duplicate(link, position, slot, second);
         }
         Some(way.arrival)
     }
@@ -323,12 +323,12 @@ impl<O: Observer> Engine<O> {
         }
     }
 
-    /// Puts a packet on the wire of a link. It continues at the path entry `place`.
+    /// Puts a packet on the wire of a link. It continues at the path entry `position`.
     #[inline]
-    fn put_on_wire(&mut self, link: u32, slot: Slot, place: u32) {
-        if self.paths[place as usize] & END != 0 {
+    fn put_on_wire(&mut self, link: u32, slot: Slot, position: u32) {
+        if self.paths[position as usize] & END != 0 {
             let flow = self.arena.header(slot).flow;
-            *self.flows[flow as usize].waiting(place) += 1;
+            *self.flows[flow as usize].waiting(position) += 1;
         }
         self.order += 1;
         let state = &mut self.links[link as usize];
@@ -337,8 +337,8 @@ impl<O: Observer> Engine<O> {
         }
     }
 
-    /// Handles a duplicate that a link made: it arrives at `arrival` and continues at `place`.
-    fn duplicate(&mut self, link: u32, place: u32, slot: Slot, arrival: Time) {
+    /// Handles a duplicate that a link made: it arrives at `arrival` and continues at `position`.
+    fn duplicate(&mut self, link: u32, position: u32, slot: Slot, arrival: Time) {
         self.links[link as usize].count_duplicate(arrival, &self.watch);
         let flow = self.arena.header(slot).flow;
         let counts = &mut self.flows[flow as usize].counts;
@@ -348,8 +348,8 @@ impl<O: Observer> Engine<O> {
             return;
         }
         let copy = self.arena.insert_copy(slot);
-        self.arena.place(copy, place, arrival);
-        self.put_on_wire(link, copy, place);
+        self.arena.set_position(copy, position, arrival);
+        self.put_on_wire(link, copy, position);
     }
 
     /// Handles a packet that waited on its last link and has reached its endpoint.
@@ -554,7 +554,7 @@ impl<O: Observer> Engine<O> {
             arrival: offered_at,
             flow,
             wire,
-            at: place,
+            at: position,
             ..
         } = self.arena.header(slot);
         let Outcome::Carried(way) = outcome else {
@@ -567,15 +567,15 @@ impl<O: Observer> Engine<O> {
         self.links[link as usize].account_passage(offered_at, (flow, wire), way, &self.watch);
         self.show_link(link, slot, offered_at, outcome);
         if let Some(second) = way.duplicate {
-            self.duplicate(link, place, slot, second);
+            self.duplicate(link, position, slot, second);
         }
         if way.arrival > self.watch.end {
             self.flows[flow as usize].counts.in_flight_at_end += 1;
             self.arena.free(slot);
             return;
         }
-        self.arena.place(slot, place, way.arrival);
-        self.put_on_wire(link, slot, place);
+        self.arena.set_position(slot, position, way.arrival);
+        self.put_on_wire(link, slot, position);
     }
 
     // ---------------------------------------------------------------- observers

@@ -112,9 +112,9 @@ impl Arena {
             self.headers.get_mut(slot as usize),
             self.bodies.get_mut(slot as usize),
         ) {
-            (Some(place), Some(content)) => {
-                self.free = place.next;
-                *place = header;
+            (Some(free), Some(content)) => {
+                self.free = free.next;
+                *free = header;
                 *content = body;
                 slot
             }
@@ -171,10 +171,10 @@ impl Arena {
         let (header, body) = (self.headers[slot as usize], self.bodies[slot as usize]);
         let copy = self.insert(header, body);
         if matches!(body, Body::Sections(_)) {
-            let mut place = std::mem::take(self.payload_mut(copy));
-            place.clear();
-            place.extend_from_slice(self.payload(slot));
-            *self.payload_mut(copy) = place;
+            let mut payload = std::mem::take(self.payload_mut(copy));
+            payload.clear();
+            payload.extend_from_slice(self.payload(slot));
+            *self.payload_mut(copy) = payload;
         }
         copy
     }
@@ -205,7 +205,7 @@ impl Arena {
 
     /// Sets the next path entry of a packet and the time of its arrival there.
     #[inline]
-    pub(super) fn place(&mut self, slot: Slot, at: u32, arrival: Time) {
+    pub(super) fn set_position(&mut self, slot: Slot, at: u32, arrival: Time) {
         let header = &mut self.headers[slot as usize];
         header.at = at;
         header.arrival = arrival;

@@ -91,7 +91,7 @@ impl FrameSource {
         let (bytes, frame_type) = self.producer.next(target)?;
         let number = self.number;
         self.number += 1;
-        let place = self.group.place(Arrival {
+        let member = self.group.push(Arrival {
             number,
             frame_type,
             presentation: None,
@@ -103,9 +103,9 @@ impl FrameSource {
             stream: 0,
             number,
             frame_type,
-            position: place.position,
-            needs: place.needs,
-            is_bound: place.is_bound,
+            position: member.position,
+            needs: member.needs,
+            is_bound: member.is_bound,
             source_time,
             size: Bytes::new(u64::from(bytes)),
         })
