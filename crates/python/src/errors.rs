@@ -22,15 +22,13 @@ pub(crate) fn scenario(py: Python<'_>, problems: &Problems) -> PyErr {
         problems
             .iter()
             .map(|problem| {
-                let source = problem.place.and_then(|place| sources.source(place));
-                let position = problem
-                    .place
-                    .and_then(|place| sources.line_and_column(place));
+                let source = problem.span.and_then(|span| sources.source(span));
+                let position = problem.span.and_then(|span| sources.line_and_column(span));
                 let fields = PyDict::new(py);
                 fields.set_item("message", problem.message())?;
                 fields.set_item("expected", problem.expected())?;
                 fields.set_item("key", &problem.path)?;
-                fields.set_item("value", problem.place.and_then(|place| sources.text(place)))?;
+                fields.set_item("value", problem.span.and_then(|span| sources.text(span)))?;
                 fields.set_item("file", source.map(|source| &source.name))?;
                 fields.set_item("line", position.map(|(line, _)| line))?;
                 fields.set_item("column", position.map(|(_, column)| column))?;

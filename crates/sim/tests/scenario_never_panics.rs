@@ -28,9 +28,9 @@ fn read(text: &str) {
             assert!(problems.count() > 0);
             assert!(!problems.to_string().is_empty());
             for problem in problems.iter() {
-                let Some(place) = problem.place else { continue };
+                let Some(span) = problem.span else { continue };
                 assert!(
-                    problems.sources().line_and_column(place).is_some(),
+                    problems.sources().line_and_column(span).is_some(),
                     "{problem:?} has no line"
                 );
             }

@@ -3,7 +3,7 @@
 use super::document::{Node, default_value};
 pub use super::papers::{APPLICATIONS, Application};
 use super::reference::{Key, keys_with};
-use super::source::Place;
+use super::source::SourceSpan;
 
 /// A parameter of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ impl Application {
     /// Every parameter of its tables, including those that it does not set.
     pub fn parameters(&self) -> Vec<Parameter> {
         let tables = self.keys.iter().filter_map(|&(of, text)| {
-            let node = default_value(text, Place::new(0, 0..0))?;
+            let node = default_value(text, SourceSpan::new(0, 0..0))?;
             Some((of, node))
         });
         tables
@@ -92,7 +92,7 @@ mod tests {
         for application in APPLICATIONS {
             let parameters = application.parameters();
             for (of, text) in application.keys {
-                let node = default_value(text, Place::new(0, 0..0)).unwrap();
+                let node = default_value(text, SourceSpan::new(0, 0..0)).unwrap();
                 for entry in node.entries().unwrap_or_default() {
                     let is_known = parameters
                         .iter()

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use comity_congestion::table::nearest;
 
 use super::document::{Node, Value};
-use super::source::Place;
+use super::source::SourceSpan;
 use super::sweep::identity;
 use super::{Run, Scenario};
 
@@ -146,11 +146,11 @@ fn identities(text: &str) -> Vec<String> {
         .or_else(|_| text.parse().map(Value::Float));
     let number = number.ok();
     let boolean = text.parse().map(Value::Boolean).ok();
-    let place = Place::new(0, 0..0);
+    let span = SourceSpan::new(0, 0..0);
     [Some(Value::Text(text.into())), number, boolean]
         .into_iter()
         .flatten()
-        .map(|value| identity(&Node { place, value }))
+        .map(|value| identity(&Node { span, value }))
         .collect()
 }
 

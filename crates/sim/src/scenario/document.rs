@@ -1,15 +1,15 @@
-//! A TOML document as a tree of nodes with their places in the text.
+//! A TOML document as a tree of nodes with their spans in the text.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::problem::{Problem, ProblemKind};
-use super::source::{MAX_TEXT, Place, Sources};
+use super::source::{MAX_TEXT, SourceSpan, Sources};
 
-/// A value and its place in the text.
+/// A value and its span in the text.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    pub(super) place: Place,
+    pub(super) span: SourceSpan,
     pub(super) value: Value,
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Value {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) key: String,
-    pub(super) key_place: Place,
+    pub(super) key_span: SourceSpan,
     pub(super) node: Node,
 }
 
@@ -64,25 +64,25 @@ impl Node {
             .map(|entry| &entry.node)
     }
 
-    /// The same value, with `place` as the place of all its nodes.
-    pub(super) fn moved_to(&self, place: Place) -> Self {
+    /// The same value, with `span` for all its nodes.
+    pub(super) fn moved_to(&self, span: SourceSpan) -> Self {
         let value = match &self.value {
             Value::List(items) => {
-                Value::List(items.iter().map(|item| item.moved_to(place)).collect())
+                Value::List(items.iter().map(|item| item.moved_to(span)).collect())
             }
             Value::Table(entries) => Value::Table(
                 entries
                     .iter()
                     .map(|entry| Entry {
                         key: entry.key.clone(),
-                        key_place: place,
-                        node: entry.node.moved_to(place),
+                        key_span: span,
+                        node: entry.node.moved_to(span),
                     })
                     .collect(),
             ),
             plain => plain.clone(),
         };
-        Self { place, value }
+        Self { span, value }
     }
 
     /// The kind of value with its article, for messages.
@@ -206,17 +206,17 @@ pub(super) fn parse_value(
     }
 }
 
-/// The value of a default in the schema. Its nodes have the place of the table without the key.
-pub(super) fn default_value(text: &str, place: Place) -> Option<Node> {
+/// The value of a default in the schema. Its nodes have the span of the table without the key.
+pub(super) fn default_value(text: &str, span: SourceSpan) -> Option<Node> {
     let value = DeValue::parse(text).ok()?;
-    Some(node(0, &value).moved_to(place))
+    Some(node(0, &value).moved_to(span))
 }
 
 fn syntax(source: u32, text: &str, error: &toml::de::Error) -> Problem {
     let range = error.span().unwrap_or(0..0);
     let end = range.end.min(text.len());
     Problem::new(
-        Some(Place::new(source, range.start.min(end)..end)),
+        Some(SourceSpan::new(source, range.start.min(end)..end)),
         "",
         ProblemKind::Syntax {
             message: error.message().into(),
@@ -226,7 +226,7 @@ fn syntax(source: u32, text: &str, error: &toml::de::Error) -> Problem {
 
 fn table_node(source: u32, table: &Spanned<DeTable<'_>>) -> Node {
     Node {
-        place: Place::new(source, table.span()),
+        span: SourceSpan::new(source, table.span()),
         value: entries(source, table.get_ref()),
     }
 }
@@ -237,7 +237,7 @@ fn entries(source: u32, table: &DeTable<'_>) -> Value {
             .iter()
             .map(|(key, value)| Entry {
                 key: key.get_ref().to_string(),
-                key_place: Place::new(source, key.span()),
+                key_span: SourceSpan::new(source, key.span()),
                 node: node(source, value),
             })
             .collect(),
@@ -258,7 +258,7 @@ fn node(source: u32, value: &Spanned<DeValue<'_>>) -> Node {
         DeValue::Table(table) => entries(source, table),
     };
     Node {
-        place: Place::new(source, value.span()),
+        span: SourceSpan::new(source, value.span()),
         value: plain,
     }
 }
@@ -274,7 +274,7 @@ mod tests {
         let root = parse(&mut sources, "x", text).unwrap();
         let list = root.get("a").unwrap().get("b").unwrap().get("c").unwrap();
         let second = &list.items().unwrap()[1];
-        assert_eq!(&text[second.place.range()], "0x1F");
+        assert_eq!(&text[second.span.range()], "0x1F");
         assert!(matches!(second.value, Value::Integer(31)));
         assert_eq!(root.show(), "{ a = { b = { c = [1, 31] } } }");
     }
@@ -285,7 +285,7 @@ mod tests {
         let problems = parse(&mut sources, "x", "a = \nb = 1\nc = = 2\n").unwrap_err();
         let mut lines: Vec<_> = problems
             .iter()
-            .map(|problem| sources.line_and_column(problem.place.unwrap()).unwrap().0)
+            .map(|problem| sources.line_and_column(problem.span.unwrap()).unwrap().0)
             .collect();
         lines.sort_unstable();
         assert_eq!((lines.first(), lines.last()), (Some(&1), Some(&3)));

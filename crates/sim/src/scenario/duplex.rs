@@ -72,7 +72,7 @@ pub fn read_duplex(
             Ok(value) => {
                 remove_rival(&mut document, path);
                 if let Err(kind) = path::assign(&mut document, &shape, path, &value) {
-                    problems.push(Problem::new(Some(value.place), path, kind));
+                    problems.push(Problem::new(Some(value.span), path, kind));
                 }
             }
             Err(found) => problems.extend(found),
@@ -90,9 +90,9 @@ pub fn read_duplex(
 
 /// Adds the implied keys, so that each direction is complete by itself.
 fn spell_out(document: &mut Node) {
-    let place = document.place;
+    let span = document.span;
     let text = |word: &str| Node {
-        place,
+        span,
         value: Value::Text(word.into()),
     };
     let has = |node: &Node, key| node.get(key).is_some();
@@ -107,7 +107,7 @@ fn spell_out(document: &mut Node) {
             document,
             "reverse",
             Node {
-                place,
+                span,
                 value: Value::Table(Vec::new()),
             },
         );
@@ -161,7 +161,7 @@ fn insert(node: &mut Node, key: &str, value: Node) {
     if let Value::Table(entries) = &mut node.value {
         entries.push(Entry {
             key: key.into(),
-            key_place: value.place,
+            key_span: value.span,
             node: value,
         });
     }

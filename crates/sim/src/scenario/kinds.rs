@@ -11,7 +11,7 @@ use super::document::{Node, Value};
 use super::papers::known_as;
 use super::problem::ProblemKind;
 use super::schema::{Context, Kind, Shape, is_text, item_label};
-use super::source::Place;
+use super::source::SourceSpan;
 
 /// Any text; what it means.
 pub(super) struct Text(pub(super) &'static str);
@@ -57,7 +57,7 @@ impl Kind for Name {
         if is_name(&text) {
             return Some(text);
         }
-        cx.report(node.place, ProblemKind::BadName { value: node.show() });
+        cx.report(node.span, ProblemKind::BadName { value: node.show() });
         None
     }
 }
@@ -168,7 +168,7 @@ impl Kind for NameTemplate {
         let template = Template::parse(&text);
         if template.is_none() {
             let value = node.show();
-            cx.report(node.place, ProblemKind::BadTemplate { value });
+            cx.report(node.span, ProblemKind::BadTemplate { value });
         }
         template
     }
@@ -317,7 +317,7 @@ fn out_of_bounds(
     max: &dyn fmt::Display,
 ) {
     cx.report(
-        node.place,
+        node.span,
         ProblemKind::OutOfBounds {
             value: node.show(),
             min: min.to_string(),
@@ -390,7 +390,7 @@ impl<Q: Quantity> Kind for Amount<Q> {
             }
             Err(error) => {
                 let value = node.show();
-                cx.report(node.place, ProblemKind::Quantity { value, error });
+                cx.report(node.span, ProblemKind::Quantity { value, error });
                 None
             }
         }
@@ -464,7 +464,7 @@ impl<T: Copy> Kind for Choice<T> {
         let found = self.0.iter().find(|(word, ..)| *word == text);
         if found.is_none() {
             cx.report(
-                node.place,
+                node.span,
                 ProblemKind::UnknownChoice {
                     value: node.show(),
                     nearest: nearest(text, self.0.iter().map(|(word, ..)| *word)).map(Into::into),
@@ -577,7 +577,7 @@ impl<K: Kind> Kind for List<K> {
         };
         if !(self.min..=self.max).contains(&items.len()) {
             let (found, min, max) = (items.len(), self.min, self.max);
-            cx.report(node.place, ProblemKind::Length { found, min, max });
+            cx.report(node.span, ProblemKind::Length { found, min, max });
             return None;
         }
         // Reads all items first, so that the problems of each are reported.
@@ -590,11 +590,11 @@ impl<K: Kind> Kind for List<K> {
     }
 }
 
-/// A value together with its place in the text.
+/// A value with its span in the text.
 pub(super) struct Placed<K>(pub(super) K);
 
 impl<K: Kind> Kind for Placed<K> {
-    type Value = (K::Value, Place);
+    type Value = (K::Value, SourceSpan);
 
     fn shape(&self) -> Shape {
         self.0.shape()
@@ -605,7 +605,7 @@ impl<K: Kind> Kind for Placed<K> {
     }
 
     fn read(&self, node: &Node, cx: &mut Context<'_>) -> Option<Self::Value> {
-        self.0.read(node, cx).map(|value| (value, node.place))
+        self.0.read(node, cx).map(|value| (value, node.span))
     }
 }
 

@@ -84,7 +84,7 @@ pub use problems::Problems;
 pub use schema::{Files, Folder, NoFiles};
 pub use settings::RunSettings;
 pub use simulation::Simulation;
-pub use source::{MAX_TEXT, Place, Source, Sources};
+pub use source::{MAX_TEXT, Source, SourceSpan, Sources};
 
 use crate::network::Network;
 use crate::results::{AxisValue, CompletedRun, ResultSet, ScenarioInfo};
@@ -409,7 +409,7 @@ impl Scenario {
                 };
                 for path in &axis.paths {
                     if let Err(kind) = path::assign(&mut document, &self.shape, path, value) {
-                        cx.problems.push(Problem::new(axis.place, path, kind));
+                        cx.problems.push(Problem::new(axis.span, path, kind));
                     }
                 }
             }
@@ -440,7 +440,7 @@ impl Scenario {
                 };
                 for problem in problems {
                     match found.iter_mut().find(|(known, _)| {
-                        known.place == problem.place
+                        known.span == problem.span
                             && known.path == problem.path
                             && known.kind == problem.kind
                     }) {
@@ -506,7 +506,7 @@ fn set(
     let path = path.trim();
     let value = value_of(sources, &format!("--set {path}"), value.trim())?;
     let keys = path::assign(document, shape, path, &value)
-        .map_err(|kind| vec![Problem::new(Some(value.place), path, kind)])?;
+        .map_err(|kind| vec![Problem::new(Some(value.span), path, kind)])?;
     let path = path.to_owned();
     Ok(Override { path, value, keys })
 }
@@ -515,10 +515,10 @@ fn set(
 fn value_of(sources: &mut Sources, name: &str, value: &str) -> Result<Node, Vec<Problem>> {
     document::parse_value(sources, name, value).or_else(|problems| {
         // `rate=1.5Mbps` without the quotes that a shell would eat anyway.
-        let place = problems.first().and_then(|problem| problem.place);
-        let place = place.ok_or(problems)?;
+        let span = problems.first().and_then(|problem| problem.span);
+        let span = span.ok_or(problems)?;
         Ok(Node {
-            place: Place::new(place.source() as u32, 0..value.len()),
+            span: SourceSpan::new(span.source() as u32, 0..value.len()),
             value: Value::Text(value.into()),
         })
     })
@@ -541,7 +541,7 @@ fn outline(
     overrides: &[Override],
     cx: &mut Context<'_>,
 ) -> Option<Outline> {
-    let place = document.place;
+    let span = document.span;
     let Value::Table(entries) = &mut document.value else {
         return None;
     };
@@ -553,7 +553,7 @@ fn outline(
         None => {
             let expected = Nested::<ScenarioTable>::KIND.shape().expected();
             cx.within("scenario", |cx| {
-                cx.report(place, ProblemKind::Missing { expected });
+                cx.report(span, ProblemKind::Missing { expected });
             });
             None
         }
@@ -578,7 +578,7 @@ fn outline(
         && *seeds != table.seeds.0
     {
         let kind = ProblemKind::SeedsTwice;
-        let problem = Problem::new(Some(set.value.place), &set.path, kind);
+        let problem = Problem::new(Some(set.value.span), &set.path, kind);
         cx.problems.push(problem);
     }
     if cx.problems.len() > reported {
@@ -616,8 +616,8 @@ fn outline(
             runs,
             limit,
         };
-        let place = axes.first().map_or(place, |entry| entry.key_place);
-        cx.problems.push(Problem::new(Some(place), "sweep", kind));
+        let span = axes.first().map_or(span, |entry| entry.key_span);
+        cx.problems.push(Problem::new(Some(span), "sweep", kind));
         return None;
     }
     Some(Outline {

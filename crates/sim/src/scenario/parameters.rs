@@ -38,7 +38,7 @@ impl Kind for ControllerName {
             Ok(row) => Some(row.name.into()),
             Err(error) => {
                 cx.report(
-                    node.place,
+                    node.span,
                     ProblemKind::UnknownChoice {
                         value: node.show(),
                         known: TABLE
@@ -105,11 +105,11 @@ impl ParameterTable {
                         parameters.insert(&entry.key, value);
                     }
                     Err(kind) => {
-                        let place = match kind {
-                            ProblemKind::UnknownKey { .. } => entry.key_place,
-                            _ => entry.node.place,
+                        let span = match kind {
+                            ProblemKind::UnknownKey { .. } => entry.key_span,
+                            _ => entry.node.span,
                         };
-                        cx.report(place, kind);
+                        cx.report(span, kind);
                     }
                 }
             });

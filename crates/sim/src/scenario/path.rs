@@ -103,15 +103,15 @@ impl Assignment<'_> {
                     Ok(field) => field,
                     Err(known) => return Err(unknown(part, known)),
                 };
-                let place = value.place;
+                let span = value.span;
                 let index = match entries.iter().position(|entry| entry.key == *part) {
                     Some(index) => index,
                     None => {
                         entries.push(Entry {
                             key: (*part).into(),
-                            key_place: place,
+                            key_span: span,
                             node: Node {
-                                place,
+                                span,
                                 value: Value::Table(Vec::new()),
                             },
                         });
@@ -175,7 +175,7 @@ impl Assignment<'_> {
                 entries.retain(|entry| entry.key != *part);
                 entries.push(Entry {
                     key: (*part).into(),
-                    key_place: value.place,
+                    key_span: value.span,
                     node: value.clone(),
                 });
                 let mut at = self.at.clone();
@@ -266,7 +266,7 @@ mod tests {
     fn assigned(path: &str) -> Result<String, ProblemKind> {
         let mut root = document();
         let value = Node {
-            place: root.place,
+            span: root.span,
             value: Value::Integer(7),
         };
         let shape = Nested::<ScenarioFile>::KIND.shape();
@@ -277,7 +277,7 @@ mod tests {
     fn values_are_put_where_the_path_leads() {
         let mut root = document();
         let value = Node {
-            place: root.place,
+            span: root.span,
             value: Value::Integer(7),
         };
         let shape = Nested::<ScenarioFile>::KIND.shape();
@@ -307,7 +307,7 @@ mod tests {
         let text = r#"flow = [{ group = "net+a" }, { group = "net+b" }, { group = "netting" }]"#;
         let mut root = parse(&mut Sources::default(), "x", text).unwrap();
         let value = Node {
-            place: root.place,
+            span: root.span,
             value: Value::Integer(7),
         };
         let shape = Nested::<ScenarioFile>::KIND.shape();

@@ -8,15 +8,15 @@ use comity_congestion::table::ParameterError;
 use comity_link::{ConfigError, TraceError};
 use comity_units::{ParseError, Span};
 
-use super::source::{Place, Sources};
+use super::source::{SourceSpan, Sources};
 use crate::frames::FramesError;
 use crate::network::{FlowError, NetworkError};
 
 /// One problem of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// Its place in the text; `None` if it concerns the whole file.
-    pub place: Option<Place>,
+    /// Its span in the text; `None` if it concerns the whole file.
+    pub span: Option<SourceSpan>,
     /// The keys that lead there, such as `flow.tcp.rwnd`.
     pub path: String,
     /// What is wrong.
@@ -120,7 +120,7 @@ pub enum ProblemKind {
         /// The name.
         name: String,
         /// Where it stands first.
-        first: Option<Place>,
+        first: Option<SourceSpan>,
     },
     /// A node that the network does not have.
     UnknownNode {
@@ -434,9 +434,9 @@ impl fmt::Display for Unfit {
 }
 
 impl Problem {
-    pub(super) fn new(place: Option<Place>, path: &str, kind: ProblemKind) -> Self {
+    pub(super) fn new(span: Option<SourceSpan>, path: &str, kind: ProblemKind) -> Self {
         Self {
-            place,
+            span,
             path: path.into(),
             kind,
             point: None,
@@ -569,7 +569,7 @@ impl Problem {
         }
     }
 
-    /// The expected form, or why the message points at this place.
+    /// The expected form, or why the message points at this span.
     fn label(&self) -> String {
         match &self.kind {
             ProblemKind::UnknownKey { nearest, .. } => match nearest {
@@ -672,15 +672,15 @@ impl Problem {
         let notes = self.notes();
         let mut group = Group::with_title(Level::ERROR.primary_title(headline.as_str()));
         let placed = self
-            .place
-            .and_then(|place| Some((place, sources.source(place)?)));
-        if let Some((place, source)) = placed {
+            .span
+            .and_then(|span| Some((span, sources.source(span)?)));
+        if let Some((span, source)) = placed {
             let end = source.text.len();
             let fit = |range: std::ops::Range<usize>| {
                 let start = floor_boundary(&source.text, range.start.min(end));
                 start..floor_boundary(&source.text, range.end.min(end)).max(start)
             };
-            let mut annotation = AnnotationKind::Primary.span(fit(place.range()));
+            let mut annotation = AnnotationKind::Primary.span(fit(span.range()));
             if !label.is_empty() {
                 annotation = annotation.label(label.as_str());
             }
@@ -690,8 +690,8 @@ impl Problem {
             if let ProblemKind::Duplicate {
                 first: Some(first), ..
             } = &self.kind
-                && first.source() == place.source()
-                && *first != place
+                && first.source() == span.source()
+                && *first != span
             {
                 snippet = snippet.annotation(
                     AnnotationKind::Context

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use annotate_snippets::Renderer;
 
 use super::problem::Problem;
-use super::source::{Place, Sources};
+use super::source::{SourceSpan, Sources};
 
 /// All problems of a scenario, in the order of the text.
 #[derive(Clone, Debug)]
@@ -21,12 +21,12 @@ impl Problems {
     pub const MOST: usize = 50;
 
     pub(super) fn new(sources: Arc<Sources>, mut list: Vec<Problem>) -> Self {
-        list.sort_by_key(|problem| problem.place);
+        list.sort_by_key(|problem| problem.span);
         // A setting from outside of the scenario may apply to several keys. Only the first one
         // reports its error.
-        let is_setting = |place: Option<Place>| place.is_some_and(|place| place.source() > 0);
+        let is_setting = |span: Option<SourceSpan>| span.is_some_and(|span| span.source() > 0);
         list.dedup_by(|a, b| {
-            let is_same = a.place == b.place && (is_setting(a.place) || a.path == b.path);
+            let is_same = a.span == b.span && (is_setting(a.span) || a.path == b.path);
             is_same && a.kind == b.kind
         });
         let more = list.len().saturating_sub(Self::MOST);

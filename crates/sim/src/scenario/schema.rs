@@ -14,7 +14,7 @@ use comity_congestion::table::nearest;
 use super::document::{Entry, Node, Value, default_value};
 use super::papers::known_as;
 use super::problem::{Problem, ProblemKind};
-use super::source::Place;
+use super::source::SourceSpan;
 
 /// The form of a value, for the reference and for messages.
 #[derive(Clone, Debug)]
@@ -202,7 +202,7 @@ impl Files for NoFiles {
     }
 }
 
-/// The state of a reader: the path to its present place, and the problems so far.
+/// The state of a reader: the path to the current key, and the problems so far.
 pub(super) struct Context<'f> {
     path: Vec<String>,
     pub(super) problems: Vec<Problem>,
@@ -247,15 +247,15 @@ impl<'f> Context<'f> {
     }
 
     /// Reports a problem with the value that is being read.
-    pub(super) fn report(&mut self, place: Place, kind: ProblemKind) {
+    pub(super) fn report(&mut self, span: SourceSpan, kind: ProblemKind) {
         let path = self.path();
-        self.problems.push(Problem::new(Some(place), &path, kind));
+        self.problems.push(Problem::new(Some(span), &path, kind));
     }
 
     /// Reports a value of the wrong kind.
     pub(super) fn wrong_kind(&mut self, node: &Node, shape: &Shape) {
         self.report(
-            node.place,
+            node.span,
             ProblemKind::WrongKind {
                 found: node.kind(),
                 value: node.show(),
@@ -269,7 +269,7 @@ impl<'f> Context<'f> {
     pub(super) fn report_idle(&mut self, at: &At, key: &str, why: &'static str) {
         if at.has(key) {
             let (path, kind) = (at.path_of(key), ProblemKind::Idle { why });
-            self.idle.push(Problem::new(at.place_of(key), &path, kind));
+            self.idle.push(Problem::new(at.span_of(key), &path, kind));
         }
     }
 
@@ -277,16 +277,16 @@ impl<'f> Context<'f> {
     pub(super) fn report_at(&mut self, at: &At, key: &str, kind: ProblemKind) {
         let path = at.path_of(key);
         self.problems
-            .push(Problem::new(at.place_of(key), &path, kind));
+            .push(Problem::new(at.span_of(key), &path, kind));
     }
 }
 
-/// The places of a table and its keys, for checks that need several of them.
+/// The spans of a table and its keys, for checks that need several of them.
 #[derive(Clone, Debug)]
 pub(super) struct At {
     path: String,
-    place: Option<Place>,
-    keys: Vec<(String, Place)>,
+    span: Option<SourceSpan>,
+    keys: Vec<(String, SourceSpan)>,
 }
 
 impl At {
@@ -294,17 +294,17 @@ impl At {
     pub(super) const fn nowhere() -> Self {
         Self {
             path: String::new(),
-            place: None,
+            span: None,
             keys: Vec::new(),
         }
     }
 
-    /// The place of the value of `key`, or of the table if the key is not written.
-    pub(super) fn place_of(&self, key: &str) -> Option<Place> {
+    /// The span of the value of `key`, or of the table if the key is not written.
+    pub(super) fn span_of(&self, key: &str) -> Option<SourceSpan> {
         self.keys
             .iter()
             .find(|(name, _)| name == key)
-            .map_or(self.place, |(_, place)| Some(*place))
+            .map_or(self.span, |(_, span)| Some(*span))
     }
 
     /// The keys that lead to `key`; to the table itself when it is empty.
@@ -363,10 +363,10 @@ impl<K: Kind> Field for Required<K> {
         match reader.take(name) {
             Some(node) => reader.cx.within(name, |cx| self.0.read(node, cx)),
             None => {
-                let place = reader.place;
+                let span = reader.span;
                 let expected = self.0.shape().expected();
                 reader.cx.within(name, |cx| {
-                    cx.report(place, ProblemKind::Missing { expected });
+                    cx.report(span, ProblemKind::Missing { expected });
                 });
                 None
             }
@@ -412,10 +412,10 @@ impl<K: Kind> Field for Default<K> {
         reader: &mut TableReader<'_, '_, '_>,
     ) -> Option<Self::Output> {
         let written = reader.take(name);
-        let place = reader.place;
+        let span = reader.span;
         reader.cx.within(name, |cx| match written {
             Some(node) => self.0.read(node, cx),
-            None => self.0.read(&default_value(self.1, place)?, cx),
+            None => self.0.read(&default_value(self.1, span)?, cx),
         })
     }
 }
@@ -467,7 +467,7 @@ pub(super) trait Table: Sized {
         };
         let mut reader = TableReader {
             entries,
-            place: node.place,
+            span: node.span,
             cx,
             asked: Vec::new(),
             variant_unknown: false,
@@ -504,7 +504,7 @@ impl<T: Table> Kind for Nested<T> {
 /// Returns the values of a table and remembers which keys were read.
 pub(super) struct TableReader<'n, 'c, 'f> {
     entries: &'n [Entry],
-    place: Place,
+    span: SourceSpan,
     pub(super) cx: &'c mut Context<'f>,
     asked: Vec<&'static str>,
     variant_unknown: bool,
@@ -522,11 +522,11 @@ impl<'n> TableReader<'n, '_, '_> {
     pub(super) fn written(&self) -> At {
         At {
             path: self.cx.path(),
-            place: Some(self.place),
+            span: Some(self.span),
             keys: self
                 .entries
                 .iter()
-                .map(|entry| (entry.key.clone(), entry.node.place))
+                .map(|entry| (entry.key.clone(), entry.node.span))
                 .collect(),
         }
     }
@@ -558,7 +558,7 @@ impl<'n> TableReader<'n, '_, '_> {
                             expected: format!("one of \"{}\"", options.join("\", \"")),
                         },
                     };
-                    self.cx.within(tag, |cx| cx.report(node.place, kind));
+                    self.cx.within(tag, |cx| cx.report(node.span, kind));
                 }
                 index
             }
@@ -566,10 +566,10 @@ impl<'n> TableReader<'n, '_, '_> {
                 let index =
                     default.and_then(|default| options.iter().position(|word| *word == default));
                 if index.is_none() {
-                    let place = self.place;
+                    let span = self.span;
                     let expected = format!("one of \"{}\"", options.join("\", \""));
                     self.cx.within(tag, |cx| {
-                        cx.report(place, ProblemKind::Missing { expected });
+                        cx.report(span, ProblemKind::Missing { expected });
                     });
                 }
                 index
@@ -608,7 +608,7 @@ impl<'n> TableReader<'n, '_, '_> {
                 elsewhere,
             };
             self.cx
-                .within(&entry.key, |cx| cx.report(entry.key_place, kind));
+                .within(&entry.key, |cx| cx.report(entry.key_span, kind));
         }
         complete
     }

@@ -1,19 +1,19 @@
-//! The texts that a scenario is read from, and places in them.
+//! The texts that a scenario is read from, and spans in them.
 
 use std::ops::Range;
 
-/// The most bytes that a text may have, so that places fit into half a machine word.
+/// The most bytes that a text may have, so that spans fit into half a machine word.
 pub const MAX_TEXT: usize = 16 << 20;
 
 /// A range of bytes in one of the texts of a [`Sources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct SourceSpan {
     source: u32,
     start: u32,
     end: u32,
 }
 
-impl Place {
+impl SourceSpan {
     pub(super) fn new(source: u32, range: Range<usize>) -> Self {
         let fit = |value| u32::try_from(value).unwrap_or(u32::MAX);
         Self {
@@ -69,20 +69,20 @@ impl Sources {
         self.list.first()
     }
 
-    /// The text that `place` is in.
-    pub fn source(&self, place: Place) -> Option<&Source> {
-        self.list.get(place.source())
+    /// The text that `span` is in.
+    pub fn source(&self, span: SourceSpan) -> Option<&Source> {
+        self.list.get(span.source())
     }
 
-    /// What is written at `place`.
-    pub fn text(&self, place: Place) -> Option<&str> {
-        self.source(place)?.text.get(place.range())
+    /// What is written at `span`.
+    pub fn text(&self, span: SourceSpan) -> Option<&str> {
+        self.source(span)?.text.get(span.range())
     }
 
-    /// The line and the column of a place, both from 1, the column in characters.
-    pub fn line_and_column(&self, place: Place) -> Option<(usize, usize)> {
-        let text = &self.source(place)?.text;
-        let before = text.get(..place.range().start)?;
+    /// The line and the column where a span begins, both from 1. The column counts characters.
+    pub fn line_and_column(&self, span: SourceSpan) -> Option<(usize, usize)> {
+        let text = &self.source(span)?.text;
+        let before = text.get(..span.range().start)?;
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         Some((
             before.matches('\n').count() + 1,
@@ -99,13 +99,16 @@ mod tests {
     fn lines_and_columns_count_from_one_in_characters() {
         let mut sources = Sources::default();
         let id = sources.add("x.toml", "a = 1\nµµ = 2\n");
-        assert_eq!(sources.line_and_column(Place::new(id, 0..1)), Some((1, 1)));
+        assert_eq!(
+            sources.line_and_column(SourceSpan::new(id, 0..1)),
+            Some((1, 1))
+        );
         // "µµ " is five bytes and three characters.
         assert_eq!(
-            sources.line_and_column(Place::new(id, 11..12)),
+            sources.line_and_column(SourceSpan::new(id, 11..12)),
             Some((2, 4))
         );
-        assert_eq!(sources.line_and_column(Place::new(id, 99..100)), None);
-        assert_eq!(sources.line_and_column(Place::new(7, 0..1)), None);
+        assert_eq!(sources.line_and_column(SourceSpan::new(id, 99..100)), None);
+        assert_eq!(sources.line_and_column(SourceSpan::new(7, 0..1)), None);
     }
 }

@@ -9,7 +9,7 @@ use super::kinds::Quantity;
 use super::path::{self, Location};
 use super::problem::{Problem, ProblemKind, RangeFault, Unfit};
 use super::schema::{At, Context, Shape};
-use super::source::Place;
+use super::source::SourceSpan;
 use super::tables::{RangeTable, SweepTable};
 use crate::results::AxisValue;
 
@@ -45,8 +45,8 @@ pub(super) fn identity(node: &Node) -> String {
 pub(super) struct Axis {
     pub(super) name: String,
     pub(super) paths: Vec<String>,
-    /// The place of the paths in the text.
-    pub(super) place: Option<Place>,
+    /// The span of the paths in the text.
+    pub(super) span: Option<SourceSpan>,
     pub(super) values: Vec<Node>,
 }
 
@@ -78,7 +78,7 @@ impl Group {
             };
             let path = format!("sweep.{}", first.name);
             cx.problems
-                .push(Problem::new(Some(value.place), &path, kind));
+                .push(Problem::new(Some(value.span), &path, kind));
             return;
         }
     }
@@ -109,7 +109,7 @@ pub(super) fn report_set_again(overrides: &[Override], cx: &mut Context<'_>) {
         let kind = ProblemKind::SetAgain {
             by: last.path.clone(),
         };
-        let problem = Problem::new(Some(early.value.place), &early.path, kind);
+        let problem = Problem::new(Some(early.value.span), &early.path, kind);
         cx.problems.push(problem);
     }
 }
@@ -126,7 +126,7 @@ pub(super) fn overrule(
     let mut notes = Vec::new();
     // Keys of lists are those at the first point.
     let mut document = document.clone();
-    let mut known: Vec<(String, Option<Place>, Vec<Location>)> = Vec::new();
+    let mut known: Vec<(String, Option<SourceSpan>, Vec<Location>)> = Vec::new();
     for group in groups.iter_mut() {
         let mut replaced = 0;
         for axis in &mut group.axes {
@@ -149,7 +149,7 @@ pub(super) fn overrule(
                 axis.values = vec![value; number];
                 replaced += 1;
             }
-            known.push((axis.name.clone(), axis.place, keys));
+            known.push((axis.name.clone(), axis.span, keys));
         }
         if replaced == group.axes.len() {
             for axis in &mut group.axes {
@@ -159,7 +159,7 @@ pub(super) fn overrule(
             group.report_repeated(cx);
         }
     }
-    for (at, (name, place, keys)) in known.iter().enumerate() {
+    for (at, (name, span, keys)) in known.iter().enumerate() {
         let later = known.get(at + 1..).unwrap_or_default();
         let others: Vec<&Location> = later.iter().flat_map(|(_, _, keys)| keys).collect();
         if let Some((by, ..)) = later.last()
@@ -169,7 +169,7 @@ pub(super) fn overrule(
             let kind = ProblemKind::SetAgain {
                 by: format!("sweep.{by}"),
             };
-            let problem = Problem::new(*place, &format!("sweep.{name}"), kind);
+            let problem = Problem::new(*span, &format!("sweep.{name}"), kind);
             cx.problems.push(problem);
         }
     }
@@ -201,7 +201,7 @@ impl Axis {
             axis: self.name.clone(),
             keys: self.paths.clone(),
         };
-        let problem = Problem::new(Some(by.value.place), &by.path, kind);
+        let problem = Problem::new(Some(by.value.span), &by.path, kind);
         cx.problems.push(problem);
         None
     }
@@ -223,7 +223,7 @@ impl Override {
 pub(super) fn groups(tables: &[SweepTable], cx: &mut Context<'_>) -> Option<Vec<Group>> {
     let reported = cx.problems.len();
     let mut groups: Vec<Group> = Vec::new();
-    let mut names: Vec<(String, Option<Place>)> = Vec::new();
+    let mut names: Vec<(String, Option<SourceSpan>)> = Vec::new();
     for table in tables {
         let Some(axis) = axis(table, cx) else {
             continue;
@@ -233,7 +233,7 @@ pub(super) fn groups(tables: &[SweepTable], cx: &mut Context<'_>) -> Option<Vec<
         } else {
             "parameter"
         };
-        let place = table.written.place_of(key);
+        let span = table.written.span_of(key);
         match names.iter().find(|(name, _)| *name == axis.name) {
             Some((name, first)) => cx.report_at(
                 &table.written,
@@ -244,7 +244,7 @@ pub(super) fn groups(tables: &[SweepTable], cx: &mut Context<'_>) -> Option<Vec<
                     first: *first,
                 },
             ),
-            None => names.push((axis.name.clone(), place)),
+            None => names.push((axis.name.clone(), span)),
         }
         let partner = table.zip.as_ref().and_then(|zip| {
             groups
@@ -286,8 +286,8 @@ fn axis(table: &SweepTable, cx: &mut Context<'_>) -> Option<Axis> {
             _ => true,
         };
         if !swept {
-            let place = written.place_of("parameter");
-            let problem = Problem::new(place, path, ProblemKind::NotSwept);
+            let span = written.span_of("parameter");
+            let problem = Problem::new(span, path, ProblemKind::NotSwept);
             cx.problems.push(problem);
             return None;
         }
@@ -295,16 +295,11 @@ fn axis(table: &SweepTable, cx: &mut Context<'_>) -> Option<Axis> {
     let values = match (&table.values, &table.range) {
         (Some(values), None) => values.clone(),
         (None, Some(range)) => {
-            let place = written.place_of("range");
+            let span = written.span_of("range");
             match range_values(range, cx)? {
                 Ok(values) => values
                     .into_iter()
-                    .filter_map(|value| {
-                        Some(Node {
-                            place: place?,
-                            value,
-                        })
-                    })
+                    .filter_map(|value| Some(Node { span: span?, value }))
                     .collect(),
                 Err(reason) => {
                     cx.report_at(written, "range", ProblemKind::BadRange { reason });
@@ -328,7 +323,7 @@ fn axis(table: &SweepTable, cx: &mut Context<'_>) -> Option<Axis> {
             .clone()
             .or_else(|| table.parameter.0.first().cloned())?,
         paths: table.parameter.0.clone(),
-        place: written.place_of("parameter"),
+        span: written.span_of("parameter"),
         values,
     })
 }
@@ -526,10 +521,10 @@ mod tests {
     }
 
     fn shown(values: Result<Vec<Value>, RangeFault>) -> Result<String, RangeFault> {
-        let place = node("1").place;
+        let span = node("1").span;
         Ok(values?
             .into_iter()
-            .map(|value| AxisValue::from(&Node { place, value }).to_string())
+            .map(|value| AxisValue::from(&Node { span, value }).to_string())
             .collect::<Vec<_>>()
             .join(" "))
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use comity_link::LinkConfig;
 use comity_units::Span;
 
-use super::super::source::Place;
+use super::super::source::SourceSpan;
 use crate::network::{FlowSpec, LinkSpec, NodeId};
 
 /// A network in the making.
@@ -18,9 +18,9 @@ pub(super) struct Graph {
     pub(super) rtts: Vec<Requested>,
     /// How many flows use a host of the topology so far.
     pub(super) hosted: u32,
-    node_places: BTreeMap<String, (NodeId, Option<Place>)>,
-    pub(super) link_places: BTreeMap<String, Option<Place>>,
-    flow_places: BTreeMap<String, Option<Place>>,
+    node_spans: BTreeMap<String, (NodeId, Option<SourceSpan>)>,
+    pub(super) link_spans: BTreeMap<String, Option<SourceSpan>>,
+    flow_spans: BTreeMap<String, Option<SourceSpan>>,
 }
 
 /// A base round trip that a flow requests.
@@ -34,25 +34,29 @@ pub(super) struct Requested {
     pub(super) link: usize,
 }
 
-/// A used name, and its first place in the text.
+/// A used name, and the span of its first use.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) what: &'static str,
     pub(super) name: String,
-    pub(super) first: Option<Place>,
+    pub(super) first: Option<SourceSpan>,
 }
 
 impl Graph {
     pub(super) fn node(&self, name: &str) -> Option<NodeId> {
-        self.node_places.get(name).map(|(id, _)| *id)
+        self.node_spans.get(name).map(|(id, _)| *id)
     }
 
     pub(super) fn name(&self, node: NodeId) -> &str {
         self.nodes.get(node.0 as usize).map_or("", String::as_str)
     }
 
-    pub(super) fn add_node(&mut self, name: &str, place: Option<Place>) -> Result<NodeId, Taken> {
-        if let Some((_, first)) = self.node_places.get(name) {
+    pub(super) fn add_node(
+        &mut self,
+        name: &str,
+        span: Option<SourceSpan>,
+    ) -> Result<NodeId, Taken> {
+        if let Some((_, first)) = self.node_spans.get(name) {
             return Err(Taken {
                 what: "node",
                 name: name.into(),
@@ -60,7 +64,7 @@ impl Graph {
             });
         }
         let id = NodeId(self.nodes.len() as u32);
-        self.node_places.insert(name.into(), (id, place));
+        self.node_spans.insert(name.into(), (id, span));
         self.nodes.push(name.into());
         Ok(id)
     }
@@ -70,16 +74,16 @@ impl Graph {
         name: &str,
         ends: (NodeId, NodeId),
         config: LinkConfig,
-        place: Option<Place>,
+        span: Option<SourceSpan>,
     ) -> Result<(), Taken> {
-        if let Some(first) = self.link_places.get(name) {
+        if let Some(first) = self.link_spans.get(name) {
             return Err(Taken {
                 what: "link",
                 name: name.into(),
                 first: *first,
             });
         }
-        self.link_places.insert(name.into(), place);
+        self.link_spans.insert(name.into(), span);
         self.links.push(LinkSpec {
             name: name.into(),
             from: ends.0,
@@ -95,26 +99,26 @@ impl Graph {
         name: &str,
         ends: (NodeId, NodeId),
         configs: &(LinkConfig, LinkConfig),
-        place: Option<Place>,
+        span: Option<SourceSpan>,
     ) -> Result<(), Taken> {
-        self.add_link(name, ends, configs.0.clone(), place)?;
+        self.add_link(name, ends, configs.0.clone(), span)?;
         self.add_link(
             &format!("{name}.reverse"),
             (ends.1, ends.0),
             configs.1.clone(),
-            place,
+            span,
         )
     }
 
-    pub(super) fn claim_flow(&mut self, name: &str, place: Option<Place>) -> Result<(), Taken> {
-        if let Some(first) = self.flow_places.get(name) {
+    pub(super) fn claim_flow(&mut self, name: &str, span: Option<SourceSpan>) -> Result<(), Taken> {
+        if let Some(first) = self.flow_spans.get(name) {
             return Err(Taken {
                 what: "flow",
                 name: name.into(),
                 first: *first,
             });
         }
-        self.flow_places.insert(name.into(), place);
+        self.flow_spans.insert(name.into(), span);
         Ok(())
     }
 }

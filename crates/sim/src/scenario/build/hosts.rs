@@ -114,15 +114,15 @@ impl Hosts<'_> {
         }
         let key = if written.has("name") { "name" } else { "group" };
         let mut attach = || -> Result<FlowSpec, Taken> {
-            let place = written.place_of(key);
-            graph.claim_flow(name, place)?;
+            let span = written.span_of(key);
+            graph.claim_flow(name, span)?;
             let mut flow = prototype.clone();
             flow.name = name.into();
             flow.source = match self.access {
                 None => from,
                 Some(configs) => {
                     let host = format!("{name}.source");
-                    let node = graph.add_node(&host, place)?;
+                    let node = graph.add_node(&host, span)?;
                     if let Some(rtt) = turn(self.table.rtt.as_ref().map(|it| &it.0[..]), index) {
                         graph.rtts.push(Requested {
                             rtt,
@@ -131,10 +131,10 @@ impl Hosts<'_> {
                         });
                     }
                     match self.delay(index) {
-                        None => graph.add_duplex(&host, (node, from), configs, place)?,
+                        None => graph.add_duplex(&host, (node, from), configs, span)?,
                         Some(delay) => {
                             let configs = delayed(configs, delay);
-                            graph.add_duplex(&host, (node, from), &configs, place)?;
+                            graph.add_duplex(&host, (node, from), &configs, span)?;
                         }
                     }
                     node
@@ -144,8 +144,8 @@ impl Hosts<'_> {
                 None => to,
                 Some(configs) => {
                     let host = format!("{name}.destination");
-                    let node = graph.add_node(&host, place)?;
-                    graph.add_duplex(&host, (to, node), configs, place)?;
+                    let node = graph.add_node(&host, span)?;
+                    graph.add_duplex(&host, (to, node), configs, span)?;
                     node
                 }
             };

@@ -17,7 +17,7 @@ use comity_link::DelayProfile;
 use super::problem::{Problem, ProblemKind, Unfit};
 use super::schema::Context;
 use super::settings::RunSettings;
-use super::source::Place;
+use super::source::SourceSpan;
 use super::tables::ScenarioFile;
 use super::tables::flow::FlowTable;
 use crate::engine::{check_times, check_ways};
@@ -36,7 +36,7 @@ const MAX_SERIES: u64 = 100_000_000;
 fn report(
     file: &ScenarioFile,
     error: NetworkError,
-    link_places: &BTreeMap<String, Option<Place>>,
+    link_spans: &BTreeMap<String, Option<SourceSpan>>,
     group_of: impl Fn(&str) -> usize,
     cx: &mut Context<'_>,
 ) {
@@ -49,9 +49,9 @@ fn report(
             let written = file.topology.written();
             let key = link.strip_suffix(".reverse").unwrap_or(link);
             let key = if written.has(key) { key } else { "" };
-            let place = link_places.get(link).copied().flatten();
+            let span = link_spans.get(link).copied().flatten();
             cx.problems.push(Problem::new(
-                place.or(written.place_of(key)),
+                span.or(written.span_of(key)),
                 &written.path_of(key),
                 ProblemKind::Network { error },
             ));
@@ -153,7 +153,7 @@ pub(super) fn build(
     if cx.problems.len() > reported {
         return None;
     }
-    let link_places = graph.link_places;
+    let link_spans = graph.link_spans;
     network.nodes = graph.nodes;
     network.links = graph.links;
     network.flows = graph.flows;
@@ -168,7 +168,7 @@ pub(super) fn build(
             let mut flows = network.flows.iter();
             flows.position(|flow| flow.name == name).map_or(0, group_of)
         };
-        report(file, error, &link_places, group_of, cx);
+        report(file, error, &link_spans, group_of, cx);
         return None;
     }
     let settings = RunSettings {

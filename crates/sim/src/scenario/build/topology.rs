@@ -7,7 +7,7 @@ use comity_link::LinkConfig;
 
 use super::super::problem::ProblemKind;
 use super::super::schema::{At, Context};
-use super::super::source::Place;
+use super::super::source::SourceSpan;
 use super::super::tables::topology::{
     Access, DumbbellTable, GraphTable, ParkingLotTable, TopologyTable,
 };
@@ -182,10 +182,10 @@ fn parking_lot(
     let accesses = accesses(&table.access, table.access_to.as_ref(), library, cx);
     let mut configs = vec![link?; table.links as usize];
     let mut complete = true;
-    let mut changed: BTreeMap<u32, Option<Place>> = BTreeMap::new();
+    let mut changed: BTreeMap<u32, Option<SourceSpan>> = BTreeMap::new();
     for different in table.different.iter().flatten() {
-        let place = different.written.place_of("number");
-        if let Some(first) = changed.insert(different.number, place) {
+        let span = different.written.span_of("number");
+        if let Some(first) = changed.insert(different.number, span) {
             complete = false;
             let kind = ProblemKind::Duplicate {
                 what: "different link",
@@ -244,12 +244,12 @@ fn general(
 ) -> Option<Core> {
     let reported = cx.problems.len();
     let accesses = accesses(&table.access, table.access_to.as_ref(), library, cx);
-    for (index, (name, place)) in table.nodes.iter().enumerate() {
-        if let Err(taken) = graph.add_node(name, Some(*place)) {
+    for (index, (name, span)) in table.nodes.iter().enumerate() {
+        if let Err(taken) = graph.add_node(name, Some(*span)) {
             let path = table.written.path_of(&format!("nodes.{index}"));
             cx.within_path(&[&path], |cx| {
                 cx.report(
-                    *place,
+                    *span,
                     ProblemKind::Duplicate {
                         what: taken.what,
                         name: taken.name,
@@ -280,11 +280,11 @@ fn general(
             .clone()
             .unwrap_or_else(|| format!("{}-{}", link.from, link.to));
         let key = if link.name.is_some() { "name" } else { "" };
-        let place = link.written.place_of(key);
+        let span = link.written.span_of(key);
         let added = if link.duplex {
-            graph.add_duplex(&name, (from, to), &configs, place)
+            graph.add_duplex(&name, (from, to), &configs, span)
         } else {
-            graph.add_link(&name, (from, to), configs.0, place)
+            graph.add_link(&name, (from, to), configs.0, span)
         };
         if let Err(taken) = added {
             report_taken(cx, &link.written, key, taken);

@@ -14,7 +14,7 @@ tagged! {
 }
 
 impl TopologyTable {
-    /// The place of the table and its keys in the file.
+    /// The spans of the table and its keys in the file.
     pub(in crate::scenario) const fn written(&self) -> &At {
         match self {
             Self::Dumbbell(table) => &table.written,
@@ -96,7 +96,7 @@ table! {
     /// Named nodes, and links between them.
     struct GraphTable ("a graph") {
         /// The names of the nodes.
-        nodes: Vec<(String, super::super::source::Place)> = Required(List {
+        nodes: Vec<(String, super::super::source::SourceSpan)> = Required(List {
             item: super::super::kinds::Placed(Name("the name of a node")),
             min: 1,
             max: MAX_LINKS as usize,
