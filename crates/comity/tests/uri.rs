@@ -260,7 +260,7 @@ fn a_passphrase_may_come_from_a_file_or_the_environment() {
 }
 
 #[test]
-fn mistakes_are_answered_with_place_value_and_expectation() {
+fn errors_name_the_position_the_value_and_the_expectation() {
     let both = format!("comity://h:1?passphrase=0123456789&key=f&peerkey={KEY}");
     for (text, expected) in [
         (

@@ -126,7 +126,7 @@ fn an_axis_that_later_ones_hide_is_refused() {
 }
 
 #[test]
-fn seeds_are_requested_in_one_place() {
+fn seeds_are_requested_once() {
     let read = |seeds| {
         let reading = Reading {
             set: vec!["scenario.seeds=[4, 5]".into()],

@@ -521,10 +521,10 @@ fn the_same_results_give_the_same_bytes() {
         let (one, other) = (tree("one", format), tree("other", format));
         assert_eq!(one.len(), files, "{format:?}");
         assert_eq!(one, other, "{format:?}");
-        let place = home.to_str().unwrap().as_bytes();
+        let needle = home.to_str().unwrap().as_bytes();
         for (file, bytes) in &one {
             assert!(
-                !bytes.windows(place.len()).any(|part| part == place),
+                !bytes.windows(needle.len()).any(|part| part == needle),
                 "{file:?}"
             );
         }
@@ -569,7 +569,7 @@ fn an_unwritable_path_is_named_with_the_reason() {
         error
     };
     for format in [Format::Parquet, Format::Csv, Format::Json] {
-        let nowhere = home.join("no/such/place");
+        let nowhere = home.join("no/such/folder");
         assert!(matches!(
             fail(format, &nowhere),
             WriteError::NoDirectory { .. }

@@ -69,8 +69,8 @@ impl Header {
             &self.part_offset.to_be_bytes(),
             &self.due_us.to_be_bytes(),
         ];
-        for (place, byte) in bytes.iter_mut().zip(fields.into_iter().flatten()) {
-            *place = *byte;
+        for (target, byte) in bytes.iter_mut().zip(fields.into_iter().flatten()) {
+            *target = *byte;
         }
         bytes
     }

@@ -108,8 +108,8 @@ impl Hostile {
                 let (_, _, packet) = &world.records[index % world.records.len()];
                 let mut packet = packet.clone();
                 let length = packet.len();
-                for (place, value) in damage {
-                    packet[place % length] = *value;
+                for (offset, value) in damage {
+                    packet[offset % length] = *value;
                 }
                 world.inject(*to, &packet);
             }

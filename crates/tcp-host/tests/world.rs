@@ -317,9 +317,9 @@ impl World {
                 self.put(at, 1 - from, packet.clone());
                 self.put(at + more, 1 - from, packet);
             }
-            Fate::Damaged(place) => {
+            Fate::Damaged(offset) => {
                 let length = packet.len();
-                packet[length - 1 - place % length] ^= 1 << (place % 8);
+                packet[length - 1 - offset % length] ^= 1 << (offset % 8);
                 self.put(at, 1 - from, packet);
             }
         }

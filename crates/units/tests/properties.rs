@@ -83,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn one_place_more_is_too_fine(value in magnitudes(), more in "[0-9]{0,60}[1-9]") {
+    fn one_more_decimal_is_too_fine(value in magnitudes(), more in "[0-9]{0,60}[1-9]") {
         let text = format!("{}{more}s", decimal(value, 9));
         let kind = text.parse::<Span>().map_err(|error| error.kind());
         prop_assert_eq!(kind, Err(ParseErrorKind::TooFine));

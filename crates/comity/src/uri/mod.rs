@@ -248,7 +248,7 @@ impl FromStr for Uri {
                 found: secrets::without_secrets(text),
             });
         };
-        secrets::check_places(rest)?;
+        secrets::check_secrets(rest)?;
         let (address, query) = split(rest)?;
         let query = Query::read(keys(), SCHEME, query, advice::hint)?;
         let role = read_role(address, &query)?;

@@ -8,7 +8,7 @@ use super::{Host, Key, Kind, UriError};
 pub use super::address::is_address;
 pub use super::percent::{Encoded, decode};
 pub use super::query::Query;
-pub use super::secrets::{check_places, without_secrets, without_user};
+pub use super::secrets::{check_secrets, without_secrets, without_user};
 
 /// The key of the local address.
 pub const BIND: Key = Key::new(

@@ -31,7 +31,7 @@ pub fn without_user(address: &str) -> String {
 /// # Errors
 ///
 /// [`UriError::PassphraseMisplaced`].
-pub fn check_places(uri: &str) -> Result<(), UriError> {
+pub fn check_secrets(uri: &str) -> Result<(), UriError> {
     let has_one = |text: &str| BEGINNINGS.iter().any(|secret| text.contains(secret));
     let (address, settings) = uri.split_once('?').unwrap_or((uri, ""));
     let mut settings = settings.split('&');

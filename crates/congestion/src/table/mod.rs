@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_answered_with_place_value_and_expectation() {
+    fn errors_name_the_position_the_value_and_the_expectation() {
         let one = |name, value| Parameters::new().with(name, value);
         assert_eq!(
             refusal("cubic", &one("bata", Value::Number(0.5))),

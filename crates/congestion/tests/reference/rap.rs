@@ -307,7 +307,7 @@ fn what_ns2_decides_on_the_same_packets() {
     let vector = include_str!("../../../../vectors/ns2/rap.txt");
     for line in vector.lines().filter(|line| !line.starts_with('#')) {
         let words: Vec<&str> = line.split(' ').collect();
-        let [micros, number] = [0, 2].map(|place: usize| words[place].parse::<u64>().unwrap());
+        let [micros, number] = [0, 2].map(|column: usize| words[column].parse::<u64>().unwrap());
         let now = Time::from_micros(micros);
         let mut before = packets(&*controller);
         let mut note = |controller: &dyn Controller, at: Time| {

@@ -495,7 +495,7 @@ fn the_sender_by_hand() {
 fn a_timeout_by_hand_in_each_reading() {
     use TimeoutReduction::{Always, WithoutDuplicates};
     use TimeoutRepair::{FirstSegment, GoBackN};
-    for (timeout_reduction, timeout_repair, duplicate_seen, window, place, repair) in [
+    for (timeout_reduction, timeout_repair, duplicate_seen, window, expected_tag, repair) in [
         (WithoutDuplicates, GoBackN, true, 6, (1, 6, 2), GoBackN),
         (WithoutDuplicates, GoBackN, false, 2, (2, 2, 1), GoBackN),
         (
@@ -541,7 +541,7 @@ fn a_timeout_by_hand_in_each_reading() {
         );
         assert_eq!(
             found,
-            (repair, MSS * window, place),
+            (repair, MSS * window, expected_tag),
             "{timeout_reduction:?}, {timeout_repair:?}, {duplicate_seen}"
         );
     }

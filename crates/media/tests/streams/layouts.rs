@@ -553,9 +553,9 @@ fn a_missing_layout_costs_no_unit() {
     }
 }
 
-/// A receiver that comes late counts from zero, and does not have the tables of before.
+/// A late receiver counts from zero and lacks the earlier tables.
 #[test]
-fn a_late_receiver_finds_its_place() {
+fn a_late_receiver_restores_the_rest_of_the_stream() {
     let sections = sections(CLIP);
     for skipped in [1, 100, 333, 700] {
         let mut numbers: BTreeMap<u16, u64> = BTreeMap::new();

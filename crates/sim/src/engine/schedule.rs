@@ -219,9 +219,9 @@ mod tests {
             let mut sorted = gaps;
             sorted.sort_by(f64::total_cmp);
             let count = sorted.len() as f64;
-            let distances = sorted.iter().enumerate().map(|(place, gap)| {
+            let distances = sorted.iter().enumerate().map(|(rank, gap)| {
                 let expected = (gap - least) / jitter;
-                (expected - place as f64 / count).abs()
+                (expected - rank as f64 / count).abs()
             });
             let distance = distances.fold(0.0, f64::max);
             assert!(distance < 1.95 / count.sqrt(), "{jitter}: {distance}");

@@ -25,7 +25,7 @@ pub enum WriteError {
         /// Where the results were to go.
         path: PathBuf,
     },
-    /// A file stands in the place of a directory, or the other way round.
+    /// There is a file where a directory is expected, or the other way round.
     Occupied {
         /// Where the results were to go.
         path: PathBuf,

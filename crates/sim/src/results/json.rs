@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::column::{Cell, Table, Visitor};
 use super::error::WriteError;
-use super::place::Partial;
+use super::partial::Partial;
 use super::set::Metadata;
 use super::tables::Tables;
 

@@ -39,7 +39,7 @@ mod json;
 mod meaning;
 #[cfg(feature = "parquet")]
 mod parquet;
-mod place;
+mod partial;
 mod receive_window;
 mod seeds;
 mod separated;
@@ -98,8 +98,8 @@ impl Format {
 /// Stores results at `path`: a directory for [`Format::Csv`] and [`Format::Parquet`], a file for
 /// [`Format::Json`].
 ///
-/// Everything is written beside `path` under a hidden name and takes its place in one step when it
-/// is whole and on the disk, so that an interrupted run leaves what was there before. Earlier
+/// Everything is written beside `path` under a hidden name and renamed in one step when it is whole
+/// and on the disk, so that an interrupted run leaves what was there before. Earlier
 /// results at `path` are replaced; a directory that holds anything else is left alone.
 ///
 /// # Errors

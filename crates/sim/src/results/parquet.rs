@@ -15,7 +15,7 @@ use ::parquet::schema::types::{Type, TypePtr};
 use super::column::{Column, Table, Values, Visitor, signed};
 use super::error::WriteError;
 use super::json;
-use super::place::Partial;
+use super::partial::Partial;
 use super::set::Metadata;
 use super::tables::Tables;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::column::{Cell, Table, Visitor};
 use super::error::WriteError;
 use super::json;
-use super::place::{METADATA, Partial};
+use super::partial::{METADATA, Partial};
 use super::set::Metadata;
 use super::tables::Tables;
 

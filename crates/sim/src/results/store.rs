@@ -31,7 +31,7 @@ pub use error::StoreError;
 pub use journal::record;
 
 use super::error::parent;
-use super::place::Partial;
+use super::partial::Partial;
 use super::set::{CompletedRun, ResultSet, ScenarioInfo};
 use journal::{ENDING, Journal, read_journals, read_record};
 

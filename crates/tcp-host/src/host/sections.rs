@@ -85,8 +85,8 @@ impl Host {
                 },
                 timeline::Piece::Data { offset, length } => {
                     let end = used + length as usize;
-                    let place = buffer.get_mut(used..end).unwrap_or_default();
-                    socket.receive.read(place);
+                    let part = buffer.get_mut(used..end).unwrap_or_default();
+                    socket.receive.read(part);
                     used = end;
                     Piece {
                         kind: PieceKind::Data,

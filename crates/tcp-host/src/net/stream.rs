@@ -146,11 +146,11 @@ impl AsyncRead for TcpStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let (id, place) = (self.id, buffer.initialize_unfilled());
+        let (id, unfilled) = (self.id, buffer.initialize_unfilled());
         let read = self.attempt(
             context,
             |waiting| &mut waiting.reader,
-            |state| state.host.read(id, place),
+            |state| state.host.read(id, unfilled),
         );
         read.map_ok(|length| buffer.advance(length))
     }

@@ -83,8 +83,8 @@ impl AsFd for Lossy {
 
 fn damage(packet: &[u8], drawn: u64) -> Vec<u8> {
     let mut damaged = packet.to_vec();
-    let place = drawn as usize % damaged.len();
-    damaged[place] ^= 1 << (drawn % 8);
+    let offset = drawn as usize % damaged.len();
+    damaged[offset] ^= 1 << (drawn % 8);
     damaged
 }
 

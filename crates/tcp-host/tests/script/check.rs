@@ -19,7 +19,7 @@ fn with(lines: &str) -> Result<Script, String> {
 }
 
 #[test]
-fn wrong_lines_are_refused_with_their_place_and_what_was_expected() {
+fn wrong_lines_are_refused_with_their_position_and_the_expectation() {
     for (line, problem) in [
         ("+0 > S. 0:0(0)", "the flag `.` without `ack`"),
         ("+0 > S 0:0(0) ack 1", "`ack` without the flag"),

@@ -42,9 +42,9 @@ pub(super) const fn mtu(family: Family) -> u16 {
     }
 }
 
-/// The byte at a place of a stream, which begins at 1.
-const fn byte(place: u32) -> u8 {
-    (place.wrapping_mul(2_654_435_761) >> 24) as u8
+/// The byte of a stream at `position`; the first one is at 1.
+const fn byte(position: u32) -> u8 {
+    (position.wrapping_mul(2_654_435_761) >> 24) as u8
 }
 
 /// The bytes of a stream from `start` on.
@@ -348,9 +348,9 @@ impl Wire {
                 (4, [2, ..]) => (2, TcpOption::SackPermitted),
                 (5, [length, blocks @ ..]) => {
                     let length = usize::from(*length);
-                    let place = |bytes: &[u8]| number(bytes).wrapping_sub(PEER_INITIAL);
+                    let edge = |bytes: &[u8]| number(bytes).wrapping_sub(PEER_INITIAL);
                     let blocks = blocks[..length - 2].chunks(8);
-                    let blocks = blocks.map(|it| (place(&it[..4]), place(&it[4..])));
+                    let blocks = blocks.map(|it| (edge(&it[..4]), edge(&it[4..])));
                     (length, TcpOption::Sack(blocks.collect()))
                 }
                 (8, [10, values @ ..]) => {

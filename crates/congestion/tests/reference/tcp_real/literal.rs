@@ -156,7 +156,7 @@ enum Step {
 }
 
 use Step::{
-    Acknowledged, FastRetransmit, Recovered, Report as Told, RunsDry, Sends, Timeout as Expires,
+    Acknowledged, FastRetransmit, Recovered, Report as Reported, RunsDry, Sends, Timeout as Expires,
 };
 
 /// The window in segments after these events: "for wave level i, the corresponding congestion
@@ -165,7 +165,7 @@ use Step::{
 fn window_after(events: &[Step], (initial, most): (u16, u16), always: bool) -> u16 {
     let highest = (most / 2).clamp(1, 24);
     let last = events.iter().rev().find_map(|event| match event {
-        Told(level) => Some(2 * level.clamp(&1, &highest)),
+        Reported(level) => Some(2 * level.clamp(&1, &highest)),
         Expires(bit) if always || !bit => Some(2),
         _ => None,
     });
@@ -173,9 +173,9 @@ fn window_after(events: &[Step], (initial, most): (u16, u16), always: bool) -> u
         .min(most)
 }
 
-/// The last segment's wave, how many there are to be in it and its place, found by cutting all that
-/// was sent into waves.
-fn place_of_last(
+/// The number of the last segment's wave, the wave's length and the segment's position in it,
+/// found by cutting everything that was sent into waves.
+fn tag_of_last(
     events: &[Step],
     limits: (u16, u16),
     has_fixed_waves: bool,
@@ -216,7 +216,7 @@ fn place_of_last(
 fn events() -> impl Strategy<Value = Vec<Step>> {
     let event = prop_oneof![
         20 => Just(Sends),
-        3 => (0u16..30).prop_map(Told),
+        3 => (0u16..30).prop_map(Reported),
         2 => Just(Acknowledged),
         1 => Just(FastRetransmit),
         1 => Just(Recovered),
@@ -257,7 +257,7 @@ proptest! {
             let window = sender.decision().window;
             let (so_far, limits) = (&events[..=count], (initial, most));
             match *event {
-                Told(level) => feedback(&mut sender, level),
+                Reported(level) => feedback(&mut sender, level),
                 Acknowledged => sender.on_event(Event::Ack(&ack(now, MSS, Span::from_millis(10), window))),
                 FastRetransmit => sender.on_event(Event::Loss(&loss(now, window, window))),
                 Recovered => sender.on_event(Event::Recovered),
@@ -273,8 +273,8 @@ proptest! {
                 }
                 RunsDry => sender.on_event(Event::AppLimited),
                 Sends => {
-                    let place = place_of_last(so_far, limits, has_fixed_waves, always);
-                    prop_assert_eq!(Some(tag(&mut sender)), place, "{:?}", so_far);
+                    let expected = tag_of_last(so_far, limits, has_fixed_waves, always);
+                    prop_assert_eq!(Some(tag(&mut sender)), expected, "{:?}", so_far);
                 }
             }
             let expected = MSS * u64::from(window_after(so_far, limits, always));

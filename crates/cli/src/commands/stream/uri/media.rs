@@ -3,7 +3,7 @@
 use core::fmt;
 
 use comity::uri::parts::{
-    BIND, Query, check_places, read_address, split, without_user, write_settings,
+    BIND, Query, check_secrets, read_address, split, without_user, write_settings,
 };
 use comity::uri::{Host, Key, Kind, Local, UriError};
 use comity_congestion::table::{Domain, Value};
@@ -134,7 +134,7 @@ const RECEIVE_BUFFER: Bytes = Bytes::new(8 << 20);
 impl MediaUri {
     /// Reads the text after `scheme://`.
     pub(super) fn read(scheme: &'static str, rest: &str) -> Result<Self, UriError> {
-        check_places(rest)?;
+        check_secrets(rest)?;
         let (address, query) = split(rest)?;
         let query = Query::read(keys_of(scheme), scheme, query, foreign::hint)?;
         let bytes = |name| match query.value(name) {

@@ -88,7 +88,7 @@ fn an_input_listens_on_the_address_of_its_uri() {
 }
 
 #[test]
-fn mistakes_are_answered_with_place_value_and_expectation() {
+fn errors_name_the_position_the_value_and_the_expectation() {
     for (text, expected) in [
         (
             "",

@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all.
+//! Files that are replaced as a whole.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -13,22 +13,22 @@ use super::meaning::TABLES;
 /// The file beside the tables that says where they come from.
 pub(super) const METADATA: &str = "metadata.json";
 
-/// A file or directory beside the place that it will take, under a hidden name. Dropped before it
-/// has taken its place, it is removed.
+/// A file or a directory under a hidden name beside its target. If it is dropped before
+/// [`finish`](Self::finish), it is removed.
 pub(super) struct Partial<'a> {
     target: &'a Path,
     at: PathBuf,
 }
 
 impl<'a> Partial<'a> {
-    /// A directory that will be `target`, which must not hold anything but earlier results.
+    /// A directory that becomes `target`, which may hold nothing but earlier results.
     pub(super) fn directory(target: &'a Path) -> Result<Self, WriteError> {
         may_replace(target)?;
         let at = beside(target, "partial", |at| fs::create_dir(at))?.0;
         Ok(Self { target, at })
     }
 
-    /// A file that will be `target`.
+    /// A file that becomes `target`.
     pub(super) fn file(target: &'a Path) -> Result<(Self, Writer<'a>), WriteError> {
         if target.is_dir() {
             return Err(WriteError::Occupied {
@@ -47,8 +47,8 @@ impl<'a> Partial<'a> {
         Ok(Writer::new(file, self.target))
     }
 
-    /// Takes the place of whatever is there. Of several that finish at once each takes the place
-    /// whole, and the last one keeps it.
+    /// Replaces the target. If several finish at once, each replaces it as a whole, and the last
+    /// one stays.
     pub(super) fn finish(self) -> Result<(), WriteError> {
         let fail = |source| WriteError::io(self.target, source);
         loop {
@@ -56,7 +56,7 @@ impl<'a> Partial<'a> {
             match (fs::rename(&self.at, self.target), aside) {
                 (Ok(()), None) => return Ok(()),
                 (Ok(()), Some(aside)) => return fs::remove_dir_all(&aside).map_err(fail),
-                // Somebody else took the place in between, and theirs are the earlier results now.
+                // Another writer has replaced the target, so its results are the earlier ones now.
                 (Err(source), aside) if source.kind() == io::ErrorKind::DirectoryNotEmpty => {
                     aside.map_or(Ok(()), fs::remove_dir_all).map_err(fail)?;
                 }
@@ -69,8 +69,8 @@ impl<'a> Partial<'a> {
         }
     }
 
-    /// Where earlier results stand aside, since a directory cannot be renamed onto one with files
-    /// in it.
+    /// Moves earlier results aside and returns their path: a directory cannot be renamed onto one
+    /// that is not empty.
     fn earlier_results(&self) -> Result<Option<PathBuf>, WriteError> {
         let fail = |source| WriteError::io(self.target, source);
         if !self.at.is_dir() || !self.target.is_dir() {
@@ -80,7 +80,7 @@ impl<'a> Partial<'a> {
         let (aside, ()) = beside(self.target, "earlier", |at| fs::create_dir(at))?;
         match fs::rename(self.target, &aside) {
             Ok(()) => Ok(Some(aside)),
-            // Somebody else moved them first.
+            // Another writer moved them first.
             Err(source) if source.kind() == io::ErrorKind::NotFound => {
                 fs::remove_dir(&aside).map_err(fail)?;
                 Ok(None)
@@ -92,8 +92,7 @@ impl<'a> Partial<'a> {
 
 impl Drop for Partial<'_> {
     fn drop(&mut self) {
-        // Once it has taken its place there is nothing here; and a failure to remove has no one to
-        // hear it.
+        // After `finish` nothing is left here. Nobody could handle a failure to remove.
         if self.at.is_dir() {
             let _ = fs::remove_dir_all(&self.at);
         } else {
@@ -102,8 +101,8 @@ impl Drop for Partial<'_> {
     }
 }
 
-/// Makes a hidden neighbour of `target` under a name that nobody in this process has used, and that
-/// no other process of this number left when it was killed.
+/// Makes a hidden neighbour of `target`. Its name is new in this process, and no killed process of
+/// the same number left a file under it.
 fn beside<T>(
     target: &Path,
     role: &str,
@@ -146,7 +145,7 @@ fn may_replace(target: &Path) -> Result<(), WriteError> {
     for entry in entries {
         let name = match entry {
             Ok(entry) => entry.file_name(),
-            // Somebody else took the directory away while it was read.
+            // Another writer moved the directory away while it was read.
             Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(source) => return Err(WriteError::io(target, source)),
         };
@@ -160,7 +159,7 @@ fn may_replace(target: &Path) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// Whether a file name is one that results are stored under.
+/// Whether results are stored under this file name.
 fn is_result(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else {
         return false;
@@ -185,7 +184,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Brings everything to the disk: some systems say only now that it is full.
+    /// Writes everything to the disk. Some systems report a full disk only now.
     pub(super) fn close(mut self) -> Result<(), WriteError> {
         let flushed = self
             .file
@@ -201,7 +200,7 @@ mod tests {
 
     /// A new directory of its own for each test.
     fn scratch(test: &str) -> PathBuf {
-        let at = std::env::temp_dir().join(format!("comity-place-{test}-{}", process::id()));
+        let at = std::env::temp_dir().join(format!("comity-partial-{test}-{}", process::id()));
         let _ = fs::remove_dir_all(&at);
         fs::create_dir(&at).unwrap();
         at
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_in_nobodys_way() {
+    fn files_of_a_killed_process_do_not_interfere() {
         let home = scratch("killed");
         let target = home.join("results");
         let first = Partial::directory(&target).unwrap();
@@ -277,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_finish_at_once_all_take_the_place() {
+    fn writers_that_finish_at_once_replace_the_target_whole() {
         let home = scratch("at-once");
         let target = home.join("results");
         std::thread::scope(|scope| {
