@@ -47,7 +47,10 @@ fn packets_leave_when_the_hand_worked_link_says() {
     assert_eq!(left, [("a", 21_000), ("b", 22_000), ("d", 22_500)]);
     let counts = lane.counts();
     assert_eq!(counts.arrived.packets, 4);
-    assert_eq!(counts.dropped_full.packets, 1, "c found both places taken");
+    assert_eq!(
+        counts.dropped_full.packets, 1,
+        "the queue was full when c arrived"
+    );
     assert_eq!(counts.released.bytes, Bytes::new(2_500));
     assert_eq!(counts.held().packets, 0);
     assert_eq!(lane.held(), Bytes::ZERO);

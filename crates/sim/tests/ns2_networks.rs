@@ -323,8 +323,8 @@ fn beside_sack(controller: &str, buffer: u32, seed: u64) -> Network {
         let source = builder.node(&format!("s{index}"));
         let sink = builder.node(&format!("d{index}"));
         // Multiples of the golden ratio leave no gap, for any number of flows.
-        let place = ((seed * 32 + index) as f64 * 0.618_033_988_75).fract();
-        let delay = Span::from_secs_f64(0.001 + 0.008 * place);
+        let fraction = ((seed * 32 + index) as f64 * 0.618_033_988_75).fract();
+        let delay = Span::from_secs_f64(0.001 + 0.008 * fraction);
         let access = common::link_config(Rate::from_mbps(10), delay, Limit::Packets(1_000));
         builder.duplex(source, left, &access);
         builder.duplex(right, sink, &access);

@@ -606,7 +606,7 @@ fn said(text: &str) -> String {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_place_and_what_was_expected() {
+fn every_error_names_the_key_and_the_expectation() {
     assert!(Scenario::parse("x.toml", RIGHT, NoFiles, &Reading::default()).is_ok());
     let mut page = String::new();
     let mut case = |what: &str, text: &str| {
@@ -684,7 +684,7 @@ fn every_mistake_is_told_with_its_place_and_what_was_expected() {
 }
 
 #[test]
-fn overrides_are_told_apart_from_the_file() {
+fn errors_distinguish_overrides_from_the_file() {
     let read = |set: &[&str]| {
         let reading = Reading {
             set: set.iter().map(|text| (*text).into()).collect(),

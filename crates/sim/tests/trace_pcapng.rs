@@ -305,12 +305,12 @@ fn an_independent_reader_finds_every_field() {
     assert_eq!(packets.len(), 12);
     let zeros = [0; 1500];
 
-    let places: Vec<_> = packets
+    let captured: Vec<_> = packets
         .iter()
         .map(|it| (it.interface, it.nanos, it.original))
         .collect();
     assert_eq!(
-        places,
+        captured,
         [
             (0, 1, 60),
             (1, 20_000_000, 60),

@@ -137,7 +137,7 @@ impl Model {
                     report: &report,
                     rtt: None,
                 };
-                self.tell(|controller| controller.on_event(Event::Feedback(&feedback)))
+                self.notify(|controller| controller.on_event(Event::Feedback(&feedback)))
                     .map(drop)
             }
             Operation::LimitByApplication(limited) => {
@@ -162,7 +162,7 @@ impl Model {
             Operation::Restart { timeouts } => self.restart(timeouts),
             Operation::Spurious => {
                 let now = self.now;
-                self.tell(|controller| controller.on_event(Event::SpuriousLoss { now }))
+                self.notify(|controller| controller.on_event(Event::SpuriousLoss { now }))
                     .map(drop)
             }
             Operation::TimeOut { duplicate_seen } => self.time_out(duplicate_seen),
@@ -211,7 +211,7 @@ impl Model {
                         .rate_samples
                         .then(|| any_sample(noise)),
                 };
-                self.tell(|controller| controller.on_event(Event::Ack(&ack)))
+                self.notify(|controller| controller.on_event(Event::Ack(&ack)))
             }
             1 => {
                 let loss = Loss {
@@ -227,7 +227,7 @@ impl Model {
                     },
                     restart: fourth & 2 == 0,
                 };
-                self.tell(|controller| controller.on_event(Event::Loss(&loss)))
+                self.notify(|controller| controller.on_event(Event::Loss(&loss)))
             }
             2 => {
                 let timeout = Timeout {
@@ -237,7 +237,7 @@ impl Model {
                     consecutive: first as u32,
                     duplicate_seen: fourth & 1 == 0,
                 };
-                self.tell(|controller| controller.on_event(Event::Timeout(&timeout)))
+                self.notify(|controller| controller.on_event(Event::Timeout(&timeout)))
             }
             3 => {
                 let sent = Sent {
@@ -248,7 +248,7 @@ impl Model {
                     in_flight,
                     app_limited: fourth & 1 == 0,
                 };
-                self.tell_sent(&sent)
+                self.notify_sent(&sent)
             }
             4 => {
                 let answered = InOrderAck {
@@ -259,7 +259,7 @@ impl Model {
                         tick: Span::from_nanos(third),
                     }),
                 };
-                self.tell(|controller| {
+                self.notify(|controller| {
                     controller.on_event(Event::PacketAcked {
                         now,
                         number: PacketNumber::new(third),
@@ -267,7 +267,7 @@ impl Model {
                     controller.on_event(Event::InOrderAck(&answered));
                 })
             }
-            _ => self.tell(|controller| {
+            _ => self.notify(|controller| {
                 controller.on_event(Event::Recovered);
                 controller.on_event(Event::SpuriousLoss { now });
                 controller.on_event(Event::Wakeup(now));
@@ -292,14 +292,14 @@ impl Model {
             app_limited: self.limited,
         };
         self.next = self.next.next();
-        self.tell_sent(&sent).map(drop)
+        self.notify_sent(&sent).map(drop)
     }
 
     /// Records a departure, with room for the announced tag.
-    fn tell_sent(&mut self, sent: &Sent) -> Result<(Decision, Decision), Violation> {
+    fn notify_sent(&mut self, sent: &Sent) -> Result<(Decision, Decision), Violation> {
         let room = Frame::Tag(self.controller.upcoming_tag()).size();
         let tag = Cell::new(Tag::None);
-        let (before, after) = self.tell(|controller| {
+        let (before, after) = self.notify(|controller| {
             tag.set(controller.tag(sent.now));
             controller.on_event(Event::Sent(sent));
         })?;
@@ -350,7 +350,7 @@ impl Model {
             packets: u32::try_from(acked.get().div_ceil(self.setup.mss.get())).unwrap_or(u32::MAX),
             sample: self.controller.needs().rate_samples.then_some(sample),
         };
-        let (before, after) = self.tell(|controller| {
+        let (before, after) = self.notify(|controller| {
             if controller.needs().packet_numbers {
                 for number in numbers.clone() {
                     controller.on_event(Event::PacketAcked {
@@ -413,7 +413,7 @@ impl Model {
             };
             let loss = self.rate.on_lost(&departure, mss);
             if self.controller.needs().rate_samples {
-                self.tell(|controller| {
+                self.notify(|controller| {
                     controller.on_event(Event::PacketLost { now, loss: &loss });
                 })?;
             }
@@ -438,7 +438,7 @@ impl Model {
         if cause != LossCause::Mark {
             self.lose_packets(lost)?;
         }
-        let (before, after) = self.tell(|controller| controller.on_event(Event::Loss(&loss)))?;
+        let (before, after) = self.notify(|controller| controller.on_event(Event::Loss(&loss)))?;
         if cause != LossCause::Mark && restart {
             self.flight.clear();
         }
@@ -468,7 +468,7 @@ impl Model {
         };
         self.lose_packets(self.in_flight)?;
         let (before, after) =
-            self.tell(|controller| controller.on_event(Event::Timeout(&timeout)))?;
+            self.notify(|controller| controller.on_event(Event::Timeout(&timeout)))?;
         self.in_flight = Bytes::ZERO;
         self.recovering = false;
         self.sent_since_reaction = false;
@@ -486,7 +486,7 @@ impl Model {
             timeout,
             initial_window: self.setup.initial_window,
         };
-        let (before, after) = self.tell(|controller| controller.on_event(Event::Idle(&idle)))?;
+        let (before, after) = self.notify(|controller| controller.on_event(Event::Idle(&idle)))?;
         let kept = after.window <= before.window
             && after.window >= before.window.min(self.setup.initial_window);
         check(kept, Promise::Restart, before, after)
@@ -509,7 +509,7 @@ impl Model {
             return Ok(());
         }
         self.recovering = false;
-        self.tell(|controller| controller.on_event(Event::Recovered))
+        self.notify(|controller| controller.on_event(Event::Recovered))
             .map(drop)
     }
 
@@ -519,7 +519,7 @@ impl Model {
             self.now = self.now.max(at);
             let now = self.now;
             let (before, after) =
-                self.tell(|controller| controller.on_event(Event::Wakeup(now)))?;
+                self.notify(|controller| controller.on_event(Event::Wakeup(now)))?;
             let later = self
                 .controller
                 .decision()
@@ -532,7 +532,7 @@ impl Model {
     }
 
     /// Sends an event to both controllers, and checks the promises of every event.
-    fn tell(
+    fn notify(
         &mut self,
         event: impl Fn(&mut dyn Controller),
     ) -> Result<(Decision, Decision), Violation> {

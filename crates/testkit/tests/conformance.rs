@@ -98,10 +98,10 @@ proptest! {
 /// The models prove something only if events happen: packet numbers and arrivals reach a controller
 /// that needs them, and meters report.
 #[test]
-fn the_models_tell_what_they_should() -> Result<(), Box<dyn std::error::Error>> {
+fn the_models_report_the_expected_events() -> Result<(), Box<dyn std::error::Error>> {
     let mss = Bytes::new(1_000);
-    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let asks = || -> Box<dyn Controller> { Box::new(Asks(told.clone())) };
+    let received = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let asks = || -> Box<dyn Controller> { Box::new(Asks(received.clone())) };
     let mut model = Model::new(asks, Setup::new(mss), Expectations::default());
     model.apply(&Operation::Send { packets: 6 })?;
     let ack = |packets| Operation::Acknowledge {
@@ -120,7 +120,7 @@ fn the_models_tell_what_they_should() -> Result<(), Box<dyn std::error::Error>> 
     let expected = [
         "0", "answer 0", "0", "answer 0", "3", "4", "answer 4", "3", "4", "answer 4",
     ];
-    assert_eq!(*told.lock().expect("no panic"), expected);
+    assert_eq!(*received.lock().expect("no panic"), expected);
 
     for name in ["real", "tfrc", "psp"] {
         let row = table::find(name)?;
@@ -277,7 +277,7 @@ fn the_model_moves_what_it_drives() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 #[test]
-fn reno_grows_when_limited_only_when_told_so() -> Result<(), Box<dyn std::error::Error>> {
+fn reno_grows_when_limited_only_if_configured() -> Result<(), Box<dyn std::error::Error>> {
     let mss = Bytes::new(1_000);
     for (flag, window) in [(false, mss * 10), (true, mss * 12)] {
         let parameters = Parameters::new().with("grow_when_limited", Value::Flag(flag));

@@ -99,7 +99,7 @@ fn a_receiver_that_acknowledges_lost_packets_is_detected_within_a_few_lies() {
 /// True acknowledgements, and reports that say nothing of losses.
 #[test]
 #[cfg_attr(miri, ignore = "too many packets for an interpreter")]
-fn a_meter_that_contradicts_its_acknowledgements_is_told() {
+fn a_meter_that_contradicts_its_acknowledgements_is_detected() {
     const LIES: [(&str, Change); 6] = [
         ("tfrc", |report| change_losses(report, |_| 0.0, 1)),
         ("tfrc", |report| change_losses(report, |_| 1e-9, 1)),

@@ -139,10 +139,10 @@ fn value_of(digits: &str) -> Option<u128> {
 /// `0.digits · scale`, or `None` if that is not a whole number.
 fn fraction_of(scale: u128, digits: &str) -> Option<u128> {
     let digits = digits.trim_end_matches(['0', '_']);
-    let places = digits.bytes().filter(u8::is_ascii_digit).count();
+    let decimals = digits.bytes().filter(u8::is_ascii_digit).count();
     // Without trailing zeros, a fraction of n decimals is exact only if the scale has n factors of
     // 2 or n of 5. The largest scale here, 2^30, stays far below the 38 decimals of 128 bits.
-    let denominator = 10u128.checked_pow(u32::try_from(places).ok()?)?;
+    let denominator = 10u128.checked_pow(u32::try_from(decimals).ok()?)?;
     let numerator = value_of(digits)?;
     // In lowest terms, so that the product below stays under `scale`.
     let common = greatest_common_divisor(scale, denominator);

@@ -15,17 +15,17 @@ fn saturated(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-/// `value / 10^places` in full, so that parsing it needs no rounding.
-fn decimal(value: u64, places: u32) -> String {
-    let unit = 10u64.pow(places);
-    if places == 0 {
+/// `value / 10^decimals` in full, so that parsing it needs no rounding.
+fn decimal(value: u64, decimals: u32) -> String {
+    let unit = 10u64.pow(decimals);
+    if decimals == 0 {
         value.to_string()
     } else {
         format!(
             "{}.{:0width$}",
             value / unit,
             value % unit,
-            width = places as usize
+            width = decimals as usize
         )
     }
 }
@@ -70,7 +70,7 @@ proptest! {
         lead in "0{0,50}",
         gap in " {0,2}",
     ) {
-        let write = |(name, places)| format!("{gap}{lead}{}{gap}{name}{gap}", decimal(value, places));
+        let write = |(name, decimals)| format!("{gap}{lead}{}{gap}{name}{gap}", decimal(value, decimals));
         prop_assert_eq!(write(span).parse(), Ok(Span::from_nanos(value)));
         prop_assert_eq!(write(amount).parse(), Ok(Bytes::new(value)));
         prop_assert_eq!(write(rate).parse(), Ok(Rate::from_bps(value)));
@@ -90,12 +90,12 @@ proptest! {
     }
 
     #[test]
-    fn one_more_than_the_largest_is_too_large(beyond in 1u128.., places in 0usize..3) {
-        let unit = 1_000u128.pow(places as u32);
+    fn one_more_than_the_largest_is_too_large(beyond in 1u128.., decimals in 0usize..3) {
+        let unit = 1_000u128.pow(decimals as u32);
         let Some(value) = (u128::from(u64::MAX) / unit).checked_add(beyond) else {
             return Ok(());
         };
-        let name = ["ns", "us", "ms"][places];
+        let name = ["ns", "us", "ms"][decimals];
         let kind = format!("{value}{name}").parse::<Span>().map_err(|error| error.kind());
         prop_assert_eq!(kind, Err(ParseErrorKind::TooLarge));
     }
@@ -316,7 +316,7 @@ fn quantities_that_need_more_than_a_decimal_point() {
     for (text, nanos) in spans {
         assert_eq!(text.parse(), Ok(Span::from_nanos(nanos)), "{text}");
     }
-    // 1 B is 2^-30 GiB, which has thirty decimal places.
+    // 1 B is 2^-30 GiB, which has thirty decimals.
     let amounts = [
         ("0.5KiB", 512),
         ("0.000000000931322574615478515625GiB", 1),

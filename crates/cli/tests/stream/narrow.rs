@@ -64,12 +64,12 @@ pub(super) fn an_interface_with_a_small_mtu_carries_everything() {
     let last = objects.last().unwrap();
     assert_eq!(last["event"], "end");
     assert_eq!(last["output"]["totals"]["sectionsAcknowledged"], SECTIONS);
-    assert_is_told(&objects);
+    assert_one_warning(&objects);
 }
 
 /// One warning names a size that IP and UDP take 28 bytes of 1,400 for, up to the 16 that the
 /// search leaves unknown.
-fn assert_is_told(objects: &[Value]) {
+fn assert_one_warning(objects: &[Value]) {
     let warnings: Vec<&str> = objects
         .iter()
         .filter(|object| object["event"] == "warning")
@@ -113,7 +113,7 @@ pub(super) fn a_path_that_drops_full_packets_carries_smaller_ones() {
     let clip = clip();
     let mut sender = Running::start(&["send", clip.to_str().unwrap(), &target, "--speed", "10"]);
     let warning = sender.event("warning");
-    assert_is_told(std::slice::from_ref(&warning));
+    assert_one_warning(std::slice::from_ref(&warning));
     let (sent, _) = sender.end(0);
     assert_eq!(sent["output"]["totals"]["sectionsAcknowledged"], SECTIONS);
     receiver.end(0);

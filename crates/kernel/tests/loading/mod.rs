@@ -292,7 +292,7 @@ impl Drop for Cgroup {
 }
 
 #[test]
-fn connections_of_a_cgroup_use_it_without_being_told() {
+fn connections_of_a_cgroup_use_it_without_a_socket_option() {
     for controller in Controller::ALL {
         let Some(kernel) = kernel(controller) else {
             continue;

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_the_option_that_it_came_from() {
+    fn errors_name_the_option_that_caused_them() {
         let mistakes = [setting("rate", "0bps"), setting("reverse.delay", "soon")];
         let problems = read_duplex("x", "queu = 3", &NoFiles, &mistakes).unwrap_err();
         let said = problems.to_string();

@@ -176,9 +176,8 @@ impl PathSize {
             return false;
         }
         let (base, arrived) = (self.base, self.arrived);
-        let is_telling =
-            |(number, size): &(PacketNumber, u32)| *size > base && Some(*number) > arrived;
-        let lost = packets.filter(is_telling).count();
+        let counts = |(number, size): &(PacketNumber, u32)| *size > base && Some(*number) > arrived;
+        let lost = packets.filter(counts).count();
         self.lost = self
             .lost
             .saturating_add(u32::try_from(lost).unwrap_or(u32::MAX));

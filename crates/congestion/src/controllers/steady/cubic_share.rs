@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_growth_with_a_pause_does_not_count() {
         let mut rise = CubicShare::new();
-        for (pauses, tells) in [(true, false), (false, true)] {
+        for (pauses, counts) in [(true, false), (false, true)] {
             let before = rise.mean;
             for step in 0..400_u64 {
                 let rtt = Span::from_millis(100 + step / 4);
@@ -178,7 +178,7 @@ mod tests {
                 }
             }
             rise.on_episode();
-            assert_eq!(rise.mean < before, tells, "{pauses}");
+            assert_eq!(rise.mean < before, counts, "{pauses}");
         }
     }
 

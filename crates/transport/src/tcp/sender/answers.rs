@@ -192,7 +192,7 @@ mod tests {
                 clock.read(Time::from_millis(millis), begin.wrapping_add(ticks))
             };
             assert_eq!(read(1_000, 0), Reading::Unknown);
-            assert_eq!(read(1_009, 9), Reading::Unknown, "too early to tell");
+            assert_eq!(read(1_009, 9), Reading::Unknown, "too early to decide");
             let at = |millis| match is_known {
                 true => Reading::At(Arrived {
                     at: Time::from_millis(millis),
