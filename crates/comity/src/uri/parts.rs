@@ -80,7 +80,7 @@ pub fn write_settings(f: &mut fmt::Formatter<'_>, pairs: &[(String, String)]) ->
     for (at, (name, text)) in pairs.iter().enumerate() {
         let before = if at == 0 { '?' } else { '&' };
         match (name.as_str(), text.strip_prefix('@')) {
-            ("passphrase", Some(place)) => write!(f, "{before}{name}=@{}", Encoded(place))?,
+            ("passphrase", Some(source)) => write!(f, "{before}{name}=@{}", Encoded(source))?,
             ("passphrase", None) => write!(f, "{before}{name}={text}")?,
             _ => write!(f, "{before}{}={}", Encoded(name), Encoded(text))?,
         }
