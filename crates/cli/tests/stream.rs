@@ -1,9 +1,8 @@
-//! Media from one end of the machine to the other: what arrives, what is said of what does not, how
-//! it ends.
+//! Media from one end of the machine to the other: arrivals, reports of missing sections, and ends.
 //!
-//! These tests run in real time and mostly wait, so that more of them run at a time than there are
-//! processors. Each has ports, folders and network namespaces of its own. The list in [`main`] has
-//! all of them: the compiler warns of one that it lacks.
+//! These tests run in real time and mostly wait, so more of them run at a time than there are
+//! processors. Each has its own ports, folders and network namespaces. The list in [`main`] names
+//! all of them: the compiler warns about a test that is not in it.
 
 #[path = "stream/broken.rs"]
 mod broken;
@@ -68,12 +67,12 @@ fn main() -> ExitCode {
         gaps::a_lossy_path_costs_only_lost_packets,
         pipes_carry_it_from_a_listener_to_a_caller,
         relays_keep_the_media_and_its_sections,
-        a_relay_keeps_what_comes_before_there_is_anybody_to_pass_it_on_to,
-        a_relay_stays_until_the_deadlines_of_what_it_passed_on,
+        a_relay_keeps_sections_until_a_receiver_connects,
+        a_relay_stays_until_the_deadlines_of_its_sections,
         what_did_not_reach_a_relay_is_in_the_list_of_the_last_receiver,
-        what_is_no_video_is_carried_byte_for_byte_and_said,
+        unknown_data_is_carried_unchanged_and_reported,
         a_lost_receiver_is_found_again,
-        what_a_lost_connection_took_along_is_in_the_senders_list,
+        sections_of_a_lost_connection_are_in_the_senders_list,
         gaps::a_section_waiting_for_room_at_the_stop_is_written_or_listed,
         gaps::a_relay_lists_sections_that_did_not_arrive_behind_it,
         gaps::a_relay_stopped_before_connecting_lists_its_sections,
@@ -148,15 +147,15 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
-/// Not on the command line: every command would warn.
+/// In the environment: on the command line, every command would warn.
 const KEY: &str = "passphrase=@env:COMITY_TEST_SECRET";
-/// The key, and time limits that no stall of the machine reaches: a test whose subject is a limit
-/// has the key alone.
+/// The key, and time limits that no stall of the machine reaches. A test of a time limit uses the
+/// key alone.
 const SECRET: &str = "passphrase=@env:COMITY_TEST_SECRET&peeridletimeo=60s&linger=60s";
 /// The time limit of calls whose URI has none.
 const PATIENT: &str = "conntimeo=60s";
-/// Deadlines that no stall of the machine reaches. A receiver takes [`EARLY`] with it, or its
-/// output waits for them.
+/// Deadlines that no stall of the machine reaches. The receiver needs [`EARLY`] as well, or its
+/// output waits for the deadlines.
 const UNHURRIED: &str = "latency=60s&drop=expired";
 /// Sections are written as they arrive.
 const EARLY: &str = "deliver=early";
@@ -177,12 +176,12 @@ fn command(args: &[&str]) -> Command {
     command
 }
 
-/// Whether a URI is that of a caller.
+/// Whether a URI is a caller's.
 fn is_call(uri: &str) -> bool {
     !uri.starts_with("comity://:") && !uri.contains("mode=listener")
 }
 
-/// Runs the command to its end, which has to be with `code`; what it said on the standard error.
+/// Runs the command to its end with this code. Returns its messages.
 fn ends(code: i32, args: &[&str]) -> String {
     let child = command(args)
         .stdout(Stdio::piped())
@@ -200,9 +199,8 @@ fn checked(code: i32, output: &Output) -> String {
     said
 }
 
-/// Starts a tool of ffmpeg; `None`, and a word about it, where there is none. With
-/// `COMITY_NEED_FFMPEG` in the environment, as on the machine that tests every change, that is a
-/// failure.
+/// Starts a tool of ffmpeg. Returns `None` and prints a message if there is none; if
+/// `COMITY_NEED_FFMPEG` is set, as in CI, that is a failure.
 #[expect(
     clippy::print_stderr,
     reason = "that a test was skipped has to be seen"
@@ -240,13 +238,13 @@ impl Folder {
         fs::read(self.path(name)).unwrap()
     }
 
-    /// The sections of a list of gaps. The list names each once.
+    /// The sections in a list of gaps. The list must name each once.
     fn listed(&self, name: &str) -> BTreeSet<(u64, u64)> {
         self.gaps(name).into_keys().collect()
     }
 
-    /// Each section of a list of gaps, by stream and number, with the line that has it. Neighbours
-    /// with the same fate may share a line.
+    /// Each section in a list of gaps, by stream and number, with its line. Neighbours with the
+    /// same fate may share a line.
     fn gaps(&self, name: &str) -> BTreeMap<(u64, u64), Value> {
         let list = String::from_utf8(self.read(name)).unwrap();
         let mut sections = BTreeMap::new();
@@ -292,7 +290,7 @@ fn a_file_arrives_as_it_was() {
     let folder = Folder::new();
     let (clip, out) = (clip(), folder.path("out.ts"));
     let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), &out]);
-    // Written at the deadlines, as by default.
+    // Sections are written at their deadlines, the default.
     let target = format!("comity://127.0.0.1:{}?latency=5s&{SECRET}", receiver.port());
     let sender = Running::start(&["send", clip.to_str().unwrap(), &target, "--speed", "10"]);
     let (sent, _) = sender.end(0);
@@ -310,7 +308,7 @@ fn a_file_arrives_as_it_was() {
     assert_eq!(received["input"]["totals"]["sectionsOnTime"], SECTIONS);
 }
 
-/// A receiver that wants a new stream gets no layouts, and its sender sends the rest as it is.
+/// A receiver that asks for a new stream gets no layouts. The sender sends the rest unchanged.
 fn a_new_stream_has_the_same_media() {
     let folder = Folder::new();
     let (clip, out) = (clip(), folder.path("out.ts"));
@@ -331,7 +329,7 @@ fn a_new_stream_has_the_same_media() {
     assert_eq!(arrived(&received), SECTIONS - LAYOUTS);
 }
 
-/// An opaque source comes out as it was too, without a picture that anybody would have seen.
+/// The output of an opaque source is equal to its input too, although no picture was recognised.
 fn an_opaque_file_arrives_as_it_was() {
     let folder = Folder::new();
     let (clip, out) = (clip(), folder.path("out.ts"));
@@ -354,8 +352,8 @@ fn an_opaque_file_arrives_as_it_was() {
     assert!(!said.contains("unknown container"), "{said}");
 }
 
-/// The deadlines of all sections of an MPEG-1 video as `comity send` gave them to its connection,
-/// in order and each once, in milliseconds; and how many sections there were.
+/// The distinct deadlines of the sections of an MPEG-1 video that `comity send` submitted, sorted,
+/// in milliseconds, and the number of sections.
 fn deadlines_given(rule: &[&str]) -> (Vec<f64>, usize) {
     let folder = Folder::new();
     let (out, trace) = (folder.path("out.m1v"), folder.path("send.sqlog"));
@@ -384,14 +382,14 @@ fn deadlines_given(rule: &[&str]) -> (Vec<f64>, usize) {
     (deadlines, sections)
 }
 
-/// What lies between two deadlines and the next, in milliseconds of the video.
+/// The differences between consecutive deadlines, in milliseconds of the video.
 fn steps(deadlines: &[f64]) -> Vec<f64> {
     let step = |pair: &[f64]| ((pair[1] - pair[0]) * 10.0).round();
     deadlines.windows(2).map(step).collect()
 }
 
-/// The video has 50 pictures of 40 ms, in groups of 12. Each picture is due when it is to be
-/// decoded, or each group when its I picture is shown, which is one in 12.
+/// The video has 50 pictures of 40 ms, in groups of 12. Each picture is due at its decoding time,
+/// or each group when its I picture is shown, which is one picture in 12.
 fn pictures_are_due_one_by_one_or_in_groups() {
     let (deadlines, sections) = deadlines_given(&[]);
     assert_eq!((deadlines.len(), sections), (50, 50));
@@ -434,7 +432,7 @@ fn every_section_is_whole_or_in_the_list_of_gaps() {
     let sections = SECTIONS - LAYOUTS;
     assert_eq!(sent["output"]["totals"]["sectionsSubmitted"], sections);
     assert_eq!(whole + listed.len() as u64, sections);
-    // What was written is whole: each unit is one of those that were sent, byte for byte.
+    // The output is whole: each unit equals a sent one, byte for byte.
     let (written, original) = (folder.read("out.ts"), fs::read(clip).unwrap());
     let (written, original) = (elementary_streams(&written), elementary_streams(&original));
     let mut units = 0;
@@ -508,14 +506,14 @@ fn relays_keep_the_media_and_its_sections() {
     let (received, _) = receiver.end(0);
     assert_relayed(&relayed, &received);
     assert_same_media(&folder.read("out.ts"), &fs::read(clip).unwrap());
-    // It passes on the deadlines of its input: the latency of its output says nothing.
+    // The output keeps the deadlines of the input, so its latency setting is not used.
     let connected = said
         .lines()
         .filter(|line| line.starts_with("connected with "));
     let latencies: Vec<_> = connected.map(|line| line.contains(", latency ")).collect();
     assert_eq!(latencies.len(), 2, "{said}");
     assert_ne!(latencies[0], latencies[1], "{said}");
-    // One trace for each of its connections.
+    // The relay writes one trace for each of its connections.
     let mut seen = BTreeMap::new();
     for name in ["relay.sqlog", "relay-2.sqlog"] {
         let text = String::from_utf8(folder.read(name)).unwrap();
@@ -532,7 +530,7 @@ fn relays_keep_the_media_and_its_sections() {
     assert!(!seen.contains_key("comity:records_omitted"));
     let packets = [&relayed["input"], &relayed["output"]]
         .map(|side| side["totals"]["pktSent"].as_u64().unwrap());
-    // Closing takes a few more than what was counted at the end.
+    // Closing sends a few more packets after the last count.
     let counted = packets[0] + packets[1];
     assert!(
         (counted..counted + 6).contains(&seen["transport:packet_sent"]),
@@ -540,16 +538,16 @@ fn relays_keep_the_media_and_its_sections() {
     );
 }
 
-fn a_relay_keeps_what_comes_before_there_is_anybody_to_pass_it_on_to() {
+fn a_relay_keeps_sections_until_a_receiver_connects() {
     let folder = Folder::new();
     let (clip, out) = (clip(), folder.path("out.ts"));
     let here = format!("comity://:0?{SECRET}");
     let mut relay = Running::start(&["relay", &here, &here, "--add-latency", "60s"]);
     let (input, output) = (relay.port(), relay.port());
-    // The sender is done, and gone, before anybody calls at the other side.
+    // The sender is done before anybody calls the output.
     let target = format!("comity://127.0.0.1:{input}?{UNHURRIED}&{SECRET}");
     Running::start(&["send", clip.to_str().unwrap(), &target, "--speed", "10"]).end(0);
-    // At the deadlines it would take two minutes.
+    // Delivery at the deadlines would take two minutes.
     let from = format!("comity://127.0.0.1:{output}?{EARLY}&{SECRET}");
     let (received, _) = Running::start(&["recv", &from, &out]).end(0);
     let (relayed, _) = relay.end(0);
@@ -557,8 +555,8 @@ fn a_relay_keeps_what_comes_before_there_is_anybody_to_pass_it_on_to() {
     assert_same_media(&folder.read("out.ts"), &fs::read(clip).unwrap());
 }
 
-/// The second hop is slower than the first: most of it is still to be sent when the sender is done.
-fn a_relay_stays_until_the_deadlines_of_what_it_passed_on() {
+/// The second hop is slower than the first: most sections still wait when the sender is done.
+fn a_relay_stays_until_the_deadlines_of_its_sections() {
     let folder = Folder::new();
     let (clip, out) = (clip(), folder.path("out.ts"));
     let mut receiver = Running::start(&["recv", &format!("comity://:0?{EARLY}&{SECRET}"), &out]);
@@ -646,12 +644,12 @@ fn what_did_not_reach_a_relay_is_in_the_list_of_the_last_receiver() {
         SECTIONS,
         "{received} after {relayed}"
     );
-    // Only what arrived at the relay can have come on.
+    // Only sections that arrived at the relay can have arrived behind it.
     let came = arrived(&relayed);
     assert!(whole <= came, "{whole} of {came}");
 }
 
-fn what_is_no_video_is_carried_byte_for_byte_and_said() {
+fn unknown_data_is_carried_unchanged_and_reported() {
     let folder = Folder::new();
     let (text, out) = (folder.path("text"), folder.path("out"));
     let bytes: Vec<u8> = (0..60_000_u32)
@@ -699,7 +697,7 @@ fn a_lost_receiver_is_found_again() {
         let written = elementary_streams(&folder.read(name));
         let units: usize = written.values().map(Vec::len).sum();
         assert!(units > 0 && units < 720, "{name}: {units} units");
-        // The last one may have been cut where the source stopped.
+        // The last unit may be cut where the source stopped.
         let is_known = |pid: &u16, unit: &Vec<u8>| {
             let mut whole = original[pid].iter();
             whole.any(|whole| whole.starts_with(unit))
@@ -712,9 +710,9 @@ fn a_lost_receiver_is_found_again() {
     }
 }
 
-/// The receiver dies silently and another one takes its place: what came to neither is in the
-/// sender's list, unless the first one had acknowledged it.
-fn what_a_lost_connection_took_along_is_in_the_senders_list() {
+/// The receiver dies silently, and another one replaces it. Sections that neither received are in
+/// the sender's list, unless the first one had acknowledged them.
+fn sections_of_a_lost_connection_are_in_the_senders_list() {
     let folder = Folder::new();
     let clip = fs::read(clip()).unwrap();
     let (first, second) = (folder.path("first.ts"), folder.path("second.ts"));
@@ -724,7 +722,7 @@ fn what_a_lost_connection_took_along_is_in_the_senders_list() {
     let settings = format!("{EARLY}&{SECRET}");
     let mut receiver = Running::start(&["recv", &format!("comity://:0?{settings}"), &first]);
     let port = receiver.port();
-    // The silence that ends a connection has its default of five seconds.
+    // The connection ends after the default five seconds of silence.
     let target = format!("comity://127.0.0.1:{port}?{UNHURRIED}&linger=60s&{PATIENT}&{KEY}");
     let mut sender = Running::fed(&["send", "-", &target, "--gaps", &gaps]);
     sender.feed(before);
@@ -752,7 +750,7 @@ fn what_a_lost_connection_took_along_is_in_the_senders_list() {
     let mut arrived = BTreeSet::new();
     for name in ["first.ts", "second.ts"] {
         let mut bytes = folder.read(name);
-        // The one that was killed may have been in the middle of a packet.
+        // The killed receiver may have been in the middle of a packet.
         bytes.truncate(bytes.len() / 188 * 188);
         for (pid, units) in elementary_streams(&bytes) {
             let known = &original[&pid];
@@ -770,7 +768,8 @@ fn what_a_lost_connection_took_along_is_in_the_senders_list() {
         let gap: Value = serde_json::from_str(line).unwrap();
         assert!(gap["bytes"].is_u64() && gap["type"].is_string(), "{gap}");
     }
-    // Streams are numbered from 1 in the order of the program map, which here is that of the PIDs.
+    // Streams are numbered from 1 in the order of the program map, which here is the order of the
+    // PIDs.
     let (mut unnamed, mut in_both) = (0, 0);
     for ((pid, units), stream) in original.iter().zip(1..) {
         for number in 0..units.len() as u64 {
@@ -784,7 +783,7 @@ fn what_a_lost_connection_took_along_is_in_the_senders_list() {
             }
         }
     }
-    // The first receiver acknowledged those, and was killed before it wrote them.
+    // The first receiver acknowledged these and was killed before it wrote them.
     let acknowledged = totals["sectionsAcknowledged"].as_u64().unwrap();
     let written = arrived.len() as u64 - in_both;
     assert!(

@@ -1,4 +1,4 @@
-//! Input that is broken, or no video at all: what is said of it, and what arrives.
+//! Broken input and input without video: the messages, and the arrivals.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,13 +13,13 @@ use crate::{
 
 const PACKET: usize = 188;
 
-/// Bytes in which no packet begins, nor what fills packets up.
+/// Bytes without the beginning of a packet and without stuffing.
 fn text(length: usize) -> Vec<u8> {
     let line = b"no packet begins in this line, nor in the next one\n";
     line.iter().copied().cycle().take(length).collect()
 }
 
-/// The clip with so much text behind its first 1,500 packets, in the middle of a picture.
+/// The clip with `length` bytes of text after its first 1,500 packets, in the middle of a picture.
 fn interrupted(length: usize) -> Vec<u8> {
     let clip = fs::read(clip()).unwrap();
     let (start, end) = clip.split_at(1_500 * PACKET);
@@ -35,8 +35,8 @@ struct Carried {
     listed: usize,
 }
 
-/// Sends a file ten times as fast as it runs, over a path that loses nothing, and so that what is
-/// late is waited for: what is missing then is missing for another reason.
+/// Sends a file at ten times its speed over a path without losses. The receiver waits for late
+/// sections, so anything missing has another cause.
 fn carried(source: &[u8]) -> Carried {
     let folder = Folder::new();
     let [input, out, gaps] = ["in", "out", "gaps.jsonl"].map(|name| folder.path(name));
@@ -55,7 +55,7 @@ fn carried(source: &[u8]) -> Carried {
         written: folder.read("out"),
         listed: folder.listed("gaps.jsonl").len(),
     };
-    // What the source has only a part of is named to the receiver, and nothing else is missing.
+    // The receiver lists exactly the sections that are incomplete at the source.
     let at_source = carried.sent["passed"]["gaps"]["source"]
         .as_u64()
         .unwrap_or(0);
@@ -67,8 +67,8 @@ fn carried(source: &[u8]) -> Carried {
     carried
 }
 
-/// How many sections of slices passed, and how many bytes of the source they hold: each has a
-/// header of one byte.
+/// The number of slice sections that passed, and the number of source bytes in them: each section
+/// has a header of one byte.
 fn slices(end: &Value) -> (u64, u64) {
     let count = &end["passed"]["whole"]["slice"];
     let number = |name: &str| count[name].as_u64().unwrap();
@@ -76,8 +76,8 @@ fn slices(end: &Value) -> (u64, u64) {
     (sections, number("bytes") - sections)
 }
 
-/// Units that are, byte for byte, some of those that were sent, in their order; how many of each
-/// stream are missing.
+/// Checks that the received units are, byte for byte, a subsequence of the sent ones. Returns how
+/// many units of each stream are missing.
 fn missing(received: &[u8], sent: &[u8]) -> BTreeMap<u16, usize> {
     let (received, sent) = (elementary_streams(received), elementary_streams(sent));
     let missing = sent.iter().map(|(pid, units)| {
@@ -90,8 +90,8 @@ fn missing(received: &[u8], sent: &[u8]) -> BTreeMap<u16, usize> {
     missing.collect()
 }
 
-/// Video packets and frames, as ffprobe counts them. With `COMITY_NEED_FFMPEG` in the environment,
-/// as in CI, it has to be there: a test that passes says nothing of what it skipped.
+/// Counts video packets and frames with ffprobe. If `COMITY_NEED_FFMPEG` is set, as in CI, ffprobe
+/// is required: a passing test does not show what it skipped.
 fn probed(stream: &[u8]) -> Option<(usize, usize)> {
     let folder = Folder::new();
     let file = folder.path("stream.ts");
@@ -105,7 +105,7 @@ fn probed(stream: &[u8]) -> Option<(usize, usize)> {
         .stdout(Stdio::piped());
     let output = tool(&mut probe)?.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    // The program that it belongs to repeats the line.
+    // ffprobe repeats the line for the program of the stream.
     let first = text.lines().next().unwrap_or_default();
     let (frames, packets) = first.trim_end_matches(',').split_once(',').unwrap();
     Some((packets.parse().unwrap(), frames.parse().unwrap()))
@@ -121,14 +121,14 @@ pub(super) fn garbage_within_the_stream_is_carried_and_reported() {
     } = carried(&source);
     let notice = "lost sync: 200000 bytes are in no packet";
     assert!(said.contains(notice), "{said}");
-    // The units that the garbage lies in are carried and named, and nothing is missing.
+    // The units around the garbage are carried and listed as damaged, and nothing is missing.
     let damaged = sent["passed"]["gaps"]["damaged"].as_u64();
     assert!((Some(1)..=Some(2)).contains(&damaged), "{sent}");
     assert!(sent["passed"]["gaps"]["source"].is_null(), "{sent}");
     assert!(written == source);
 }
 
-/// Where the network loses, too, every section is whole or in the list.
+/// With losses on the path as well, every section is whole or listed.
 pub(super) fn units_that_garbage_cuts_and_a_lossy_path_loses_are_listed() {
     let folder = Folder::new();
     let [input, out, gaps] = ["in.ts", "out.ts", "gaps.jsonl"].map(|name| folder.path(name));
@@ -156,8 +156,8 @@ pub(super) fn units_that_garbage_cuts_and_a_lossy_path_loses_are_listed() {
     missing(&written, &fs::read(clip()).unwrap());
 }
 
-/// What stops being a transport stream ends the sending with an error that names the place; what
-/// came before arrives.
+/// Input that is no longer a transport stream ends the sending with an error that names the byte.
+/// Everything before that byte arrives.
 pub(super) fn a_stream_that_becomes_unreadable_is_carried_up_to_there() {
     let folder = Folder::new();
     let [input, out] = ["in.ts", "out.ts"].map(|name| folder.path(name));
@@ -171,7 +171,7 @@ pub(super) fn a_stream_that_becomes_unreadable_is_carried_up_to_there() {
     assert!(said.contains(notice), "{said}");
     let (received, _) = receiver.end(0);
     assert_eq!(received["passed"]["whole"], sent["passed"]["whole"]);
-    // With the bytes that were searched.
+    // The bytes that the search for a packet covered are written too.
     let written = folder.read("out.ts");
     assert!(interrupted(2_000_000).starts_with(&written));
     assert!(
@@ -195,7 +195,7 @@ pub(super) fn garbage_before_the_stream_is_carried_and_reported() {
 }
 
 /// Every byte of an unknown format arrives. A format is unknown if its first video comes after the
-/// bytes that are searched, or never.
+/// searched bytes, or never.
 pub(super) fn unknown_data_arrives_unchanged() {
     let numbers =
         (0..100_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes());
@@ -247,7 +247,7 @@ pub(super) fn an_empty_file_is_refused_before_the_call() {
     let said = ends(6, &["send", &empty, &target]);
     assert!(said.contains("is empty; expected media"), "{said}");
     assert!(!said.contains("connected"), "{said}");
-    // A pipe tells only when it ends.
+    // A pipe is known to be empty only at its end.
     let mut pipe = command(&["send", "-", &target]);
     let said = checked(6, &pipe.stdin(Stdio::null()).output().unwrap());
     assert!(said.contains("the standard input: is empty"), "{said}");
@@ -257,8 +257,8 @@ pub(super) fn an_empty_file_is_refused_before_the_call() {
     assert_eq!(folder.read("out.ts"), b"before");
 }
 
-/// A unit that is damaged at the source arrives, and is in the sender's list. Where it is not sent,
-/// it has a number of its own, so that both lists name it.
+/// A unit that is damaged at the source arrives and is in the sender's list. If it is dropped, it
+/// has its own number, so both lists name it.
 pub(super) fn units_damaged_at_the_source_are_in_both_lists() {
     damaged_units_are_listed("pass");
     damaged_units_are_listed("drop");
@@ -287,7 +287,7 @@ fn damaged_units_are_listed(rule: &str) {
     let sender = Running::start(&[&["send", &source, &target][..], &options].concat());
     let (summary, said) = sender.end(0);
     let (end, _) = receiver.end(0);
-    // The sender's input has the faults, and none that the path made.
+    // The sender's input shows these faults and none from the path.
     let transport = &summary["input"]["transport"];
     assert_eq!(transport["packets"], stream.len() / 188);
     assert_eq!(transport["errors"]["Transport_error"], marked);
@@ -320,13 +320,13 @@ fn damaged_units_are_listed(rule: &str) {
             assert_eq!((sent.len() as u64, received), (named, vec![]));
             assert!(folder.read("out.ts") == stream);
         }
-        // The packets with an error are parts of these units, and no sections of their own.
+        // The packets with an error are parts of these units and not sections of their own.
         _ => {
             assert_eq!((sent.len() as u64, &sent), (named, &received));
             assert!(sent.iter().all(|&(stream, _)| stream < 100), "{sent:?}");
         }
     }
-    // Beside those, every whole section came.
+    // All other sections arrived whole.
     let whole = |object: &Value| -> u64 {
         let counts = object["passed"]["whole"].as_object().unwrap();
         { counts.values() }

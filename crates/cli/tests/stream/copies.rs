@@ -1,4 +1,4 @@
-//! One input to every receiver that calls.
+//! One input for every receiver that calls.
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -9,7 +9,7 @@ use super::*;
 /// The PID of the clip's pictures.
 const VIDEO: u16 = 256;
 
-/// A sender with a pipe for its input that serves everybody who calls.
+/// A sender with a pipe as its input that serves every caller.
 struct Copying {
     sender: Running,
     pipe: ChildStdin,
@@ -26,14 +26,15 @@ impl Copying {
         Self { sender, pipe, from }
     }
 
-    /// Somebody who calls and writes to `out`; returns when there is a connection.
+    /// Starts a receiver that calls and writes to `out`. Returns when it is connected.
     fn receiver(&mut self, out: &str) -> Running {
         let receiver = Running::start(&["recv", &self.from, out]);
         self.sender.event("connected");
         receiver
     }
 
-    /// Somebody who calls once and whose output nobody reads; returns when there is a connection.
+    /// Starts a receiver that calls once and whose output is never read. Returns when it is
+    /// connected.
     fn sleeper(&mut self) -> Child {
         let from = format!("{}&reconnect=0", self.from);
         let sleeper = command(&["recv", &from, "-"])
@@ -45,8 +46,8 @@ impl Copying {
         sleeper
     }
 
-    /// Gives it the first bytes; returns when this many have left it, the copies of all receivers
-    /// together.
+    /// Writes the first bytes to the pipe. Returns when `leaving` bytes have been sent, the copies
+    /// for all receivers together.
     fn give(&mut self, bytes: &[u8], leaving: u64) {
         self.pipe.write_all(bytes).unwrap();
         while self.sender.event("statistics")["output"]["totals"]["byteSent"]
@@ -62,7 +63,7 @@ impl Copying {
     }
 }
 
-/// Bytes without repetition from one thousand to the next.
+/// Pseudorandom bytes.
 fn noise(length: usize) -> Vec<u8> {
     let word = |at: usize| (at as u32 / 4).wrapping_mul(2_654_435_761).to_be_bytes()[at % 4];
     (0..length).map(word).collect()
@@ -79,7 +80,7 @@ pub(super) fn every_receiver_gets_the_same_stream() {
     copying.pipe.write_all(&clip).unwrap();
     let (sent, _) = copying.end();
     assert_eq!(sent["output"]["totals"]["connections"], 2);
-    // How many tables are repeated, and how many layouts there are, depends on the arrivals.
+    // The numbers of repeated tables and of layouts depend on the arrival times.
     let totals = &sent["output"]["totals"];
     let submitted = totals["sectionsSubmitted"].as_u64().unwrap();
     let video_and_sound = 250 + 470;
@@ -96,7 +97,7 @@ pub(super) fn every_receiver_gets_the_same_stream() {
     }
 }
 
-/// Whether or not anything may be left out.
+/// The sender may drop sections here, but not in the next test.
 pub(super) fn a_receiver_that_leaves_costs_the_others_no_live_media() {
     a_receiver_leaves("latency=20s&deliver=early&drop=expired&");
 }
@@ -105,7 +106,7 @@ pub(super) fn a_receiver_that_leaves_costs_the_others_no_part_of_a_file() {
     a_receiver_leaves("latency=100ms&reliability=full&");
 }
 
-/// One of two receivers goes in the middle; the other one gets everything.
+/// One of two receivers leaves in the middle; the other one receives everything.
 fn a_receiver_leaves(settings: &str) {
     let folder = Folder::new();
     let clip = fs::read(clip()).unwrap();
@@ -141,11 +142,11 @@ pub(super) fn a_late_receiver_gets_the_stream_from_then_on() {
     for (pid, units) in elementary_streams(&written) {
         let all = &original[&pid];
         if pid == VIDEO {
-            // It begins with a sequence parameter set: no picture before it is needed.
+            // The output begins with a sequence parameter set, so it depends on no earlier picture.
             let has_parameters = units[0].windows(4).any(|start| start == [0, 0, 1, 0x67]);
             assert!(has_parameters, "{:x?}", &units[0][..32]);
         }
-        // It has the last ones, all that came in since, and nothing of what went before.
+        // It contains all units since the receiver joined, and none from before.
         assert!(all.ends_with(&units), "PID {pid}");
         assert!(
             (all.len() / 4..all.len() * 3 / 4).contains(&units.len()),
@@ -160,9 +161,10 @@ pub(super) fn a_late_receiver_gets_the_stream_from_then_on() {
     );
 }
 
-/// With `reliability=full` nothing is left out, so one whose reader sleeps has to be left behind:
-/// here after the mebibyte that waits for it, that of its connection, and what it holds itself. The
-/// one that reads must not be as far behind in the first round trips, in which either may be ahead.
+/// With `reliability=full` no section may be dropped, so a receiver whose reader stalls is
+/// disconnected: here after the mebibyte that waits for it, the buffer of its connection, and its
+/// own buffer. The other receiver must not be as far behind in the first round trips, when either
+/// of them may be ahead.
 pub(super) fn a_stalled_receiver_does_not_delay_others() {
     let folder = Folder::new();
     let bytes = noise(6_000_000);
@@ -185,18 +187,18 @@ pub(super) fn a_stalled_receiver_does_not_delay_others() {
     let (received, _) = awake.end(0);
     assert!(folder.read("awake") == bytes);
     assert_eq!(received["passed"]["gaps"], serde_json::json!({}));
-    // What waited for it is counted: less than its place and one section.
+    // The sections that waited for the stalled receiver are counted as unsent.
     let unsent = sent["output"]["unsent"]["no_room"].as_u64();
     assert!(unsent.is_some_and(|sections| sections > 0), "{sent}");
     let output = asleep.wait_with_output().unwrap();
     let said = checked(3, &output);
     assert!(said.contains("too far behind other receivers"), "{said}");
-    // Its output is the beginning of what was sent.
+    // The output of the stalled receiver is the beginning of the input.
     assert!(!output.stdout.is_empty() && bytes.starts_with(&output.stdout));
 }
 
-/// Nobody is ahead of the only one: its reader is waited for, and somebody who comes meanwhile is
-/// served at once.
+/// A single receiver is never behind another one, so the sender waits for its reader. A second
+/// receiver is served at once.
 pub(super) fn the_only_receiver_sets_the_pace_until_another_arrives() {
     let folder = Folder::new();
     let bytes = noise(3_000_000);
@@ -205,7 +207,7 @@ pub(super) fn the_only_receiver_sets_the_pace_until_another_arrives() {
     let pipe = copying.pipe.as_fd().try_clone_to_owned().unwrap();
     let given = bytes.clone();
     let feeding = thread::spawn(move || fs::File::from(pipe).write_all(&given));
-    // All its room is full, and it is still connected.
+    // All buffers are full, and the receiver is still connected.
     copying.sender.stalls("output", "sectionsSubmitted");
     let awake = copying.receiver(&folder.path("awake"));
     copying.sender.event("disconnected");
@@ -222,7 +224,7 @@ pub(super) fn the_only_receiver_sets_the_pace_until_another_arrives() {
     );
 }
 
-/// Options that a place has no use for are refused, whichever the verb, and not left aside.
+/// Each verb refuses options that have no effect on its input or output.
 pub(super) fn options_of_senders_are_refused_where_they_have_no_effect() {
     let folder = Folder::new();
     let file = folder.path("out");
@@ -272,7 +274,8 @@ pub(super) fn options_of_senders_are_refused_where_they_have_no_effect() {
         assert!(!said.contains("horse"), "{said}");
     }
     assert!(!Path::new(&file).exists(), "it was refused before it began");
-    // With a use for them, they are taken: here it is only the listener that nobody calls.
+    // Where the options have an effect they are accepted: here the run fails only because nobody
+    // calls the listener.
     for args in [
         ["send", clip, listener, "--all", "--no-shed", "--speed", "2"].as_slice(),
         &["relay", listener, listener, "--all", "--no-shed"],

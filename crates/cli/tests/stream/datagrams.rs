@@ -19,8 +19,8 @@ pub(super) fn datagrams_and_rtp_carry_the_stream_too() {
                 "relay",
                 clip.to_str().unwrap(),
                 &target,
-                // Nothing holds datagrams back: the socket's buffer has to last while the machine
-                // does something else.
+                // Datagrams have no flow control, so the socket's buffer must last while the
+                // machine is busy.
                 "--speed",
                 "2",
                 "-q",
@@ -38,7 +38,7 @@ pub(super) fn datagrams_and_rtp_carry_the_stream_too() {
     }
 }
 
-/// Whether a relay that listens as `listen` says receives what is sent to this address.
+/// Whether a relay that listens on `listen` receives datagrams sent to `host`.
 fn arrives(listen: &str, host: &str) -> bool {
     let folder = Folder::new();
     let mut receiver = Running::start(&["relay", listen, &folder.path("out.ts")]);
@@ -82,8 +82,8 @@ pub(super) fn a_port_is_open_for_both_families_and_an_address_for_its_own() {
     }
 }
 
-/// The last picture of a source that stops comes when it has ended, and not when another would
-/// begin.
+/// The last picture of a source that stops arrives at its own end, without the beginning of another
+/// picture.
 pub(super) fn the_last_picture_is_sent_without_a_successor() {
     let folder = Folder::new();
     let mut receiver = Running::start(&[
@@ -97,7 +97,7 @@ pub(super) fn the_last_picture_is_sent_without_a_successor() {
     );
     let mut relay = Running::start(&["send", "udp://@127.0.0.1:0", &target]);
     let source = format!("udp://127.0.0.1:{}", relay.port());
-    // Nothing comes before there is a connection.
+    // The sender reads no datagrams before it is connected.
     relay.event("connected");
     let clip = clip();
     let clip = clip.to_str().unwrap();
@@ -106,7 +106,7 @@ pub(super) fn the_last_picture_is_sent_without_a_successor() {
         let count = |kind: &&str| object["passed"]["whole"][*kind]["sections"].as_u64();
         ["key", "P", "B"].iter().filter_map(count).sum()
     };
-    // Before anybody says that it is over.
+    // This holds before the sender is stopped.
     receiver.statistics_when(|statistics| pictures(statistics) == 250);
     relay.interrupt();
     relay.end(0);
@@ -114,11 +114,11 @@ pub(super) fn the_last_picture_is_sent_without_a_successor() {
     assert_eq!(pictures(&received), 250, "{received}");
 }
 
-/// Another payload type is named with the option that takes it; with that, a stream whose first
-/// packets change places arrives whole.
+/// An error names the other payload type and the option that accepts it. With that option, a stream
+/// arrives whole although its first packets are reordered.
 pub(super) fn another_rtp_type_is_accepted_on_request_from_its_first_packet() {
     let clip = fs::read(clip()).unwrap();
-    // A second of it, in whole packets.
+    // One second of the clip, in whole packets.
     let media = &clip[..clip.len() / 10 / 1_316 * 1_316];
     let mut packets: Vec<Vec<u8>> = { media.chunks(1_316).zip(0_u16..) }
         .map(|(media, number)| {

@@ -1,10 +1,9 @@
-//! A plain reader of transport streams: the oracle for media that went through `comity`.
+//! A simple reader of transport streams: the oracle for media that `comity` carried.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The elementary streams of a transport stream by their PID, as ISO/IEC 13818-1 section 2.4 has
-/// them, read as plainly as can be: PES packets of payload units, without their headers; of sound,
-/// frames.
+/// The elementary streams of a transport stream by PID, by ISO/IEC 13818-1 section 2.4: the PES
+/// packets of payload units without their headers, and for sound the frames.
 pub(crate) fn elementary_streams(bytes: &[u8]) -> BTreeMap<u16, Vec<Vec<u8>>> {
     let mut streams: BTreeMap<u16, Vec<Vec<u8>>> = BTreeMap::new();
     let mut sound = BTreeSet::new();
@@ -34,7 +33,7 @@ pub(crate) fn elementary_streams(bytes: &[u8]) -> BTreeMap<u16, Vec<Vec<u8>>> {
         let begins = packet[1] & 0x40 != 0;
         if begins && payload.starts_with(&[0, 0, 1]) {
             let header = 9 + usize::from(payload[8]);
-            // The header with its time stamps goes with the packet; its length field does not.
+            // The unit keeps the header with its time stamps, without its length field.
             let mut unit = payload[9..header].to_vec();
             unit.extend(&payload[header..]);
             if payload[3] & 0xe0 == 0xc0 {
@@ -55,8 +54,8 @@ pub(crate) fn elementary_streams(bytes: &[u8]) -> BTreeMap<u16, Vec<Vec<u8>>> {
     streams
 }
 
-/// The frames of AAC at 48 kHz in a PES packet, which begins with its time stamp; each behind its
-/// own. The last may be cut.
+/// The AAC frames at 48 kHz in a PES packet, which begins with its time stamp. Each returned frame
+/// follows its own time stamp. The last frame may be cut.
 fn frames(packet: &[u8]) -> Vec<Vec<u8>> {
     let (stamp, mut rest) = packet.split_at(5);
     let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(|at: usize| u64::from(stamp[at]));

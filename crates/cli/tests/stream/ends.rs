@@ -1,4 +1,4 @@
-//! How the verbs end, and what they tell meanwhile.
+//! How the verbs end, and what they report until then.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -25,11 +25,11 @@ pub(super) fn a_second_caller_is_refused_as_busy() {
     ]);
     let port = receiver.port();
     let uri = format!("comity://127.0.0.1:{port}?{UNHURRIED}&{SECRET}");
-    // The first is connected for as long as its input is open.
+    // The first sender stays connected while its input is open.
     let mut first = Running::fed(&["send", "-", &uri]);
     receiver.event("connected");
     let list = folder.path("list");
-    // Time for an answer, also from a machine that is busy.
+    // A busy machine needs time to answer.
     let hasty = format!("comity://127.0.0.1:{port}?conntimeo=3s&{KEY}");
     let said = ends(3, &["send", clip, &hasty, "--gaps", &list]);
     assert!(said.contains("serves another caller"), "{said}");
@@ -42,7 +42,7 @@ pub(super) fn a_second_caller_is_refused_as_busy() {
             .unwrap()
             .starts_with("127.0.0.1:")
     );
-    // It does not give up where it is to keep calling.
+    // With `--reconnect always` the sender does not give up.
     let mut patient = Running::start(&["send", clip, &hasty, "--reconnect", "always"]);
     let note = patient.event("note")["message"].clone();
     assert!(
@@ -71,7 +71,7 @@ pub(super) fn a_second_caller_is_refused_as_busy() {
 pub(super) fn either_end_may_be_stopped_without_losing_data() {
     let clip = clip();
     let original = elementary_streams(&fs::read(&clip).unwrap());
-    // With the first, sections are written at their deadlines.
+    // In the first case, sections are written at their deadlines.
     for (signal, latency, deliver) in [
         (Signal::INT, "latency=3s", "deliver=paced"),
         (Signal::TERM, UNHURRIED, EARLY),
@@ -123,7 +123,7 @@ pub(super) fn either_end_may_be_stopped_without_losing_data() {
                 units > 20 && arrived < SECTIONS,
                 "{units} units of {arrived}"
             );
-            // What had arrived is written, to the last one, and the sender counts nothing else as
+            // Every section that arrived is written, and the sender counts no other section as
             // arrived.
             assert_eq!(units + tables, arrived);
             let count = |name: &str| sent["output"]["totals"][name].as_u64().unwrap();
@@ -131,11 +131,10 @@ pub(super) fn either_end_may_be_stopped_without_losing_data() {
             if receiver_stops {
                 let acknowledged = count("sectionsAcknowledged");
                 assert!(acknowledged <= arrived, "{acknowledged} of {arrived}");
-                // The others are in its list, those that the receiver has heard of in that one's
-                // too.
+                // The sender lists all other sections. The receiver's list is a part of that list.
                 let [unsent, missing] = &lists;
-                // At the source the first number of the tables is that of the announcement of
-                // layouts, which this receiver does not get.
+                // At the source, number 0 of the tables is the announcement of layouts, which this
+                // receiver does not get.
                 let at_source = |&(stream, section): &(u64, u64)| {
                     (stream, section + u64::from(stream == TABLES))
                 };
@@ -158,8 +157,8 @@ pub(super) fn either_end_may_be_stopped_without_losing_data() {
     }
 }
 
-/// Signals that come at once are one request to end, whatever they are: `timeout` and service
-/// managers signal a program and its group, and terminals hang up.
+/// Simultaneous signals count as one request to end: `timeout` and service managers signal a
+/// program and its group, and terminals hang up.
 pub(super) fn simultaneous_signals_are_one_request() {
     let clip = clip();
     let original = elementary_streams(&fs::read(&clip).unwrap());
@@ -206,8 +205,8 @@ pub(super) fn simultaneous_signals_are_one_request() {
     }
 }
 
-/// Somebody who asks again, later, does not wait for a reader that sleeps; and learns what that one
-/// did not get.
+/// After a second, later request the receiver no longer waits for a stalled reader. It lists the
+/// sections that the reader did not get.
 pub(super) fn a_second_stop_ends_at_once_and_lists_unwritten_sections() {
     let folder = Folder::new();
     let mut sender = Running::fed(&[
@@ -223,7 +222,7 @@ pub(super) fn a_second_stop_ends_at_once_and_lists_unwritten_sections() {
         .unwrap();
     let _watch = watch(&receiver);
     sender.feed(&vec![7; 1 << 20]);
-    // All of it has arrived that the receiver has room for. Its own output is never read.
+    // The receiver's buffers are full: its output is never read.
     sender.stalls("output", "sectionsAcknowledged");
     let mut receiver = receiver;
     let pid = Pid::from_child(&receiver);
@@ -239,7 +238,7 @@ pub(super) fn a_second_stop_ends_at_once_and_lists_unwritten_sections() {
     assert!(gaps.contains("\"reason\":\"unwritten\""), "{gaps}");
 }
 
-/// The path takes longer than the latency. The receiver confirms the end.
+/// The one-way delay exceeds the latency. The receiver confirms the end.
 pub(super) fn a_run_without_arrivals_is_a_failure() {
     let settings = format!("latency=20ms&{SECRET}");
     let mut receiver = Running::start(&["recv", &format!("comity://:0?{settings}"), "/dev/null"]);
@@ -248,11 +247,11 @@ pub(super) fn a_run_without_arrivals_is_a_failure() {
     let mut path = Running::start(&[&path[..], &["--delay", "200ms"]].concat());
     let target = format!("comity://127.0.0.1:{}?{settings}", path.port());
     let mut sender = Running::fed(&["send", "-", &target]);
-    // Both ends know by then how long the path is.
+    // By then, both ends know the round-trip time.
     receiver.statistics_when(|statistics| {
         statistics["input"]["connections"][0]["statistics"]["path"]["msRTT"].is_number()
     });
-    // No media, whose times would give it longer deadlines: it is due when it has come.
+    // Text has no media times that would extend its deadlines: it is due as soon as it is read.
     sender.feed(&b"no picture begins in this line\n".repeat(4_000));
     let (sent, said) = sender.end(3);
     let totals = &sent["output"]["totals"];
@@ -265,8 +264,8 @@ pub(super) fn a_run_without_arrivals_is_a_failure() {
     path.interrupt();
 }
 
-/// From seven seconds on nothing comes back from the receiver, which the sender therefore cannot
-/// know to have anything.
+/// After seven seconds no packet from the receiver arrives any more, so the sender cannot know
+/// which sections arrived.
 pub(super) fn an_unconfirmed_end_is_a_failure() {
     let folder = Folder::new();
     let receiver_uri = format!("comity://:0?{SECRET}");
@@ -276,7 +275,7 @@ pub(super) fn an_unconfirmed_end_is_a_failure() {
     let path = ["emulate", "--listen", "127.0.0.1:0", "--to", &to];
     let faults = ["--delay", "5ms", "--down-outage", "7s+240s"];
     let mut path = Running::start(&[&path[..], &faults[..]].concat());
-    // The end is waited for as long as by default, and a silent peer for longer.
+    // The sender waits for the end for the default time, and longer for a silent peer.
     let settings = format!("latency=500ms&peeridletimeo=60s&{PATIENT}&{KEY}");
     let target = format!("comity://127.0.0.1:{}?{settings}", path.port());
     let clip = clip();
@@ -293,7 +292,8 @@ pub(super) fn an_unconfirmed_end_is_a_failure() {
         in_doubt > 0 && acknowledged + in_doubt <= SECTIONS,
         "{said}"
     );
-    // It does not wait for another caller, and names what it never learnt of.
+    // The receiver does not wait for another caller, and lists the sections that it never learned
+    // of.
     let (received, said) = receiver.end(0);
     assert!(said.contains("not confirmed in time"), "{said}");
     path.interrupt();
@@ -336,7 +336,7 @@ pub(super) fn a_full_disk_is_reported_at_both_ends() {
         3,
         &["send", clip.to_str().unwrap(), &target, "--reconnect", "no"],
     );
-    // It learns that, and nothing of the receiver's disk.
+    // The sender learns that the output failed, but nothing about the receiver's disk.
     assert!(said.contains("the output failed"), "{said}");
     assert!(
         !said.contains("/dev/full") && !said.contains("space"),
@@ -347,7 +347,7 @@ pub(super) fn a_full_disk_is_reported_at_both_ends() {
         said.contains("the data written so far is kept") && said.contains("Make room"),
         "{said}"
     );
-    // Nothing is in it, so everything is in the list, tables as well.
+    // The output is empty, so the list has every section, tables included.
     assert_eq!(end["output"]["bytes"], 0);
     assert_eq!(end["passed"]["whole"], serde_json::json!({}), "{end}");
     let gaps = folder.gaps("gaps.jsonl");
@@ -362,7 +362,7 @@ pub(super) fn sections_without_disk_space_are_in_the_list_of_gaps() {
     let folder = Folder::new();
     let (out, gaps) = (folder.path("out.ts"), folder.path("gaps.jsonl"));
     let from = format!("comity://:0?{SECRET}");
-    // 200 blocks of 512 bytes, which are no whole packets; what is written beyond is refused.
+    // The limit of 200 blocks of 512 bytes is not a whole number of packets. Writes beyond it fail.
     let mut receiver = Running::spawn(
         Command::new("sh")
             .envs(SECRET_VALUE)
@@ -372,7 +372,7 @@ pub(super) fn sections_without_disk_space_are_in_the_list_of_gaps() {
             .stdin(Stdio::null()),
     );
     let target = format!("comity://127.0.0.1:{}?latency=3s&{SECRET}", receiver.port());
-    // Everything has arrived when the first sections are written, and the sender is still there.
+    // Everything arrives before the first sections are written, and the sender is still connected.
     let mut sender = Running::fed(&["send", "-", &target, "--reconnect", "no"]);
     sender.feed(&fs::read(clip()).unwrap());
     let (end, said) = receiver.end(1);
@@ -380,8 +380,8 @@ pub(super) fn sections_without_disk_space_are_in_the_list_of_gaps() {
     let (_, said) = sender.end(3);
     assert!(said.contains("the output failed"), "{said}");
 
-    // The file has whole sections, those at the beginning of each stream, and the list has all
-    // others that arrived.
+    // The file has the first whole sections of each stream, and the list has all others that
+    // arrived.
     let file = folder.read("out.ts");
     assert!((90_000..=102_400).contains(&file.len()), "{}", file.len());
     assert_eq!(end["output"]["bytes"], file.len());
@@ -447,7 +447,7 @@ pub(super) fn a_closed_reader_ends_the_command_without_an_error() {
     let end: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
     sender.interrupt();
     sender.end(0);
-    // What nobody read any more did arrive, and is in the list.
+    // Sections that arrived but were never read are in the list.
     let count = |counts: &Value, of: &dyn Fn(&Value) -> Option<u64>| -> u64 {
         let counts = counts.as_object().unwrap().values();
         counts.map(|count| of(count).unwrap()).sum()
@@ -463,7 +463,8 @@ pub(super) fn a_closed_reader_ends_the_command_without_an_error() {
     assert_eq!(Some(whole + missing), received.into_iter().sum(), "{end}");
 }
 
-/// The media matters more than the list; that the list is not whole shows in how it ends.
+/// The media matters more than the list: only the exit code and a message show that the list is
+/// incomplete.
 pub(super) fn a_failing_list_of_gaps_does_not_end_the_stream() {
     let folder = Folder::new();
     let (source, out) = (folder.path("in.ts"), folder.path("out.ts"));
@@ -547,8 +548,7 @@ pub(super) fn processes_with_secrets_write_no_core_dumps() {
     assert!(soft == "1" || hard == "0", "{limits}");
 }
 
-/// Where the controller has it that nothing is retransmitted, it is said, with the way to change
-/// it.
+/// A controller without retransmissions causes a note that names the alternatives.
 pub(super) fn a_controller_without_retransmissions_causes_a_warning() {
     let clip = clip();
     let notes = |settings: &str| {

@@ -1,11 +1,11 @@
-//! Whatever ends a verb, all that it read is accounted for.
+//! The counts and lists of a verb cover everything that it read, however it ends.
 
 use std::io::{Read, Write};
 use std::process::Stdio;
 
 use super::*;
 
-/// The sum of the sections that passed, by what they hold.
+/// The number of sections that passed, of all kinds.
 fn passed(end: &Value) -> u64 {
     let whole = end["passed"]["whole"].as_object().unwrap();
     let counts = whole.values().map(|count| count["sections"].as_u64());
@@ -20,8 +20,9 @@ fn unsent(end: &Value, reason: &str) -> u64 {
     end["output"]["unsent"][reason].as_u64().unwrap()
 }
 
-/// A receiver waits for its reader, and a sender for the receiver, when both are stopped. What
-/// waited with the receiver is written, and what waited with the sender named.
+/// When both ends are stopped, the receiver waits for its reader and the sender for the receiver.
+/// The sections that wait at the receiver are written, and those that wait at the sender are
+/// listed.
 pub(super) fn a_section_waiting_for_room_at_the_stop_is_written_or_listed() {
     let folder = Folder::new();
     let settings = "latency=100ms&reliability=full&sndbuf=64KiB&rcvbuf=256KiB";
@@ -44,7 +45,7 @@ pub(super) fn a_section_waiting_for_room_at_the_stop_is_written_or_listed() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // No video: each 20 ms are a section. There is more of it as long as the sender reads.
+    // The input is no video, so each 20 ms are one section. It goes on as long as the sender reads.
     let words = |of: std::ops::Range<u32>| -> Vec<u8> {
         of.flat_map(|word| word.wrapping_mul(2_654_435_761).to_be_bytes())
             .collect()
@@ -62,10 +63,10 @@ pub(super) fn a_section_waiting_for_room_at_the_stop_is_written_or_listed() {
     stdout.read_to_end(&mut written).unwrap();
     let said = checked(0, &receiver.wait_with_output().unwrap());
     let received: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
-    // The receiver may be done before the sender hears of it, or the other way round.
+    // Either end may be done first.
     let (sent, code, said) = sender.ended();
     assert!([Some(0), Some(3)].contains(&code), "{code:?}: {said}");
-    // It ends when the sender does.
+    // The thread ends with the sender.
     feeding.join().unwrap();
 
     assert_eq!(passed(&received), arrived(&received), "{received}");
@@ -84,8 +85,8 @@ pub(super) fn a_section_waiting_for_room_at_the_stop_is_written_or_listed() {
     assert_eq!(passed(&sent), submitted + unsent, "{sent}");
 }
 
-/// The second hop carries less than the source: a relay names what it received and what did not
-/// arrive behind it, and the numbers of the three programs agree.
+/// The second hop carries less than the source. A relay lists the sections that it received and
+/// that did not arrive behind it, and the counts of the three programs agree.
 pub(super) fn a_relay_lists_sections_that_did_not_arrive_behind_it() {
     let folder = Folder::new();
     let (clip, list) = (clip(), folder.path("relay.gaps"));
@@ -120,11 +121,11 @@ pub(super) fn a_relay_lists_sections_that_did_not_arrive_behind_it() {
         "{relayed}"
     );
     assert!(listed > gaps(&relayed) + 50, "{relayed}");
-    // A section can be whole after its deadline, when the receiver has reported the gap.
+    // A section that becomes whole after its deadline was already reported as a gap.
     assert!(passed(&received) <= arrived, "{received} {relayed}");
 }
 
-/// What reached a relay that has nobody to pass it on to.
+/// Checks the counts and the list of a relay without a connection at its output.
 fn assert_all_unconnected(relayed: &Value, list: &BTreeSet<(u64, u64)>) {
     let arrived = arrived(relayed);
     assert!(arrived > 0, "{relayed}");
@@ -155,7 +156,7 @@ pub(super) fn a_relay_that_cannot_connect_lists_its_sections() {
     let folder = Folder::new();
     let (clip, list) = (clip(), folder.path("relay.gaps"));
     let here = format!("comity://:0?{SECRET}");
-    // Nobody is there, which it knows after a while in which something comes.
+    // The relay gives up only after several seconds, in which sections arrive.
     let nobody = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = nobody.local_addr().unwrap().port();
     let next = format!("comity://127.0.0.1:{port}?conntimeo=8s&{KEY}");
@@ -170,8 +171,8 @@ pub(super) fn a_relay_that_cannot_connect_lists_its_sections() {
     assert_all_unconnected(&relayed, &folder.listed("relay.gaps"));
 }
 
-/// Where sections are lost, the packets that come out are those of the source. Others hold clock
-/// references, announce gaps, or are filled up. Only a missing layout makes new packets.
+/// On a lossy path, most output packets are those of the source. The others carry clock references,
+/// announce gaps, or are stuffing. Only a missing layout causes other new packets.
 pub(super) fn a_lossy_path_costs_only_lost_packets() {
     let folder = Folder::new();
     let (clip, out, gaps) = (clip(), folder.path("out.ts"), folder.path("gaps.jsonl"));

@@ -1,4 +1,4 @@
-//! A live encoder on the other end of the pipe.
+//! A live encoder at the other end of the pipe.
 
 use std::fs;
 use std::io::Write;
@@ -10,7 +10,8 @@ use super::{EARLY, Folder, Running, SECRET, UNHURRIED, clip, command, tool};
 
 const WIDTH: usize = 320;
 const HEIGHT: usize = 180;
-/// The frames that the encoder gets, and how many of them before the first pictures have arrived.
+/// The number of frames for the encoder, and the number of them before the first pictures have
+/// arrived.
 const FRAMES: usize = 75;
 const AT_FIRST: usize = 50;
 
@@ -27,7 +28,7 @@ fn pictures(object: &Value) -> u64 {
     ["key", "P", "B"].iter().filter_map(count).sum()
 }
 
-/// Pictures arrive while the encoder still works, and in the end every one has arrived.
+/// Pictures arrive while the encoder still works, and at the end all of them have arrived.
 pub(super) fn a_working_encoder_is_piped_through_live() {
     let size = format!("{WIDTH}x{HEIGHT}");
     let mut encoder = Command::new("ffmpeg");
@@ -89,8 +90,8 @@ pub(super) fn a_working_encoder_is_piped_through_live() {
     assert_eq!(shown, Some(FRAMES.to_string().as_str()));
 }
 
-/// The clock references of a live source jump by 3 s in the middle. It comes out as it was, and
-/// what jumped is named.
+/// The clock references of a live source jump by 3 s in the middle. The output is equal to the
+/// input, and a message reports the jump.
 pub(super) fn a_live_source_with_jumping_times_arrives_unchanged() {
     let mut source = fs::read(clip()).unwrap();
     let half = source.len() / 188 / 2 * 188;
@@ -98,7 +99,7 @@ pub(super) fn a_live_source_with_jumping_times_arrives_unchanged() {
         if packet[3] & 0x20 != 0 && packet[4] > 0 && packet[5] & 0x10 != 0 {
             let reference = packet[6..10].iter();
             let reference = reference.fold(0_u32, |bits, &byte| bits << 8 | u32::from(byte));
-            // Without the last bit, in ticks of 45 kHz.
+            // In ticks of 45 kHz: the lowest bit of the base is left out.
             let jumped = reference.wrapping_add(3 * 45_000);
             packet[6..10].copy_from_slice(&jumped.to_be_bytes());
         }

@@ -1,10 +1,10 @@
-//! Interfaces that carry less than a full packet: in a network of its own, which takes no root
-//! where the system lets users make one.
+//! Interfaces that carry less than a full packet, in separate network namespaces, which need no
+//! root where the system allows user namespaces.
 
 use super::*;
 
-/// Runs `script` in a network of its own, whose loopback interface carries packets of `mtu` bytes;
-/// `None`, with the reason on the standard error, where that cannot be.
+/// Runs `script` in a new network namespace whose loopback interface carries packets of `mtu`
+/// bytes. Returns `None` and prints the reason if that is impossible.
 #[expect(
     clippy::print_stderr,
     reason = "a test that was skipped has to say why"
@@ -67,8 +67,8 @@ pub(super) fn an_interface_with_a_small_mtu_carries_everything() {
     assert_one_warning(&objects);
 }
 
-/// One warning names a size that IP and UDP take 28 bytes of 1,400 for, up to the 16 that the
-/// search leaves unknown.
+/// Checks for one warning that names the size of the path: 1,400 bytes without the 28 of IP and
+/// UDP, or up to 16 less, which the search leaves unknown.
 fn assert_one_warning(objects: &[Value]) {
     let warnings: Vec<&str> = objects
         .iter()
@@ -88,7 +88,7 @@ fn assert_one_warning(objects: &[Value]) {
     assert!(warning.contains(&format!("mtu={}", size + 48)), "{warning}");
 }
 
-/// A router on the way drops what is larger and says nothing.
+/// A router on the path silently drops larger packets.
 pub(super) fn a_path_that_drops_full_packets_carries_smaller_ones() {
     let folder = Folder::new();
     let out = folder.path("out.ts");
@@ -107,7 +107,7 @@ pub(super) fn a_path_that_drops_full_packets_carries_smaller_ones() {
         "--delay",
         "5ms",
     ];
-    // Whether this machine is busy is not what is tested.
+    // The test must not depend on the load of this machine.
     let mut path = Running::start(&[&path[..], &["--mtu", "1400", "--late", "60s"]].concat());
     let target = format!("comity://127.0.0.1:{}?{UNHURRIED}&{SECRET}", path.port());
     let clip = clip();
@@ -123,7 +123,7 @@ pub(super) fn a_path_that_drops_full_packets_carries_smaller_ones() {
     assert_eq!(report["event"], "report");
     let way = &report["forward"];
     let count = |name: &str| way[name]["packets"].as_u64().unwrap();
-    // The search is bounded: each size is tried a few times.
+    // The search is bounded: it tries each size a few times.
     assert!((1..60).contains(&count("dropped_large")), "{way}");
     let average = way["dropped_large"]["bytes"].as_u64().unwrap() / count("dropped_large");
     assert!((1_401..=1_480).contains(&average), "{way}");
@@ -134,7 +134,7 @@ pub(super) fn a_path_that_drops_full_packets_carries_smaller_ones() {
     );
 }
 
-/// The first packets of a connection have 1,200 bytes and the 28 of IP and UDP.
+/// The first packets of a connection have 1,200 bytes, and 28 more for IP and UDP.
 pub(super) fn an_mtu_too_small_for_connections_is_reported() {
     let variables = [("COMITY", env!("CARGO_BIN_EXE_comity"))];
     let to = format!("comity://127.0.0.1:9000?conntimeo=1s&{KEY}");

@@ -1,4 +1,4 @@
-//! What is refused, and how each program says so.
+//! Refused calls, options and files, and the messages of each program.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -61,7 +61,8 @@ pub(super) fn mistakes_are_reported_with_advice() {
             &["--deadlines: is group", "comity://127.0.0.1:9 gives"],
         ),
         (UNOPENED, &["relay", &empty, "/dev/null"], &["is empty"]),
-        // Nobody listens there, which would end with another code and much later.
+        // The file is checked first: a call would end with another code and much later, since
+        // nobody listens there.
         (UNOPENED, &["send", &empty, here], &["is empty"]),
         (
             USAGE,
@@ -150,7 +151,7 @@ pub(super) fn an_unopenable_list_leaves_no_output_and_vice_versa() {
         !said.contains("listening") && !Path::new(&list).exists(),
         "{said}"
     );
-    // What a list held before stays as well.
+    // The earlier content of a list stays as well.
     fs::write(&list, "before").unwrap();
     ends(6, &["recv", &listener, &nowhere, "--gaps", &list]);
     assert_eq!(fs::read(&list).unwrap(), b"before");
@@ -184,7 +185,7 @@ pub(super) fn failed_connections_are_reported_with_the_reason() {
         said.contains("is not an address of this host") && said.contains("ip addr"),
         "{said}"
     );
-    // The listener says whom it turned away and why, each reason once in a while.
+    // The listener reports the refused callers with the reason, each reason once in a while.
     for reason in ["unproven", "credentials"] {
         let refused = receiver.event("refused");
         assert_eq!(refused["reason"], reason, "{refused}");
@@ -203,7 +204,7 @@ pub(super) fn failed_connections_are_reported_with_the_reason() {
         ],
     );
     assert!(said.contains("listener"), "{said}");
-    // Whoever stops waiting for an answer does not learn from the exit code that all is well.
+    // A run that is stopped before an answer fails: its exit code must not report success.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let silent = format!("comity://{}?{SECRET}", silent.local_addr().unwrap());
     for args in [["send", clip, &silent], ["recv", &silent, "/dev/null"]] {
@@ -255,8 +256,8 @@ pub(super) fn a_secret_key_is_not_accepted_as_public_or_readable_by_others() {
     );
 }
 
-/// Wherever it stands, a secret may be read by more people than the command line: messages go to
-/// journals.
+/// No message repeats a secret, wherever it is written: more people may read messages, as in
+/// journals, than the command line.
 pub(super) fn no_message_repeats_a_secret() {
     use std::os::unix::ffi::OsStrExt;
     let (clip, secret) = (clip(), "hunter2hunter2");
@@ -280,7 +281,7 @@ pub(super) fn no_message_repeats_a_secret() {
         let said = ends(2, &words);
         assert!(!said.contains(secret), "{words:?}: {said}");
     }
-    // With the system's words for what is no text, the value would be there.
+    // The system's own error for bytes that are no text would show the value.
     let bytes = [secret.as_bytes(), &[0xff]].concat();
     for uri in ["passphrase=@env:COMITY_TEST_BYTES", "latency=1s"] {
         let output = command(&["send", clip, &format!("comity://127.0.0.1:9?{uri}")])
@@ -294,7 +295,7 @@ pub(super) fn no_message_repeats_a_secret() {
     }
 }
 
-/// The first call lasts for `conntimeo`, whatever the host says of its port meanwhile.
+/// The first call lasts for `conntimeo`, even if the host reports a closed port meanwhile.
 pub(super) fn a_listener_may_start_after_its_caller() {
     let folder = Folder::new();
     let (clip, out) = (clip(), folder.path("out.ts"));
@@ -352,7 +353,7 @@ pub(super) fn a_key_that_is_not_on_the_list_is_refused() {
     assert!(folder.read("out.ts").len() > 100_000);
 }
 
-/// What would do nothing is refused, before anything is opened.
+/// An option without effect is refused before anything is opened.
 pub(super) fn options_of_connections_are_refused_without_a_connection() {
     let folder = Folder::new();
     let clip = clip();
@@ -378,7 +379,7 @@ pub(super) fn options_of_connections_are_refused_without_a_connection() {
     );
 }
 
-/// Nobody routes by the names of streams: a viewer who asks for one never gets another.
+/// A listener does not route by stream names: a viewer that asks for another stream is refused.
 pub(super) fn a_caller_that_names_another_stream_is_refused() {
     let folder = Folder::new();
     let clip = clip();
@@ -402,12 +403,12 @@ pub(super) fn a_caller_that_names_another_stream_is_refused() {
             "comity://127.0.0.1:{}?{UNHURRIED}&{SECRET}",
             receiver.port()
         );
-        // Calling again would not help.
+        // A further call would be refused too.
         let other = format!("{to}&streamid=cam1");
         let said = ends(4, &["send", clip, &other, "--reconnect", "always"]);
         assert!(said.contains(expected), "{said}");
         assert_eq!(receiver.event("refused")["reason"], "stream");
-        // A caller with the same name is served; without a streamid, one without a name.
+        // A caller with the same name is served, or one without a name if the listener has none.
         let right = match own.is_empty() {
             true => to,
             false => format!("{to}&streamid=cam2"),
@@ -424,7 +425,7 @@ pub(super) fn a_caller_that_names_another_stream_is_refused() {
     }
 }
 
-/// Both ends may have the same settings, and learn which of them do nothing.
+/// Both ends may have the same settings. Each reports the settings that have no effect there.
 pub(super) fn settings_without_effect_are_reported() {
     let folder = Folder::new();
     let clip = clip();
@@ -442,7 +443,7 @@ pub(super) fn settings_without_effect_are_reported() {
     let (_, said) = receiver.end(0);
     let expected = "warning: no effect at this end, which only receives: cc, drop;";
     assert!(said.contains(expected), "{said}");
-    // What contradicts itself is refused.
+    // Contradictory settings are refused.
     let never = format!("comity://127.0.0.1:9?reconnect=no&{SECRET}");
     let pipe = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
     let waiting = format!("{pipe}&{PATIENT}");

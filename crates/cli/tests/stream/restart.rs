@@ -1,4 +1,4 @@
-//! Ends that are killed come back at once.
+//! Ends that are killed and come back at once.
 
 use rustix::process::Signal;
 
@@ -6,8 +6,8 @@ use std::fs;
 
 use super::{EARLY, Folder, Running, SECRET, UNHURRIED, clip};
 
-/// The sender learns with its next packet that its receiver does not know it any more, and calls
-/// the new one.
+/// The answer to the sender's next packet shows that the receiver no longer knows the connection,
+/// and the sender calls the new receiver.
 pub(super) fn a_killed_receiver_is_called_again_at_once() {
     let folder = Folder::new();
     let clip = fs::read(clip()).unwrap();
@@ -22,9 +22,9 @@ pub(super) fn a_killed_receiver_is_called_again_at_once() {
     drop(first);
     let listener = format!("comity://127.0.0.1:{port}?mode=listener&{EARLY}&{SECRET}");
     let second = Running::start(&["recv", &listener, &folder.path("out.ts")]);
-    // Within a minute nothing but a packet tells it that the first one is gone.
+    // For a minute, only an answer to a packet can show that the first receiver is gone.
     sender.feed(before);
-    // The receiver knows of the connection first.
+    // The receiver must know the connection before it is killed.
     sender.event("connected");
     sender.feed(after);
     let (sent, said) = sender.end(0);
@@ -35,7 +35,7 @@ pub(super) fn a_killed_receiver_is_called_again_at_once() {
     assert!(whole.as_u64().unwrap() > 100, "{received}");
 }
 
-/// The receiver serves one sender after the other. A sender that was killed takes its own place.
+/// The receiver serves one sender at a time. A restarted sender replaces its own dead connection.
 pub(super) fn a_killed_sender_is_served_again_at_once() {
     let listener = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
     let mut receiver = Running::start(&["recv", &listener, "/dev/null"]);
@@ -44,7 +44,7 @@ pub(super) fn a_killed_sender_is_served_again_at_once() {
     receiver.event("connected");
     first.signal(Signal::KILL);
     drop(first);
-    // Before a minute of silence ends the first connection.
+    // This is within the minute of silence that would end the first connection.
     let second = Running::start(&["send", clip().to_str().unwrap(), &uri, "--speed", "10"]);
     receiver.event("connected");
     second.end(0);

@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::command;
 
-/// What no command of a test takes: one that still runs then hangs, and is ended so that its test
-/// fails and the others go on.
+/// Longer than any command of a test takes. A command that still runs then hangs. It is killed, so
+/// its test fails and the others go on.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Ends a child that hangs, until what this gives is dropped.
+/// Kills a child that hangs, unless the returned sender is dropped before.
 pub(super) fn watch(child: &Child) -> Sender<()> {
     let (watch, ended) = mpsc::channel();
     let pid = Pid::from_child(child);
@@ -31,7 +31,7 @@ pub(super) fn watch(child: &Child) -> Sender<()> {
 pub(super) struct Running {
     pub(super) child: Child,
     pub(super) lines: BufReader<ChildStdout>,
-    /// Dropped when it is not watched any more.
+    /// Ends the watch when dropped.
     _watch: Sender<()>,
 }
 
@@ -40,8 +40,8 @@ impl Running {
         Self::spawn(command(args).arg("--json"))
     }
 
-    /// Starts it with an input that [`feed`](Self::feed) fills: what it has is up to the test, and
-    /// not to a clock.
+    /// Starts it with an input that [`feed`](Self::feed) writes, so the test controls the input and
+    /// no clock does.
     pub(super) fn fed(args: &[&str]) -> Self {
         Self::spawn(command(args).arg("--json").stdin(Stdio::piped()))
     }
@@ -61,7 +61,7 @@ impl Running {
         }
     }
 
-    /// The next object of this kind.
+    /// Waits for the next object of this kind.
     pub(super) fn event(&mut self, name: &str) -> Value {
         loop {
             let mut line = String::new();
@@ -121,15 +121,15 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for the end, which has to be with `code`; the last object, and what was said.
+    /// Waits for the end with this code. Returns the last object and the messages.
     pub(super) fn end(self, code: i32) -> (Value, String) {
         let (last, found, said) = self.ended();
         assert_eq!(found, Some(code), "{said}");
         (last, said)
     }
 
-    /// Ends its input and waits for the end; the last object but for that of a failure, the code,
-    /// and what was said.
+    /// Closes its input and waits for the end. Returns the last object that is not an error, the
+    /// code and the messages.
     pub(super) fn ended(mut self) -> (Value, Option<i32>, String) {
         drop(self.child.stdin.take());
         let mut rest = String::new();
@@ -145,7 +145,7 @@ impl Running {
     }
 }
 
-/// The sections that arrived at its input, by its statistics.
+/// The number of sections that arrived at its input.
 pub(super) fn arrived(statistics: &Value) -> u64 {
     let totals = &statistics["input"]["totals"];
     let counts = ["sectionsOnTime", "sectionsLate"].map(|name| totals[name].as_u64());

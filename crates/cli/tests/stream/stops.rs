@@ -1,5 +1,5 @@
-//! One request to end is enough, whatever an input, an output or a peer does: without it, each of
-//! these would wait for ever.
+//! One request to end is enough in every state of an input, an output or a peer. Without it, each
+//! of these runs would wait for ever.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::*;
 
-/// Signals it once, and takes what it prints; its code and what was said.
+/// Sends one SIGTERM. Returns the code and the messages.
 fn stopped(child: Child) -> (Option<i32>, String) {
     let _watch = watch(&child);
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
@@ -24,7 +24,7 @@ fn stopped(child: Child) -> (Option<i32>, String) {
     )
 }
 
-/// Starts it with an input to which nobody writes while it is held open.
+/// Starts it with an open input that is never written.
 fn without_input(args: &[&str]) -> (Child, Option<ChildStdin>) {
     let mut child = command(args)
         .stdin(Stdio::piped())
@@ -76,7 +76,7 @@ pub(super) fn a_stuck_reader_does_not_delay_the_end() {
     assert!(gaps.contains("\"reason\":\"unwritten\""), "{gaps}");
 }
 
-/// The receiver is stopped by its debugger, as it were, and the sender may wait for an hour.
+/// The receiver is stopped as by a debugger, and the sender may wait for an hour.
 pub(super) fn a_silent_peer_does_not_delay_the_end() {
     let settings = "reliability=full&peeridletimeo=3600s";
     let mut receiver = Running::start(&[
@@ -103,7 +103,7 @@ pub(super) fn a_silent_peer_does_not_delay_the_end() {
     assert!(gaps.lines().count() > 0, "what was not confirmed is named");
 }
 
-/// All of it is due an hour after the sender has gone.
+/// All sections are due an hour after the sender has gone.
 pub(super) fn deadlines_of_a_lost_sender_do_not_delay_the_end() {
     let folder = Folder::new();
     let mut receiver = Running::start(&[
@@ -118,13 +118,13 @@ pub(super) fn deadlines_of_a_lost_sender_do_not_delay_the_end() {
     let clip = clip();
     let sender = Running::start(&["send", clip.to_str().unwrap(), &uri, "--speed", "20"]);
     sender.end(0);
-    // The next caller has its place.
+    // The receiver ends at once, without waiting for the deadlines.
     let (received, _) = receiver.end(0);
     assert_eq!(arrived(&received), SECTIONS);
     assert_eq!(folder.read("out.ts"), fs::read(clip).unwrap());
 }
 
-/// Datagrams that are no media, as fast as they go.
+/// Datagrams without media, as fast as possible.
 pub(super) fn garbage_does_not_delay_the_end() {
     for scheme in ["udp", "rtp"] {
         for verb in ["relay", "check"] {
@@ -136,7 +136,7 @@ pub(super) fn garbage_does_not_delay_the_end() {
                 .stderr(Stdio::piped())
                 .spawn()
                 .unwrap();
-            // The port is said first.
+            // The first line of output has the port.
             let mut said = BufReader::new(child.stderr.take().unwrap());
             let mut first = String::new();
             said.read_line(&mut first).unwrap();
@@ -154,7 +154,7 @@ pub(super) fn garbage_does_not_delay_the_end() {
                         number = number.wrapping_mul(6_364_136_223_846_793_005) + 1;
                         *byte = (number >> 56) as u8;
                     }
-                    // Nobody listens after the end.
+                    // After the end, sending fails.
                     let _ = socket.send_to(&garbage, ("127.0.0.1", port));
                 }
             });
@@ -164,7 +164,7 @@ pub(super) fn garbage_does_not_delay_the_end() {
             flood.join().unwrap();
             let mut rest = String::new();
             said.read_to_string(&mut rest).unwrap();
-            // Some garbage looks like media, with faults (3).
+            // Some garbage counts as media with faults (code 3).
             assert!(
                 matches!(code, Some(0 | 1 | 3 | 6)),
                 "{verb} {code:?}: {rest}"
@@ -174,7 +174,7 @@ pub(super) fn garbage_does_not_delay_the_end() {
     }
 }
 
-/// A pipe to which nobody writes, and a call that nobody answers.
+/// A pipe that is never written, and a call without an answer.
 pub(super) fn an_input_without_data_does_not_delay_the_end() {
     for args in [
         &["check", "-"][..],
@@ -201,7 +201,7 @@ pub(super) fn an_input_without_data_does_not_delay_the_end() {
     }
 }
 
-/// Whoever reads an address may stop the program at once.
+/// A program that has printed its address may be stopped at once.
 pub(super) fn a_stop_right_after_listening_ends_orderly() {
     let listener = "comity://127.0.0.1:0?mode=listener&insecure=1";
     let metrics = ["--metrics-bind", "127.0.0.1:0"];

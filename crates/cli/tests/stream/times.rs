@@ -1,4 +1,4 @@
-//! Files that do not tell their times.
+//! Files without times.
 
 use std::fs;
 use std::io::Write;
@@ -58,7 +58,8 @@ pub(super) fn a_file_without_times_is_sent_at_once_and_reported() {
     assert_eq!(media(&received), media(&fs::read(&source).unwrap()));
 }
 
-/// What is written to a file behind the end that was read is not sent, and the sender says so.
+/// Bytes that are appended to a file after its end was read are not sent, and the sender reports
+/// them.
 pub(super) fn a_growing_file_is_reported() {
     let clip = fs::read(clip()).unwrap();
     for grows in [true, false] {
@@ -67,7 +68,7 @@ pub(super) fn a_growing_file_is_reported() {
         fs::write(&source, &clip[..clip.len() / 5 / 188 * 188]).unwrap();
         let mut relay = Running::start(&["relay", &source, &out]);
         let mut file = fs::OpenOptions::new().append(true).open(&source).unwrap();
-        // Its end is read at once, a second before the last section leaves.
+        // The end of the file is read at once, a second before the last section leaves.
         while grows && relay.child.try_wait().unwrap().is_none() {
             file.write_all(&clip[..188]).unwrap();
             thread::yield_now();
