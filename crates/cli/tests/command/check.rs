@@ -130,7 +130,7 @@ fn mistakes_are_named() {
     }
 }
 
-/// A checker that listens is stopped by the interrupt key, and reports what has come.
+/// Stops a listening checker with the interrupt key. Returns its code and its report.
 fn live(scheme: &str, datagrams: impl Iterator<Item = Vec<u8>>) -> (Option<i32>, Value) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_comity"))
         .args(["check", &format!("{scheme}://@127.0.0.1:0"), "--json"])
@@ -150,7 +150,7 @@ fn live(scheme: &str, datagrams: impl Iterator<Item = Vec<u8>>) -> (Option<i32>,
         socket.send_to(&datagram, address).unwrap();
     }
     let rest = thread::spawn(move || lines.read_to_string(&mut String::new()));
-    // What waits in the socket is read all the same.
+    // Datagrams that wait in the socket are still read.
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     rest.join().unwrap().unwrap();
@@ -171,7 +171,7 @@ fn datagrams_are_checked_until_the_stop() {
     let is_continuity = |(name, _): &(&str, u64)| *name == "Continuity_count_error";
     assert!(!counts(&document).iter().any(is_continuity), "{document}");
 
-    // The third packet of RTP is missing.
+    // The third RTP packet is missing.
     let header = |number: u16| [&[0x80, 33][..], &number.to_be_bytes(), &[0; 8]].concat();
     let packets = (0..).zip(bytes.chunks(1_316));
     let packets = packets.filter(|(number, _)| *number != 2);

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::{ends, said};
 
-/// What a socket with a timeout receives: such a call is not begun anew by itself after a signal.
+/// Repeats a call on a socket with a timeout if a signal interrupts it: the system does not restart
+/// such a call.
 fn received<T>(mut receive: impl FnMut() -> io::Result<T>) -> T {
     loop {
         match receive() {
@@ -19,7 +20,7 @@ fn received<T>(mut receive: impl FnMut() -> io::Result<T>) -> T {
     }
 }
 
-/// A port of the loopback interface where nobody listens.
+/// A free port of the loopback interface.
 fn free_port() -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.local_addr().unwrap().port()
@@ -29,7 +30,7 @@ fn free_port() -> u16 {
 struct Emulated {
     child: Child,
     lines: BufReader<ChildStdout>,
-    /// Where it listens.
+    /// The address that it listens on.
     address: String,
     caller: UdpSocket,
     target: UdpSocket,
@@ -47,7 +48,7 @@ impl Emulated {
         let to = target.local_addr().unwrap().to_string();
         let mut child = Command::new(env!("CARGO_BIN_EXE_comity"))
             .args(["emulate", "--listen", ":0", "--to", &to, "--json"])
-            // Whether this machine is busy is not what is tested.
+            // The test must not depend on the load of this machine.
             .args(["--late", "60s"])
             .args(args)
             .stdout(Stdio::piped())
@@ -68,7 +69,7 @@ impl Emulated {
         }
     }
 
-    /// What it prints until its time is over, which has to be a success.
+    /// Waits for its end, which must be a success. Returns its output.
     fn end(&mut self) -> String {
         let mut rest = String::new();
         self.lines.read_to_string(&mut rest).unwrap();
@@ -110,8 +111,8 @@ fn the_emulator_carries_packets_and_accounts_for_them() {
     }
 }
 
-/// A link whose trace has a packet of 1,500 bytes leave each 100 ms holds the second one back that
-/// long; the other way is free.
+/// In one direction, the trace lets a packet of 1,500 bytes leave each 100 ms, so each further
+/// packet waits 100 ms. The other direction is free.
 #[expect(
     clippy::disallowed_methods,
     reason = "the emulator keeps to the real clock"
@@ -131,7 +132,7 @@ fn a_trace_determines_when_packets_leave() {
     } = &emulated;
     let began = Instant::now();
     let mut buffer = [0; 2_000];
-    // With 28 bytes of headers, each fills what one line of the trace lets through.
+    // With 28 bytes of headers, each fills one line of the trace.
     for _ in 0..6 {
         caller.send_to(&[7; 1_472], address).unwrap();
     }
@@ -157,7 +158,7 @@ fn an_emulator_that_cannot_work_is_refused_with_the_reason() {
         for reason in reasons {
             assert!(said.contains(reason), "{reason} is not in:\n{said}");
         }
-        // An option that is for both ways is one mistake.
+        // An error in an option for both directions is reported once.
         assert_eq!(said.matches("error: ").count(), 1, "{said}");
     };
     refused(

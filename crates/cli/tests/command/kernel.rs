@@ -1,11 +1,12 @@
-//! `comity kernel`, where the kernel can have its controllers; elsewhere it says what is missing.
+//! `comity kernel`, if the kernel can load its controllers; otherwise the message about what is
+//! missing.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{comity, ends, out, said};
 
-/// A controller: options, what `list` prints then, and an option out of range with its refusal.
+/// A controller: its options, the output of `list` with them, and an invalid option with its error.
 struct Case {
     name: &'static str,
     options: &'static [&'static str],
@@ -38,7 +39,7 @@ fn is_loaded(name: &str) -> bool {
     out(&ends(0, &["kernel", "list", "--json"])).contains(&format!("\"{name}\""))
 }
 
-/// One test, because the kernel has one of each.
+/// One test, because the kernel has only one of each controller.
 #[test]
 fn controllers_load_list_show_and_unload_even_after_a_kill() {
     let wrong = ends(2, &["kernel", "load", "libra", "--y", "fast"]);
@@ -83,7 +84,8 @@ fn check(case: &Case) {
     ends(1, &["kernel", "unload", name]);
     assert!(!folder.exists());
 
-    // Killed at every stage of its work: the next start always has a whole one.
+    // The command is killed at every stage of its work. Afterwards the controller is either whole
+    // or not loaded.
     for stage in 0..12 {
         let mut child = Command::new(env!("CARGO_BIN_EXE_comity"))
             .args(["kernel", "load", name])

@@ -1,4 +1,4 @@
-//! The command as people and scripts meet it: what it prints, what it writes, how it ends.
+//! The command as users and scripts see it: its output, its files and its exit codes.
 
 mod check;
 mod emulate;
@@ -36,7 +36,7 @@ fn said(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// Runs the command, which has to end with `code`.
+/// Runs the command, which must end with `code`.
 fn ends(code: i32, args: &[&str]) -> Output {
     let output = comity(args);
     assert_eq!(

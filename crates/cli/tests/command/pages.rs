@@ -1,4 +1,4 @@
-//! What the command tells of itself and of the scenarios.
+//! The pages of the command about itself and about scenarios.
 
 use std::fs;
 
@@ -53,7 +53,7 @@ fn scenarios_are_listed() {
     assert_eq!(text.matches("for the lab only: ").count(), 1, "{text}");
 }
 
-/// Programs are for the lab, and the simulator says so before it does anything.
+/// Programs are for the lab. The simulator refuses them before it starts.
 #[test]
 fn the_simulator_refuses_programs() {
     let output = ends(
@@ -68,7 +68,7 @@ fn the_simulator_refuses_programs() {
     );
 }
 
-/// What the whole list tells of a name, as one line: what stands to the right of it and below.
+/// The entry of a name in the whole list, as one line: the text to its right and below it.
 fn entry(list: &str, name: &str) -> String {
     let mut lines = list.lines().skip_while(|line| {
         line.strip_prefix(name)
@@ -82,8 +82,8 @@ fn entry(list: &str, name: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The document is the oracle: what it has of a name, the text has behind that name, in lines that
-/// can be read.
+/// The JSON document is the oracle: the text has each of its facts behind the same name, in
+/// readable lines.
 #[test]
 fn the_whole_list_has_every_source_and_every_default() {
     let text = out(&ends(0, &["list"]));
@@ -106,7 +106,7 @@ fn the_whole_list_has_every_source_and_every_default() {
         for parameter in row["parameters"].as_array().unwrap() {
             let name = parameter["name"].as_str().unwrap();
             let default = &parameter["default"];
-            // Numbers may be written otherwise, such as 8 for 8.0.
+            // Numbers may have another form, such as 8 for 8.0.
             let expected = match default.as_f64() {
                 Some(number) => format!(" {name} = {number}"),
                 None => format!(" {name} = {}", shown(default)),
@@ -115,7 +115,7 @@ fn the_whole_list_has_every_source_and_every_default() {
             parameters += 1;
         }
     }
-    // Values of different keys may have one name, which stands once in the text for each.
+    // Values of different keys may share a name, which then appears in the text once for each.
     for system in document["systems"].as_array().unwrap() {
         let heading = text.find(match system["key"].as_str().unwrap() {
             "system" => "Systems that are more",
@@ -238,7 +238,7 @@ fn controllers_and_systems_are_listed() {
     let preset = out(&ends(0, &["list", "ns2-2000"]));
     let tick = preset.lines().find(|line| line.starts_with("rto.tick "));
     assert!(tick.unwrap().contains("100ms"), "{preset}");
-    // A controller and a recovery.
+    // `reno` is a controller and a recovery.
     let reno = out(&ends(0, &["list", "reno"]));
     assert!(
         reno.contains("reno: a controller") && reno.contains("reno: a value of recovery"),
@@ -286,8 +286,7 @@ fn controllers_and_systems_are_listed() {
     assert!(said.contains("`comity list` prints all names"), "{said}");
 }
 
-/// An application tells of all parameters of what it is made of, with the paper's value beside the
-/// default.
+/// An application lists all parameters of its parts, with the paper's value beside the default.
 #[test]
 fn applications_are_listed_with_their_parameters() {
     let vreal = out(&ends(0, &["list", "vreal"]));
@@ -338,7 +337,7 @@ fn applications_are_listed_with_their_parameters() {
 #[test]
 fn the_reference_is_printed() {
     let page = fs::read_to_string(root().join("docs/reference/scenario.md")).unwrap();
-    // Pages that are not beside what is printed are no places to go to.
+    // A printed page must not link to pages that are not printed with it.
     let printed = out(&ends(0, &["sim", "schema"]));
     assert!(!printed.contains(".md)"), "{printed}");
     let lines = |text: &str| text.replace("[controllers](controllers.md)", "`comity list`");
@@ -398,8 +397,8 @@ fn help_completions_and_manual() {
     }
     for shell in ["bash", "zsh", "fish"] {
         let script = out(&ends(0, &["completions", shell]));
-        // A controller of `--cc`, a kind of pictures, and an application of `list`: clap completes
-        // no arguments without an option in fish.
+        // A controller of `--cc`, a kind of figure, and an application of `list`. In fish, clap
+        // completes no arguments without an option.
         for word in ["comity", "bbr3", "heatmap", "tltcp"] {
             let is_positional = word == "tltcp" && shell == "fish";
             assert!(

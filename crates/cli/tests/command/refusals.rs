@@ -1,4 +1,4 @@
-//! Files that cannot be opened, and other tools' words: one exit code, and what to do.
+//! Files that cannot be opened, and words of other tools: one exit code, and advice.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::{ends, out, root, said, small};
 
-/// One rule for every verb that reads a file: code 6, the name, and advice.
+/// Every verb that reads a file ends with code 6 and names the file and a remedy.
 #[test]
 fn unopenable_files_end_with_the_same_code() {
     let folder = TempDir::new().unwrap();
@@ -168,7 +168,7 @@ fn a_shard_reports_the_remaining_runs() {
     assert!(second.contains(&merge), "{second}");
 }
 
-/// Programs that read JSON learn why the command failed, wherever the objects go.
+/// Programs that read JSON get the error, on whichever stream the objects are.
 #[test]
 fn failures_are_json_objects() {
     let folder = TempDir::new().unwrap();
@@ -183,7 +183,7 @@ fn failures_are_json_objects() {
     );
     assert!(object["message"].as_str().unwrap().contains(missing));
     assert!(said(&failed).starts_with("error: "));
-    // The standard output has the media.
+    // The standard output carries the media.
     let failed = ends(2, &["recv", "comity://:0?latency=never", "-", "--json"]);
     assert_eq!(out(&failed), "");
     let object: Value = serde_json::from_str(&said(&failed)).unwrap();
@@ -193,7 +193,7 @@ fn failures_are_json_objects() {
     );
 }
 
-/// `sudo` does not find commands in a home, so every example names the whole path.
+/// `sudo` does not find commands in a home folder, so every example has the whole path.
 #[test]
 fn no_example_runs_the_command_as_root_by_its_name_alone() {
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Runs of scenarios: tables, documents, stored results, and what is wrong with a file or a word.
+//! Runs of scenarios: tables, documents, stored results, and errors in files and words.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,7 +33,7 @@ fn a_run_prints_a_table_for_people() {
     assert_eq!(words(3)[..3], ["5", "tcp", "2"]);
     assert_eq!(words(4)[..3], ["5", "udp", "1"]);
     assert_eq!(words(5)[..4], ["10", "packets", "tcp", "2"]);
-    // The index of several flows is a number; one flow has none.
+    // With several flows, the index is a number. With one flow there is none.
     let end = lines[2].split("Jain").next().unwrap().chars().count() + "Jain".len();
     let jain = |line: usize| {
         let row: String = lines[line].chars().take(end).collect();
@@ -60,8 +60,8 @@ fn a_run_prints_a_table_for_people() {
     assert_eq!(out(&ends(0, &["sim", "run", &file, "--quiet"])), "");
 }
 
-/// A reader's share of reads that found their data is shown where there is a reader, and a warm-up
-/// is where there is one.
+/// The share of reads that found their data is shown for flows with a reader, and the warm-up if
+/// there is one.
 #[test]
 fn readers_and_the_warmup_are_mentioned_if_present() {
     let (_folder, file) = small();
@@ -88,7 +88,7 @@ fn readers_and_the_warmup_are_mentioned_if_present() {
             .split_whitespace()
             .collect::<Vec<_>>()
     };
-    // One byte is always there, so nothing stalls; datagrams have no reader.
+    // One byte is always available, so this reader never stalls. Datagrams have no reader.
     assert!(
         words(3).ends_with(&["100.0%", "0.064", "0.000", "0.000"]),
         "{text}"
@@ -97,7 +97,7 @@ fn readers_and_the_warmup_are_mentioned_if_present() {
     assert!(text.contains("from the end of its warm-up"), "{text}");
 }
 
-/// Every key of the document is described, and none is described that is not there.
+/// The page describes exactly the keys of the document.
 #[test]
 fn the_json_document_matches_its_page() {
     fn collect(value: &Value, keys: &mut BTreeSet<String>) {
@@ -166,7 +166,7 @@ fn the_json_document_matches_its_page() {
     assert!(sum("packet_hops") > 1_000);
 }
 
-/// The same numbers for any number of threads, to the last digit.
+/// The results are equal to the last digit for any number of threads.
 #[test]
 fn the_number_of_threads_does_not_change_results() {
     let (_folder, file) = small();
@@ -273,7 +273,8 @@ fn results_are_stored_in_every_format() {
     );
 }
 
-/// Equal flows are fair from some bin on with a wide tolerance, and never with none.
+/// Equal flows count as fair from some bin on with a wide tolerance, and never with a tolerance of
+/// zero.
 #[test]
 fn the_time_to_fair_shares_is_shown_if_a_criterion_is_set() {
     let (_folder, file) = small();

@@ -1,4 +1,4 @@
-//! Pipes that close and keys that interrupt.
+//! Closed pipes and interrupts.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::{root, said, small};
 
-/// A reader that goes away, such as `head`, is no failure.
+/// A reader that closes the pipe, such as `head`, causes no error.
 #[test]
 fn a_closed_pipe_is_not_an_error() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_comity"))
@@ -57,7 +57,7 @@ fn an_interrupt_leaves_earlier_tables() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
 }
 
-/// So does it end a long trace, and nothing unfinished is left.
+/// An interrupt also ends a long trace, and no unfinished file remains.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_trace_leaves_nothing() {
@@ -76,7 +76,7 @@ fn an_interrupted_trace_leaves_nothing() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
-/// A listener that nobody called says so. It was stopped, so that is no failure.
+/// A stopped listener reports that nobody called. The stop itself is no error.
 #[cfg(unix)]
 #[test]
 fn a_stopped_listener_reports_that_nobody_called() {
@@ -97,10 +97,11 @@ fn a_stopped_listener_reports_that_nobody_called() {
     assert!(said.ends_with("nobody called\n"), "{said}");
 }
 
-/// Presses the interrupt key, which ends the command with 130. Returns what it said.
+/// Presses the interrupt key, which must end the command with 130. Returns its messages.
 #[cfg(unix)]
 fn interrupt(child: std::process::Child) -> String {
-    // The handler of the key is there before the first run is; `/proc` tells when.
+    // Waits until the command handles the signal, as `/proc` shows. It does so before the first
+    // run.
     let caught = || {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));

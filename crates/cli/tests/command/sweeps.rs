@@ -1,4 +1,4 @@
-//! Sweeps that are cut short, parted and continued.
+//! Sweeps that are interrupted, divided and continued.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,8 @@ fn tables(at: &Path) -> Vec<(String, Vec<u8>)> {
     tables
 }
 
-/// Killed at any time, again and again, a sweep ends with the bytes of one that was not.
+/// A sweep that is killed at any time, repeatedly, ends with the same bytes as an uninterrupted
+/// one.
 #[test]
 fn a_killed_sweep_resumes_to_identical_results() {
     let (folder, file) = small();
@@ -85,7 +86,7 @@ fn a_killed_sweep_resumes_to_identical_results() {
     }
     assert!(kills > 0, "the sweep was killed");
     assert_eq!(tables(Path::new(&killed)), tables(Path::new(&whole)));
-    // Once more, nothing is left to do, and the table of results is the same.
+    // A further call has nothing to do and prints the same table.
     let again = said(&ends(0, &sweep(&file, &killed)));
     assert!(
         again.starts_with("60 of 60 runs are already stored in "),
@@ -159,7 +160,8 @@ fn seeds_that_change_nothing_are_mentioned() {
     assert_eq!(said(&ends(0, &one)), "", "one seed gives no interval");
 }
 
-/// Stored runs are found again under other overrides that mean the same, and refused under others.
+/// Stored runs are reused under different overrides with the same meaning, and refused under
+/// others.
 #[test]
 fn another_sweep_does_not_overwrite_results() {
     let (folder, file) = small();
@@ -177,7 +179,7 @@ fn another_sweep_does_not_overwrite_results() {
     assert!(text.contains("\"scenario_set\":\"flow.tcp.count=3\""));
 }
 
-/// 6 MiB do not fill a path of 1 Gb/s and 200 ms; with a larger window, nothing is to be said.
+/// 6 MiB do not fill a path of 1 Gb/s and 200 ms. With a larger window there is no message.
 #[test]
 fn a_limiting_receive_window_is_mentioned() {
     let (_folder, file) = small();
@@ -260,7 +262,7 @@ fn a_value_for_a_swept_key_is_never_ignored() {
     ends(2, &words);
 }
 
-/// Shards have no tables yet; their runs are kept all the same.
+/// Shards have no tables yet, but their runs are kept.
 #[test]
 fn another_sweep_does_not_overwrite_shards() {
     let (folder, file) = small();

@@ -48,7 +48,7 @@ fn a_trace_is_written_to_every_file() {
         !events.contains(&u64::MAX.to_string()),
         "no slow-start threshold is an empty cell"
     );
-    // To the standard output goes the same, and no file is called so.
+    // The standard output gets the same bytes, and no file is named "-".
     let output = ends(
         0,
         &[
@@ -66,7 +66,7 @@ fn a_trace_is_written_to_every_file() {
     assert_eq!(out(&output), events);
     assert_eq!(said(&output), "");
     assert!(!root().join("-").exists());
-    // A single flow needs no name in the file's.
+    // A single flow needs no name in the file name.
     ends(
         0,
         &[
@@ -80,7 +80,7 @@ fn a_trace_is_written_to_every_file() {
         ],
     );
     assert!(Path::new(&path("one.sqlog")).is_file());
-    // What cannot be written leaves nothing behind.
+    // A trace that cannot be written leaves no file.
     ends(
         1,
         &[
@@ -101,7 +101,7 @@ fn a_trace_is_written_to_every_file() {
     assert_eq!(left, Vec::<String>::new());
 }
 
-/// A run is chosen by the values of its axes and a seed, and a capture by its side of the link.
+/// Axis values and a seed select a run, and a capture has a side of the link.
 #[test]
 fn a_trace_takes_a_point_a_seed_and_a_side() {
     let (folder, file) = small();
