@@ -1,5 +1,5 @@
-//! `comity demo` from the outside: real sockets, three seconds, and nothing asserted that depends
-//! on how busy the machine is.
+//! `comity demo` from the outside: real sockets for three seconds, and no assertion that depends on
+//! the load of the machine.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Output, Stdio};
@@ -38,15 +38,15 @@ fn a_short_demonstration_accounts_for_everything() {
         &picture.to_string_lossy(),
     ]);
     let said = String::from_utf8_lossy(&output.stderr);
-    // A busy machine is no failure here: the document says so, and the code as well.
+    // A busy machine is no failure: the document and the exit code report it.
     let document: Value = serde_json::from_slice(&output.stdout).expect(&said);
     let overload = document.pointer("/emulator/overload").unwrap();
     let is_overloaded = overload.as_array().is_some_and(|signs| !signs.is_empty());
     let expected = if is_overloaded { 3 } else { 0 };
     assert_eq!(output.status.code(), Some(expected), "{said}");
 
-    // Four copies of three seconds at 25 pictures a second; each begins up to three quarters of a
-    // second later.
+    // Four copies of three seconds at 25 pictures a second. Each begins up to three quarters of a
+    // second after the one before.
     let sent = number(&document, "/pictures/sent");
     assert!((250.0..=300.0).contains(&sent), "{sent}");
     let of = |name: &str| number(&document, &format!("/sections/{name}"));
@@ -71,7 +71,7 @@ fn a_short_demonstration_accounts_for_everything() {
     assert!((shares - 1.0).abs() < 1e-9, "{shares}");
     let rates: f64 = flows.iter().map(|flow| number(flow, "/mbps")).sum();
     let capacity = number(&document, "/setup/rate_mbps");
-    // No more than the bottleneck lets through, and what waited in it when the counting began.
+    // At most what the bottleneck lets through, and what waited in it when counting began.
     assert!(
         rates > 0.0 && rates < capacity * 1.1,
         "{rates} of {capacity}"
@@ -83,7 +83,7 @@ fn a_short_demonstration_accounts_for_everything() {
     let transports = transports.unwrap();
     let names: Vec<_> = transports.iter().map(|one| one["name"].as_str()).collect();
     assert_eq!(names, [Some("Comity"), Some("SRT"), Some("TCP, simulated")]);
-    // SRT may not be installed here, or the machine be too busy.
+    // SRT may be missing here, or the machine may be too busy.
     assert!(transports[0]["failure"].is_null() && transports[2]["failure"].is_null());
     for one in transports.iter().filter(|one| one["failure"].is_null()) {
         let seen = number(one, "/pictures");
@@ -218,7 +218,7 @@ fn an_interrupted_demo_prints_results_and_keeps_files() {
         .unwrap();
     let mut said = String::new();
     let mut lines = BufReader::new(child.stderr.take().unwrap());
-    // The video is on its way.
+    // The video is running.
     while !said.contains(" on time | ") {
         assert_ne!(lines.read_line(&mut said).unwrap(), 0, "{said}");
     }

@@ -1,4 +1,4 @@
-//! `comity keygen` and `comity doctor`, as people and scripts meet them.
+//! `comity keygen` and `comity doctor` as users and scripts see them.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -100,7 +100,7 @@ fn invalid_keys_and_key_files_are_named() {
         "{said}"
     );
 
-    // A public key is no secret, whatever the file is called, and digits alone may be either.
+    // A public key is no secret, under any file name. Digits alone may be either kind.
     let (public, _) = ends(0, &["keygen", folder.path().join("own").to_str().unwrap()]);
     for (text, part) in [
         (public.as_str(), "a public key; expected a secret one"),
@@ -141,8 +141,8 @@ fn invalid_keys_and_key_files_are_named() {
     ends(2, &["keygen", file, "--public", file]);
 }
 
-/// Whatever host this runs on: the code follows from the verdicts, and what is not good says how to
-/// mend it or that the system does not tell.
+/// On every host, the exit code follows from the verdicts, and each verdict that is not good has a
+/// remedy or says that the system does not reveal the value.
 #[test]
 fn the_exit_code_of_the_doctor_matches_its_report() {
     let taken = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();

@@ -1,4 +1,4 @@
-//! What a lab leaves behind, however it ends: nothing.
+//! A lab leaves nothing behind, however it ends.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{Bench, can_run, comity, said};
 
-/// A lab with programs that would go on for hours, also in the background and in sessions of their
-/// own. `mark` is in the words of all of them.
+/// Starts a lab with programs that run for hours, some in the background and some in their own
+/// sessions. Each has `mark` among its arguments.
 fn long_run(group: &str, mark: &str) -> (Bench, Child) {
     let scenario = format!(
         r#"
@@ -43,7 +43,7 @@ group = "{group}-tcp"
     (bench, lab)
 }
 
-/// The programs that sleep for a time with this mark.
+/// The sleeping programs with this mark.
 fn processes(mark: &str) -> Vec<String> {
     let of = |entry: std::io::Result<fs::DirEntry>| {
         let words = fs::read(entry.ok()?.path().join("cmdline")).ok()?;
@@ -63,7 +63,7 @@ fn namespaces(group: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 #[allow(
     clippy::disallowed_methods,
     reason = "it looks at processes and namespaces of the system, which tell nobody when they change"
@@ -82,7 +82,7 @@ fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// All that the host's own network is made of.
+/// The configuration of the host's own network.
 fn own_network() -> Vec<String> {
     let output_of = |tool: &str, args: &[&str]| match Command::new(tool).args(args).output() {
         Ok(output) => format!(
@@ -117,14 +117,14 @@ fn own_network() -> Vec<String> {
     all
 }
 
-/// Whether a file tells what happens rather than what is set.
+/// Whether a file is a counter rather than a setting.
 fn is_counter(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.ends_with("_count") || name.ends_with("_nr")
 }
 
-/// A lab that is killed leaves namespaces and programs; the next start, or `comity lab clean`, ends
-/// and removes them. The host's own network is the same before, during and after.
+/// A killed lab leaves namespaces and programs. The next start or `comity lab clean` ends and
+/// removes them. The host's own network does not change.
 #[test]
 fn remains_of_a_killed_lab_are_removed() {
     if !can_run() {
@@ -141,14 +141,15 @@ fn remains_of_a_killed_lab_are_removed() {
     let clean = comity(&["lab", "clean"]).output().unwrap();
     assert!(clean.status.success(), "{}", said(&clean));
     let text = String::from_utf8_lossy(&clean.stdout);
-    // Another test's lab may have been quicker.
+    // Another test's lab may have removed them first.
     assert!(text.ends_with("network namespaces removed\n"), "{text}");
     assert_eq!(processes(&mark), [""; 0]);
     assert_eq!(namespaces("killed"), [""; 0].map(PathBuf::from));
     assert_eq!(own_network(), before);
 }
 
-/// SIGINT and SIGTERM end a lab in order: it takes away what it made, and says so by its exit code.
+/// After SIGINT or SIGTERM a lab removes everything that it made, and its exit code reports the
+/// signal.
 #[test]
 fn an_interrupted_lab_leaves_nothing() {
     if !can_run() {

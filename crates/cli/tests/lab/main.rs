@@ -1,8 +1,8 @@
-//! The lab as people meet it: kernel TCP, datagrams, sections and programs on real packets.
+//! The lab as users see it: kernel TCP, datagrams, sections and programs on real packets.
 //!
-//! Where parts are missing, the tests say which and pass; with `COMITY_NEED_LAB=1` they fail. A run
-//! that the lab itself does not trust is tried once more; then nothing is judged that depends on
-//! timing.
+//! If parts of a lab are missing, the tests name them and pass; with `COMITY_NEED_LAB=1` they fail.
+//! A run that the lab itself does not trust is repeated once. If that one is not trusted either,
+//! nothing that depends on timing is checked.
 
 mod cleaning;
 mod refusals;
@@ -17,21 +17,21 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// A folder for one test, with what is run in it.
+/// A folder for one test and its runs.
 struct Bench {
     folder: TempDir,
 }
 
-/// What a run of the lab came to.
+/// The result of a run of the lab.
 struct Played {
     output: Output,
     /// Whether the lab trusts it.
     is_trusted: bool,
 }
 
-/// Says something to whoever runs the tests, also when they pass.
+/// Prints a line for the person who runs the tests, even if they pass.
 fn print_line(text: &str) {
-    // Nobody may be listening.
+    // The standard error may be closed.
     let _ = writeln!(std::io::stderr(), "lab tests: {text}");
 }
 
@@ -39,7 +39,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Whether a lab can run here; says what is missing otherwise.
+/// Whether a lab can run here. Otherwise it prints what is missing.
 fn can_run() -> bool {
     let check = comity(&["lab", "check"]).output().unwrap();
     if check.status.success() {
@@ -61,7 +61,7 @@ fn comity(args: &[&str]) -> Command {
 }
 
 impl Bench {
-    /// A folder with a scenario, which is called `flow.toml` there.
+    /// A folder with the scenario as `flow.toml`.
     fn new(scenario: &str) -> Self {
         let folder = TempDir::new().unwrap();
         fs::write(folder.path().join("flow.toml"), scenario).unwrap();
@@ -88,8 +88,8 @@ impl Bench {
         assert!(output.status.success(), "{}", said(&output));
     }
 
-    /// Runs the scenario in the lab, into `lab.csv`, and once more where the first run is not to be
-    /// trusted.
+    /// Runs the scenario in the lab, into `lab.csv`. If the lab does not trust the first run, it is
+    /// repeated once.
     fn run(&self, args: &[&str]) -> Played {
         let mut command = self.comity(&["lab", "run", "flow.toml", "--out", "lab.csv", "--force"]);
         command.args(args);
@@ -128,7 +128,7 @@ impl Bench {
 struct Row(BTreeMap<String, String>);
 
 impl Row {
-    /// Empty where no row has a value: the table leaves such a column out.
+    /// Empty if no row has a value: the table then omits the column.
     fn text(&self, column: &str) -> &str {
         self.0.get(column).map_or("", String::as_str)
     }

@@ -1,4 +1,4 @@
-//! What the lab does not do, and how it says so.
+//! Scenarios that the lab refuses, and its messages.
 
 use std::process::Command;
 
@@ -23,8 +23,8 @@ transport = "sections"
 workload = { kind = "cbr", rate = "1Mbps" }
 "#;
 
-/// Each message names the flow or link, what was requested, and what is expected. Nothing runs
-/// before.
+/// Each message names the flow or the link, the request and the expectation. It comes before any
+/// run.
 #[test]
 fn unsupported_scenarios_are_refused_before_the_first_run() {
     if !can_run() {
@@ -97,7 +97,7 @@ fn unsupported_scenarios_are_refused_before_the_first_run() {
     assert_eq!(files, 1, "nothing was written beside the scenario");
 }
 
-/// A user without root gets a message that says what to do.
+/// Without root, a message says what to do.
 #[test]
 fn without_root_the_lab_lists_missing_requirements() {
     let bench = Bench::new(SMALL);
@@ -107,8 +107,8 @@ fn without_root_the_lab_lists_missing_requirements() {
         command.args(["--reuid", "65534", "--clear-groups", "--", program]);
         command.args(args).current_dir("/").output()
     };
-    // Where one cannot become nobody, or nobody may not read the program, this test has nothing to
-    // say.
+    // The test is skipped if it cannot change to the user `nobody`, or if that user cannot read the
+    // program.
     match nobody(&["--version"]) {
         Ok(version) if version.status.success() => {}
         _ => return,

@@ -12,7 +12,7 @@ use super::{Bench, can_run};
 /// The host behind the device, and the kernel's address on it.
 const HOST: [&str; 4] = ["--address", "10.77.0.2", "--kernel", "10.77.0.1/24"];
 
-/// Runs `work` on a thread in a namespace of its own. Programs that it starts are in there too.
+/// Runs `work` on a thread in a new namespace. Programs that it starts are in there too.
 fn in_namespace(work: impl FnOnce(&Bench) + Send) {
     if !can_run() {
         return;
@@ -33,7 +33,7 @@ fn in_namespace(work: impl FnOnce(&Bench) + Send) {
     });
 }
 
-/// Starts the command; returns once it says `word`.
+/// Starts the command. Returns after it has printed `word`.
 fn start(bench: &Bench, args: &[&str], word: &str) -> Child {
     let mut child = bench
         .comity(args)
@@ -186,8 +186,8 @@ fn failures_have_their_exit_codes() {
     });
 }
 
-/// Makes 6 s of MPEG-1 video at 1.5 Mb/s: groups of 15 pictures with two B pictures between the
-/// others. `None` without ffmpeg.
+/// Makes 6 s of MPEG-1 video at 1.5 Mb/s, in groups of 15 pictures with two B pictures between the
+/// others. Returns `None` without ffmpeg.
 fn film(bench: &Bench) -> Option<u64> {
     let make = Command::new("ffmpeg")
         .args("-v error -f lavfi -i testsrc2=size=352x240:rate=25 -t 6".split(' '))
@@ -208,7 +208,7 @@ fn film(bench: &Bench) -> Option<u64> {
     Some(decoded(bench, "film.m1v"))
 }
 
-/// How many pictures ffmpeg decodes from a file, in which it may find no error.
+/// The number of pictures that ffmpeg decodes from a file without any error.
 fn decoded(bench: &Bench, file: &str) -> u64 {
     let output = Command::new("ffmpeg")
         .args(["-v", "error", "-xerror", "-err_detect", "explode", "-i"])
@@ -258,7 +258,7 @@ fn video_that_arrives_on_time_is_decoded() {
             let submitted = sum(&sent["submitted"]);
             assert_eq!(submitted + sum(&sent["not_submitted"]), pictures);
             let settled = &kept["sections"];
-            // The player does not know of absent sections at the end.
+            // Absent sections at the end are unknown to the player.
             assert!(sum(settled) <= submitted, "{sent} {kept}");
             let written = sum(&kept["written"]);
             assert_eq!(

@@ -9,7 +9,7 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 
 use crate::{Bench, can_run, rows, said};
 
-/// One kernel CUBIC flow fills the link as a simulated one does, and is limited by the same queue.
+/// One kernel CUBIC flow fills the link like a simulated one, and the same queue limits it.
 #[test]
 fn a_kernel_flow_fills_the_link_like_a_simulated_one() {
     if !can_run() {
@@ -50,7 +50,7 @@ controller = "cubic"
     let link = |world| bench.row(world, "links", ("link", "bottleneck"));
     let (real, simulated) = (link("lab.csv"), link("sim.csv"));
     let utilisation = real.number("utilisation");
-    // A packet that was on the link when the measurement began counts whole.
+    // A packet that was on the link when the measurement began is counted in full.
     assert!((0.95..1.002).contains(&utilisation), "used {utilisation}");
     let within = |column: &str, least: f64, most: f64| {
         let ratio = real.number(column) / simulated.number(column);
@@ -74,12 +74,12 @@ controller = "cubic"
         flow.number("fast_retransmits") >= 1.0,
         "each overflow is one"
     );
-    // The least round trip is that of the links, and a little for two namespaces.
+    // The minimum round trip is that of the links, plus a little for two namespaces.
     let least = flow.number("min_rtt_s");
     assert!((0.020..0.024).contains(&least), "{least}");
 }
 
-/// Time-lined TCP on real packets drops what has expired, as in the simulator; plain TCP sends it
+/// Time-lined TCP on real packets drops expired sections, as in the simulator. Plain TCP sends them
 /// late.
 #[test]
 fn sections_with_deadlines_fare_on_real_packets_as_in_the_simulator() {
@@ -125,7 +125,7 @@ values = [true, false]
     }
     assert!(timelined.number("timeline_jumps") > 0.0);
     assert!(timelined.number("timeline_broken") > 0.0);
-    // 1.2 Mb/s do not fit: without jumps the sections are later and later.
+    // 1.2 Mb/s exceed the path: without jumps, the sections are later and later.
     assert!(plain.number("timeline_late") > plain.number("timeline_in_time"));
     for (real, simulated) in [timelined, plain].iter().zip(flows("sim.csv")) {
         for column in ["timeline_sections", "timeline_in_time", "timeline_late"] {
@@ -138,11 +138,11 @@ values = [true, false]
     }
 }
 
-/// The state machine of the simulator does on real packets what it does there, with a controller
-/// that the kernel does not have. Its peer is another host of the same kind.
+/// The simulator's state machine behaves alike on real packets, with a controller that the kernel
+/// does not have. Its peer is another host of the same kind.
 ///
-/// Only the queue loses packets, and the file is through before the other flow begins: which
-/// packets a random loss hits depends on how those of two flows follow each other.
+/// Only the queue loses packets, and the file is complete before the other flow begins: with two
+/// flows, the packets that a random loss hits depend on the order of the flows.
 #[test]
 fn comitys_tcp_behaves_on_real_packets_as_in_the_simulator() {
     if !can_run() {
@@ -206,7 +206,7 @@ workload = { kind = "file", size = "300kB" }
     );
 }
 
-/// The numbers that datagrams of the lab carry, of those in a capture.
+/// The numbers of the lab's datagrams in a capture.
 fn numbers(path: &Path) -> Vec<u64> {
     let mut reader = PcapNgReader::new(File::open(path).unwrap()).unwrap();
     let mut numbers = Vec::new();
@@ -229,8 +229,8 @@ fn numbers(path: &Path) -> Vec<u64> {
     numbers
 }
 
-/// Of the same packets the link loses the same, as random streams depend on seeds and names only.
-/// Captures have every packet that their link was offered.
+/// Given the same packets, the link loses the same ones, since random streams depend only on seeds
+/// and names. A capture has every packet that was offered to its link.
 #[test]
 fn a_link_loses_the_packets_that_it_loses_in_the_simulator() {
     if !can_run() {
@@ -269,7 +269,7 @@ workload = { kind = "cbr", interval = "4ms" }
     };
     assert_eq!(before.len(), offered("bottleneck"));
     assert_eq!(behind.len(), offered("udp-0.destination"));
-    // Two seconds of a packet every 4 ms, less what a busy machine did not get to send.
+    // Two seconds with a packet every 4 ms, without those that a busy machine could not send.
     assert!((400..=500).contains(&before.len()), "{}", before.len());
     let in_order: Vec<u64> = (0..before.len() as u64).collect();
     assert_eq!(before, in_order, "offered in order");
@@ -303,7 +303,7 @@ workload = { kind = "cbr", interval = "4ms" }
     assert_eq!(lost, simulated);
 }
 
-/// On a path with room to spare every section is on time, and none is sent after its deadline.
+/// On a path with spare capacity every section is on time, and none is sent after its deadline.
 #[test]
 fn sections_are_on_time_on_an_idle_path() {
     if !can_run() {
@@ -338,7 +338,7 @@ workload = { kind = "video", rate = "1Mbps", fps = 25, group = 25, b_frames = 0 
     if !played.is_trusted {
         return;
     }
-    // 3.4 s of 25 frames, less what the handshake of some 80 ms took.
+    // 3.4 s of 25 frames a second, without some 80 ms for the handshake.
     let submitted = flow.number("sections_submitted");
     assert!((80.0..=85.0).contains(&submitted), "{submitted} submitted");
     assert_eq!(flow.number("sections_on_time"), submitted);
@@ -351,7 +351,7 @@ workload = { kind = "video", rate = "1Mbps", fps = 25, group = 25, b_frames = 0 
     assert!(flow.number("mean_rtt_s") < 0.100);
 }
 
-/// Programs meet over the path; what they print is kept, and the failure of one is reported.
+/// Programs communicate over the path. Their output is kept, and a failure is reported.
 #[test]
 fn programs_run_at_the_ends_of_the_path() {
     if !can_run() {
@@ -425,8 +425,7 @@ sender = "echo sent to {address6}; echo broken >&2; exit 7"
     assert!(!bench.path("logs/ping-0.receiver.out").exists());
     let flow = bench.row("lab.csv", "flows", ("flow", "pipe-0"));
     assert_eq!(flow.text("kind"), "command");
-    // The bytes with 52 to 60 bytes of headers to each of some 70 packets, and those of the
-    // handshake.
+    // The bytes, the headers of 52 to 60 bytes of some 70 packets, and the bytes of the handshake.
     let carried = flow.number("delivered_wire_bytes");
     assert!((103_000.0..112_000.0).contains(&carried), "{carried}");
     let trusted = bench.row("lab.csv", "runs", ("world", "lab"));

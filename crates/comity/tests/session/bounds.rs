@@ -1,4 +1,4 @@
-//! What waits at a listener does not grow with the number of strangers.
+//! The queues of a listener do not grow with the number of strangers.
 
 use std::net::SocketAddr;
 
@@ -58,7 +58,7 @@ impl World {
     }
 }
 
-/// A host whose socket is blocked keeps 256 replies, and counts the others.
+/// If the host's socket is blocked, the listener keeps 256 replies and counts the others.
 #[test]
 fn replies_wait_up_to_a_bound() {
     let mut world = besieged();
@@ -71,12 +71,12 @@ fn replies_wait_up_to_a_bound() {
     let statistics = world.listener.statistics();
     assert_eq!(statistics.retries, 256);
     assert_eq!(statistics.replies_dropped, 10_000 - 256);
-    // When they have left there is room again.
+    // After they have left, there is room again.
     world.take(1, initial(1, &[]));
     assert!(!world.cookie().is_empty());
 }
 
-/// A host that does not ask for events keeps 4,096 of callers that were refused.
+/// If the host does not poll events, the listener keeps 4,096 events of refused callers.
 #[test]
 fn events_of_refused_callers_wait_up_to_a_bound() {
     let mut world = besieged();
@@ -90,7 +90,7 @@ fn events_of_refused_callers_wait_up_to_a_bound() {
     assert!(world.listener.statistics().refused > 15_000);
     let events: Vec<_> = std::iter::from_fn(|| world.listener.poll_event()).collect();
     assert_eq!(events.len(), 4_096);
-    // The first ones, each with its caller.
+    // The first events are kept, each with its caller.
     for (at, event) in (0..).zip(&events) {
         assert!(
             matches!(event, ListenerEvent::Refused { from, .. } if *from == stranger(at)),
@@ -99,8 +99,8 @@ fn events_of_refused_callers_wait_up_to_a_bound() {
     }
 }
 
-/// The common tokens grant three hundred key exchanges at once, and each is worth a guess. Those
-/// that are looked at come at the rate of the network, or of the address.
+/// The common tokens grant 300 key exchanges at once, and each could test a guess. The rate of
+/// tested guesses is that of the network, or of the address.
 #[test]
 fn simultaneous_guesses_are_limited_too() {
     for (addresses, at_once, in_all) in [(250, 64..=80, 250..=500), (1, 4..=5, 6..=8)] {
@@ -121,9 +121,9 @@ fn simultaneous_guesses_are_limited_too() {
             in_all.contains(&statistics.refused),
             "{addresses}: {statistics:?}"
         );
-        // Each of the others waits, and its Confirms come to nothing.
+        // Each of the others waits, and its Confirms have no effect.
         assert!(statistics.deferred > 300 - refused, "{statistics:?}");
-        // Somebody else is not concerned, whether a neighbour or not.
+        // Other callers are not affected, in the same network or in another.
         for from in ["203.0.113.251:1", "198.51.100.8:1"] {
             let credentials = CallerCredentials::Passphrase(passphrase(7));
             let honest = world.call(from, caller_config(credentials));
@@ -133,8 +133,8 @@ fn simultaneous_guesses_are_limited_too() {
     }
 }
 
-/// When a caller finds no room, connections of its host get a challenge: 64 each time, and none of
-/// another host.
+/// If there is no room for a caller, connections of its host get a challenge: 64 each time, and
+/// none of another host.
 #[test]
 fn a_call_without_room_challenges_a_limited_number_of_connections() {
     let mut config = listener_config(ListenerCredentials::Shared(shared(7)));

@@ -1,4 +1,4 @@
-//! What a caller believes, and when it sends.
+//! Which packets a caller accepts as genuine, and when it sends.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const INITIAL: u8 = 1;
 const CONFIRM: u8 = 6;
 const ACCEPT: u8 = 7;
 
-/// A caller whose listener receives nothing.
+/// A caller whose listener receives no packet.
 fn unanswered() -> World {
     let mut world = World::with_shared_secret(1, Path::GOOD);
     world.dead.insert(address(LISTENER));
@@ -25,7 +25,7 @@ fn unanswered() -> World {
     world
 }
 
-/// Gives a caller a datagram, and lets it answer.
+/// Delivers a datagram to a caller and sends its reply.
 fn inject(world: &mut World, caller: usize, from: &str, bytes: &[u8]) {
     let now = world.now;
     let caller = &mut world.callers[caller].1;
@@ -94,7 +94,7 @@ fn a_refusal_of_another_call_or_of_the_supported_version_is_ignored() {
     }
 }
 
-/// Somebody who makes up one reason after another is believed as late as with one.
+/// Different made-up reasons do not make a refusal credible sooner than a single one.
 #[test]
 fn a_refusal_is_believed_only_if_it_repeats() {
     let mut world = unanswered();
@@ -119,7 +119,7 @@ fn a_refusal_is_believed_only_if_it_repeats() {
     assert_eq!(world.failure(0), Some(expected));
 }
 
-/// A refusal stays in mind while a genuine listener says that it has no room.
+/// A refusal still counts while a genuine listener reports that it is busy.
 #[test]
 fn a_repeated_refusal_is_believed_despite_busy_replies() {
     let mut config = listener_config(ListenerCredentials::Shared(shared(7)));
@@ -142,8 +142,8 @@ fn a_repeated_refusal_is_believed_despite_busy_replies() {
     assert_eq!(world.failure(late), Some(expected));
 }
 
-/// Whoever sees an Initial can make up Retries: the caller answers eight of them at once, and then
-/// one every 20 ms.
+/// Anybody who sees an Initial can forge Retries. The caller answers eight of them at once, and
+/// then one every 20 ms.
 #[test]
 fn beyond_eight_retries_a_caller_answers_fifty_per_second() {
     let mut world = unanswered();
@@ -153,7 +153,7 @@ fn beyond_eight_retries_a_caller_answers_fifty_per_second() {
         let expected = 1 + usize::from(made_up).min(8);
         assert_eq!(world.sent(INITIAL).len(), expected);
     }
-    // One that came twice has its turn before the others, and those from the last to the first.
+    // A Retry that arrived twice is answered first, and then the others from the last to the first.
     inject(&mut world, 0, LISTENER, &retry(own, &[50; 36]));
     for (at, cookie) in [50, 100, 99].into_iter().enumerate() {
         world.run_for(Span::from_millis(19));
@@ -164,8 +164,8 @@ fn beyond_eight_retries_a_caller_answers_fifty_per_second() {
         let last = &sent[9 + at].bytes;
         assert!(last.windows(36).any(|window| window == [cookie; 36]));
     }
-    // All of them have had their turn after two seconds. Then the timer brings four or five at a
-    // time.
+    // All of them have been answered after two seconds. After that, the timer repeats four or five
+    // at a time.
     world.run_for(Span::from_secs(2));
     let sent = world.sent(INITIAL);
     let cookies: BTreeSet<_> = sent.iter().map(|sent| &sent.bytes[15..51]).collect();
@@ -176,8 +176,8 @@ fn beyond_eight_retries_a_caller_answers_fifty_per_second() {
     assert!((16..=25).contains(&more), "{more}");
 }
 
-/// A message is not retransmitted before its answer can be there. On a path of more than 250 ms the
-/// first Retry alone may be a late one; a second one shows that it was not.
+/// A message is not retransmitted before its answer can arrive. On a path of more than 250 ms, the
+/// first Retry alone may answer either Initial; a second one resolves that.
 #[test]
 fn after_a_retry_a_caller_waits_for_longer_than_a_round_trip() {
     for (delay_ms, another, waits_us) in [
@@ -209,7 +209,7 @@ fn after_a_retry_a_caller_waits_for_longer_than_a_round_trip() {
     }
 }
 
-/// The answer to a message that left once shows the round trip, where the Retry did not.
+/// The answer to a message that left once gives the round trip, even if the Retry did not.
 #[test]
 fn after_an_answer_a_caller_waits_by_the_round_trip_of_the_answer() {
     let path = Path {
@@ -295,7 +295,7 @@ fn parameters_of_the_greatest_length_reach_the_other_end_whole() {
     assert_eq!(refused, Some(expected));
 }
 
-/// Without protection nothing but the id tells whose a packet is.
+/// Without protection, only the id identifies the connection of a packet.
 #[test]
 fn data_with_another_id_is_ignored() {
     let config = listener_config(ListenerCredentials::Insecure);

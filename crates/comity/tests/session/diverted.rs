@@ -1,5 +1,5 @@
-//! Somebody on the path sends the packets of a peer from an address of its own too, faster than the
-//! path, and hands on what comes there, as long as it likes (RFC 9000, section 9.3.3).
+//! An attacker on the path repeats the packets of a peer from its own address, faster than the
+//! path, and for some time forwards the packets that it gets there (RFC 9000, section 9.3.3).
 
 use std::net::SocketAddr;
 
@@ -10,12 +10,12 @@ use super::network::{CALLER, LISTENER, Path, World, address};
 
 const STRANGER: &str = "203.0.113.66:6666";
 
-/// What the stranger does.
+/// The behaviour of the attacker.
 #[derive(Clone, Copy)]
 struct Stranger {
-    /// How long its packets take to the listener and to the caller.
+    /// The delay of its packets to the listener and to the caller.
     delay: Span,
-    /// For how long it hands on what comes for the caller.
+    /// For how long it forwards packets to the caller.
     hands_on_for: Span,
 }
 
@@ -110,7 +110,7 @@ fn a_stranger_that_copies_packets_diverts_nothing() {
                     matches!(event, ListenerEvent::Session(_, Event::PathChanged { .. }))
                 };
                 assert!(!world.listener_events.iter().any(is_move), "{of}");
-                // Once a second it gets a challenge at most, and a padded one at that.
+                // The attacker gets at most one challenge a second, each one padded.
                 let got = world.to_stranger();
                 assert!((1..=24).contains(&got), "{of}: {got}");
             }
@@ -118,8 +118,8 @@ fn a_stranger_that_copies_packets_diverts_nothing() {
     }
 }
 
-/// Where a tenth of the packets is lost, what shows that the peer stays may be lost too. Then a
-/// later packet shows it.
+/// With 30 % loss, the packets that show the old address to be in use may be lost too. Later ones
+/// then show it.
 #[test]
 fn a_diverted_path_returns_to_the_peer() {
     let (mut sent, mut arrived, mut moves) = (0, 0, 0);
@@ -155,8 +155,8 @@ fn a_diverted_path_returns_to_the_peer() {
     assert!((0.6..0.75).contains(&share), "{arrived} of {sent}");
 }
 
-/// A peer that has moved says nothing at its old address, so it is followed: within a probe timeout
-/// after the round trip.
+/// A peer that has moved sends nothing from its old address, so the listener follows it within a
+/// probe timeout after the round trip.
 #[test]
 fn a_moving_peer_is_followed_within_a_probe_timeout() {
     let mut world = connected(Path::GOOD);

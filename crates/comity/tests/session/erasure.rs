@@ -1,11 +1,11 @@
-//! Secrets whose time is over are erased, whether anything happens or not.
+//! Expired secrets are erased even if no packet arrives.
 
 use comity_units::{Span, Time};
 
 use super::network::{Path, World};
 
-/// After one call nobody calls again. The listener wakes up to erase the key of the ticket, 16 s
-/// after the beginning of its slot, and the secret of the cookie, an hour after it was made.
+/// After one call, the listener wakes up to erase the key of the ticket, 16 s after the beginning
+/// of its slot, and the secret of the cookie, an hour after it was made.
 #[test]
 fn a_listener_wakes_up_to_erase_expired_secrets() {
     let mut world = World::with_shared_secret(1, Path::GOOD);
@@ -19,8 +19,8 @@ fn a_listener_wakes_up_to_erase_expired_secrets() {
     assert_eq!(world.listener.next_timer(), Time::MAX);
 }
 
-/// A key is used for two minutes at most, however little is sent: who takes the memory of an end
-/// opens what was sent since then.
+/// A key is used for at most two minutes, however little is sent: memory stolen from an end opens
+/// only the packets since then.
 #[test]
 fn keys_change_with_time_too() {
     let mut world = World::with_shared_secret(1, Path::GOOD);
@@ -57,7 +57,7 @@ fn keys_change_with_time_too() {
 }
 
 impl World {
-    /// Runs until neither end of the only call has a timer; returns for how long.
+    /// Runs until neither end of the only call has a timer. Returns the elapsed time.
     fn run_to_silence(&mut self) -> Span {
         let start = self.now;
         let mut last = start;

@@ -46,7 +46,7 @@ fn static_world(allow: Allow, listener_known_by: &StaticKey) -> World {
     world
 }
 
-/// Credentials of both ends that fit each other, of each kind.
+/// Matching credentials of both ends, of each kind.
 fn fitting() -> [(ListenerCredentials, CallerCredentials); 4] {
     let (caller, listener) = static_keys();
     [
@@ -227,13 +227,13 @@ fn it_completes_under_loss_reordering_and_duplication() {
         initials += world.sent(INITIAL).len();
         confirms += world.sent(CONFIRM).len();
     }
-    // One exchange in two fails (0.7² = 0.49 pass): four Initials for two exchanges and two
-    // Confirms for one, on the average.
+    // One exchange in two fails, since 0.7² = 0.49 succeed. So the average is four Initials for two
+    // exchanges, and two Confirms for one.
     assert!((600..1100).contains(&initials), "{initials}");
     assert!((300..550).contains(&confirms), "{confirms}");
 }
 
-/// Of nine or ten exchanges in 3 s, three have to pass.
+/// Of nine or ten exchanges in 3 s, three must succeed.
 #[test]
 fn few_calls_fail_in_the_default_time_with_a_fifth_lost() {
     for (loss, may_fail) in [(0.1, 0..=1), (0.2, 1..=8), (0.45, 130..=200)] {
@@ -256,8 +256,8 @@ fn few_calls_fail_in_the_default_time_with_a_fifth_lost() {
     }
 }
 
-/// Only the empty Initial, whose answer costs the listener next to nothing, is retransmitted before
-/// an answer can arrive.
+/// Only the empty Initial is retransmitted before an answer can arrive: its answer costs the
+/// listener next to nothing.
 #[test]
 fn on_a_long_path_each_key_exchange_leaves_once() {
     for (one_way, empty_ones) in [(100, 1), (150, 2), (300, 2), (400, 3)] {
@@ -345,7 +345,7 @@ fn mismatch(
 
 /// Two round trips, and the first retransmission three seconds later: its refusal is believed.
 const AFTER_THE_ANSWER: Span = Span::from_millis(80 + 3125);
-/// With a passphrase the caller has to prove itself first.
+/// With a passphrase the caller must prove itself first.
 const AFTER_THE_PROOF: Span = Span::from_millis(120 + 3125);
 
 #[test]
@@ -383,7 +383,7 @@ fn each_reason_has_its_own_error() {
     assert!(matches!(unknown.0, CallError::StaticKey { own, .. } if own == stranger.public()));
     assert!(matches!(other_listener.0, CallError::StaticKey { own, .. } if own == caller.public()));
 
-    // The caller does not learn what the listener takes; the listener's log has both.
+    // The caller does not learn which kind the listener accepts. The listener's log has both.
     let kinds = fitting();
     for (at, (listener, _)) in kinds.iter().enumerate() {
         for (_, caller) in kinds[..at].iter().chain(&kinds[at + 1..]) {
@@ -427,7 +427,7 @@ fn transport_parameters_that_are_not_accepted_are_reported_by_either_end() {
     let (error, why, after) = fails_with(world);
     assert_eq!(error, CallError::Parameters { address: to });
     assert_eq!(why, RefusedCaller::Parameters);
-    // With proof it is believed at once, and not after some doubt.
+    // With a proof, a refusal is accepted at once.
     assert!(after < Span::from_millis(400), "{after}");
 
     let mut config = listener_config(ListenerCredentials::Shared(shared(7)));
@@ -447,7 +447,7 @@ fn transport_parameters_that_are_not_accepted_are_reported_by_either_end() {
     assert_eq!(world.listener.statistics().given_up, 1);
 }
 
-/// Somebody who is not accepted learns that somebody listens, and nothing else.
+/// A caller without valid credentials learns only that there is a listener.
 #[test]
 fn every_caller_that_proves_nothing_gets_the_same_refusal() {
     let (caller, listener) = static_keys();
@@ -502,7 +502,7 @@ fn another_version_is_reported_and_a_forged_refusal_is_survived() {
     assert_eq!(world.sent(5)[0].bytes, expected);
     assert_eq!(world.sent(5)[0].to, address("203.0.113.9:1"));
 
-    // Somebody on the path names other versions to a caller, or refuses it.
+    // An attacker on the path sends other versions or a refusal to a caller.
     let other_version = [&[0x50][..], &id, &[0, 0, 0, 1, 0, 0, 0, 9]].concat();
     let refusal = [&[0x30, 0, 0, 0, 2][..], &id, &[0, 1]].concat();
     for made_up in [&other_version, &refusal] {
@@ -513,7 +513,7 @@ fn another_version_is_reported_and_a_forged_refusal_is_survived() {
         exchange(&mut world);
     }
 
-    // Whoever makes refusals up for less than three seconds keeps nobody out, however late the
+    // Refusals that are forged for less than three seconds exclude nobody, however late the
     // listener answers within the time-out.
     for made_up in [&other_version, &refusal] {
         let mut world = World::with_shared_secret(1, Path::GOOD);
@@ -529,7 +529,7 @@ fn another_version_is_reported_and_a_forged_refusal_is_survived() {
         exchange(&mut world);
     }
 
-    // With a listener that never sends another reply, the caller names the reason at the time-out.
+    // If the listener never sends another reply, the caller reports the reason at the time-out.
     let mut world = World::with_shared_secret(1, Path::GOOD);
     world.inject(address(LISTENER), address(CALLER), other_version);
     world.run_for(Span::from_millis(20));
@@ -547,7 +547,7 @@ fn another_version_is_reported_and_a_forged_refusal_is_survived() {
     );
 }
 
-/// Gives one of the callers a datagram of the listener.
+/// Delivers a datagram of the listener to one of the callers.
 fn inject_packet(world: &mut World, bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     let now = world.now;
@@ -555,8 +555,8 @@ fn inject_packet(world: &mut World, bytes: &[u8]) {
     caller.handle_datagram(now, address(LISTENER), Ecn::NotCapable, &mut bytes);
 }
 
-/// The packets of a handshake are lost where `world` is, and one with a changed byte arrives in
-/// their place; after that the genuine one does.
+/// In `world`, the packets of a handshake are lost. A copy with one changed byte arrives instead,
+/// and then the genuine packet.
 #[test]
 fn a_changed_handshake_opens_no_other_connection() {
     for (listener, caller) in fitting().into_iter().take(3) {
@@ -586,8 +586,8 @@ fn a_changed_handshake_opens_no_other_connection() {
                 assert_eq!(world.listener.connections(), 0, "byte {at}");
             }
         }
-        // The Answer and the Accept, to the caller, which a changed copy must not get in the way
-        // of.
+        // The Answer and the Accept go to the caller: a changed copy must not prevent the genuine
+        // one.
         for at in 0..honest.sent(ANSWER)[0].bytes.len() {
             let mut world = start();
             world.run_for(Span::from_millis(79));
@@ -612,7 +612,7 @@ fn a_changed_handshake_opens_no_other_connection() {
     }
 }
 
-/// Whoever sees an Initial can be faster than the listener with Answers that nobody can open.
+/// An attacker that sees an Initial can send useless Answers before the listener's arrives.
 #[test]
 fn forged_answers_do_not_exclude_the_genuine_one() {
     for (listener, caller) in fitting() {
@@ -643,8 +643,8 @@ fn forged_answers_do_not_exclude_the_genuine_one() {
     }
 }
 
-/// Each made-up share lets whoever made it test a guess of the passphrase: 16 in a call at once,
-/// and 64 in a second. A made-up ticket does not.
+/// Each forged share tests a guess of the passphrase, so the caller tests 16 in a call at once and
+/// 64 a second. A forged ticket tests none.
 #[test]
 fn a_caller_tests_a_limited_number_of_shares() {
     for forges_tickets in [true, false] {
@@ -672,7 +672,7 @@ fn a_caller_tests_a_limited_number_of_shares() {
             world.drain();
         }
         let prompt = world.sent(CONFIRM).len() - start;
-        // The genuine one was tested first. Three wait for their turn.
+        // The genuine one was tested first. Three wait.
         let expected = if forges_tickets { 2_000 - 3 } else { 15 };
         assert_eq!(prompt, expected);
         world.run_for(Span::from_secs(2));
@@ -684,8 +684,7 @@ fn a_caller_tests_a_limited_number_of_shares() {
     }
 }
 
-/// A ticket is good for 8 s at least and 16 s at most; a caller that is not let in sooner begins
-/// anew.
+/// A ticket is valid for 8 to 16 s. A caller that is not admitted by then begins again.
 #[test]
 fn a_caller_that_waits_for_room_outlives_its_ticket() {
     let mut config = listener_config(ListenerCredentials::Passphrase(passphrase(7)));

@@ -82,11 +82,11 @@ fn reordered_packets_are_accepted_within_the_window_only() {
     let flights: Vec<_> = (0..4200_u32)
         .map(|at| captured(&mut world, &at.to_be_bytes()))
         .collect();
-    // The window certainly holds the newest number and 4,032 below it.
+    // The window holds at least the newest number and the 4,032 below it.
     deliver(&mut world, CALLER, &flights[4199].bytes);
     deliver(&mut world, CALLER, &flights[4199 - 4032].bytes);
     deliver(&mut world, CALLER, &flights[0].bytes);
-    // A number that is too old to tell is no duplicate.
+    // A number below the window does not count as a duplicate.
     assert_eq!(world.listener_core().duplicates, 0);
     let received = world.listener_core().received.clone();
     assert_eq!(received, [4199_u32.to_be_bytes(), 167_u32.to_be_bytes()]);
@@ -97,8 +97,7 @@ fn reordered_packets_are_accepted_within_the_window_only() {
     assert!((4033..4033 + 64).contains(&received), "{received}");
 }
 
-/// Both learn no more than whoever proves nothing: an Answer without a ticket, and the message
-/// 0x01.
+/// Each gets the refusal of any unproven caller: an Answer without a ticket, and the message 0x01.
 #[test]
 fn a_first_message_that_is_malformed_or_leaves_the_version_out_is_not_accepted() {
     let changes: [(usize, u8, RefusedCaller); 6] = [
@@ -113,7 +112,7 @@ fn a_first_message_that_is_malformed_or_leaves_the_version_out_is_not_accepted()
         let config = listener_config(ListenerCredentials::Insecure);
         let mut world = World::new(1, Path::GOOD, config);
         world.call(CALLER, caller_config(CallerCredentials::Insecure));
-        // The Initial with the cookie has left, and has not arrived.
+        // The Initial with the cookie is on its way.
         world.run_for(Span::from_millis(50));
         let mut initial = world.log.last().expect("it was just sent").bytes.clone();
         let cookie = usize::from(initial[14]);
@@ -237,7 +236,7 @@ fn a_peer_that_ignores_a_key_update_loses_the_connection() {
     );
     let session = world.callers[0].1.session().expect("it was open");
     assert_eq!(session.protection().phase(), 1);
-    // Five in the first phase, and as many in the second as its key may seal.
+    // Five packets in the first phase, and in the second as many as its key may seal.
     let sent = world.sent(DATA).into_iter();
     let sent = sent.filter(|flight| flight.from == address(CALLER));
     assert_eq!(sent.count(), 5 + 50);
@@ -257,7 +256,7 @@ fn floods_of_first_packets_take_no_memory_and_are_not_amplified() {
             world.run_for(Span::from_millis(1));
         }
     }
-    // In the middle of it, another caller connects.
+    // In the middle of the flood, another caller connects.
     let late = world.call(
         "198.51.100.8:1",
         caller_config(CallerCredentials::Shared(shared(7))),
@@ -279,7 +278,7 @@ const ANSWER: u8 = 3;
 const CONFIRM: u8 = 6;
 const ACCEPT: u8 = 7;
 
-/// An attacker at one address, who has cookies of its own and sends somebody else's message 1.
+/// An attacker at one address with its own cookies that sends a recorded message 1.
 struct Replayer {
     from: std::net::SocketAddr,
     /// An Initial with a cookie, which is replaced.
@@ -316,7 +315,7 @@ impl Replayer {
     }
 }
 
-/// Message 1 of an honest caller in an Initial with its cookie, as somebody on the way sees it.
+/// Message 1 of an honest caller in an Initial with its cookie, as an observer on the path sees it.
 fn recorded(listener: &ListenerConfig, caller: &CallerCredentials) -> Vec<u8> {
     let mut world = World::new(99, Path::GOOD, listener.clone());
     world.call(CALLER, caller_config(caller.clone()));
@@ -325,8 +324,8 @@ fn recorded(listener: &ListenerConfig, caller: &CallerCredentials) -> Vec<u8> {
     world.sent(INITIAL)[1].bytes.clone()
 }
 
-/// 20,000 replays in a second from one /24, at round trips of 200 ms: every honest caller gets in
-/// within 3 s, and the listener remembers nothing of the replays.
+/// 20,000 replays a second from one /24, at round trips of 200 ms. Every honest caller connects
+/// within 3 s, and the listener keeps no state for the replays.
 #[test]
 fn a_replayed_first_message_excludes_nobody() {
     let far = Path {
@@ -383,8 +382,8 @@ fn a_replayed_first_message_excludes_nobody() {
     }
 }
 
-/// The same number of replays from 4,096 prefixes: there is not room for all, and who asks again
-/// gets in sooner or later.
+/// The same number of replays from 4,096 prefixes exceeds the budget, but a caller that retries
+/// connects sooner or later.
 #[test]
 fn replays_from_everywhere_leave_honest_callers_a_share() {
     let config = listener_config(ListenerCredentials::Passphrase(passphrase(7)));
@@ -407,7 +406,7 @@ fn replays_from_everywhere_leave_honest_callers_a_share() {
             let from = format!("198.51.{prefix}.7:1", prefix = (at - 20_000) / 800);
             world.call(&from, caller_config(caller.clone()));
         }
-        // 50 us on the average, in no step with anything.
+        // 50 us on average, not synchronised with any other interval.
         world.run_for(Span::from_micros(at * 7_919 % 61 + 20));
     }
     let inside = world
@@ -432,19 +431,19 @@ fn a_recorded_confirm_opens_nothing_again() {
     let mut world = World::with_shared_secret(1, Path::GOOD);
     world.run_for(Span::from_millis(121));
     let confirm = world.sent(CONFIRM)[0].bytes.clone();
-    // While the connection is half open, the answer is the same.
+    // While the connection is half open, the listener repeats the answer.
     assert_eq!(world.listener.half_open(), 1);
     deliver(&mut world, CALLER, &confirm);
     let accepts = world.sent(ACCEPT);
     assert_eq!(accepts.len(), 2);
     assert_eq!(accepts[0].bytes, accepts[1].bytes);
-    // From elsewhere, and when it is open, nothing happens.
+    // From another address, and when the connection is open, nothing happens.
     deliver(&mut world, "203.0.113.5:1", &confirm);
     world.run_for(Span::from_secs(1));
     deliver(&mut world, CALLER, &confirm);
     assert_eq!(world.sent(ACCEPT).len(), 2);
     assert_eq!(world.listener.connections(), 1);
-    // Nor when it is over, as long as the ticket is good, and afterwards.
+    // Nothing happens after the end either, while the ticket is valid and afterwards.
     world.listener_core().closing = true;
     world.drain();
     assert_eq!(world.listener.connections(), 0);
@@ -456,7 +455,7 @@ fn a_recorded_confirm_opens_nothing_again() {
     assert_eq!(world.sent(ACCEPT).len(), 2);
 }
 
-/// Who guesses a passphrase is refused each time, and gets few tries.
+/// An attacker that guesses a passphrase is refused each time and gets few tries.
 #[test]
 fn guesses_of_a_passphrase_are_limited_and_reported() {
     let config = listener_config(ListenerCredentials::Passphrase(passphrase(7)));
@@ -482,7 +481,7 @@ fn guesses_of_a_passphrase_are_limited_and_reported() {
         )
     });
     assert_eq!(unproven.count() as u64, refused, "each of them is seen");
-    // An honest caller is not concerned, from the same network or another.
+    // An honest caller is not affected, in the same network or in another.
     for from in ["203.0.113.2:1", "198.51.100.8:1"] {
         let credentials = CallerCredentials::Passphrase(passphrase(7));
         let honest = world.call(from, caller_config(credentials));
@@ -491,7 +490,7 @@ fn guesses_of_a_passphrase_are_limited_and_reported() {
     }
 }
 
-/// An Answer looks the same whether the caller has the right passphrase or not.
+/// The form of an Answer does not depend on the caller's passphrase.
 #[test]
 fn an_answer_is_no_oracle_for_guesses() {
     let answer = |listener: u8, caller: u8| {
@@ -502,8 +501,8 @@ fn an_answer_is_no_oracle_for_guesses() {
         world.run_for(Span::from_millis(79));
         world.sent(ANSWER)[0].bytes.clone()
     };
-    // A right and a wrong guess get an Answer of the same form; only message 3, which has to be
-    // sent, tells one from the other.
+    // Right and wrong guesses get Answers of the same form. Only message 3, which the caller must
+    // send, separates them.
     let (right, wrong) = (answer(7, 7), answer(7, 8));
     assert_eq!(right.len(), wrong.len());
     assert_eq!(right[..5], wrong[..5]);
@@ -565,7 +564,7 @@ fn a_peer_that_moves_is_followed_once_it_has_answered() {
 fn a_copied_packet_diverts_nothing() {
     let mut world = open();
     let attacker = "203.0.113.66:6666";
-    // The attacker sees a packet, and its copy is faster than the network.
+    // The attacker sees a packet and sends a copy that arrives before it.
     let flight = captured(&mut world, b"copied");
     world.traffic.clear();
     world.inject(address(attacker), address(LISTENER), flight.bytes);
@@ -631,7 +630,7 @@ fn a_cookie_of_another_address_or_time_is_answered_by_another_one() {
 
 const RESET: u8 = 8;
 
-/// Another listener in the place of the first, with the same configuration and nothing else.
+/// Replaces the listener by another one with the same configuration and no state.
 fn restart(world: &mut World, config: ListenerConfig) {
     world.listener = comity::session::Listener::new(
         world.now,
@@ -686,10 +685,8 @@ fn a_caller_learns_within_a_round_trip_that_the_listener_was_restarted() {
     }
 }
 
-/// Nobody else can end a connection: not with the token of another one, nor with one that the
-/// listener gave away before the connection was there.
-/// The listener has closed the connection with a reason and forgotten it. The caller hands over
-/// what arrived, and a packet of it on the way brings a Reset.
+/// The listener has closed the connection with a reason and forgotten it. The caller delivers the
+/// sections that arrived, and one of its packets on the way causes a Reset.
 #[test]
 fn a_reset_after_the_close_of_the_peer_is_ignored() {
     let config = listener_config(ListenerCredentials::Shared(shared(7)));
@@ -710,17 +707,19 @@ fn a_reset_after_the_close_of_the_peer_is_ignored() {
     );
 }
 
+/// Only the token of the connection ends it. Neither the token of another one does, nor one that
+/// the listener gave away before the connection existed.
 #[test]
 fn a_reset_without_the_token_ends_nothing() {
     let mut world = open();
     let data = captured(&mut world, b"something").bytes;
     let id = &data[1..9];
-    // The listener has the connection, so it gives no token away.
+    // The listener knows the connection, so it reveals no token.
     let mut forged = data.clone();
     *forged.last_mut().unwrap() ^= 1;
     deliver(&mut world, "203.0.113.5:1", &forged);
     assert_eq!(world.sent(RESET).len(), 0);
-    // That of another connection, which it does not have.
+    // The token of another connection, which the listener does not know.
     let mut stranger = data.clone();
     stranger[1] ^= 1;
     deliver(&mut world, "203.0.113.5:1", &stranger);
@@ -732,7 +731,7 @@ fn a_reset_without_the_token_ends_nothing() {
         world.run_for(Span::from_millis(100));
         assert!(!world.callers[0].1.is_over());
     }
-    // Until message 4, which is sealed, nobody has seen the id.
+    // No packet before message 4, which is sealed, contains the id.
     for kind in [INITIAL, 2, ANSWER, CONFIRM, ACCEPT] {
         for flight in world.sent(kind) {
             assert!(
@@ -741,13 +740,14 @@ fn a_reset_without_the_token_ends_nothing() {
             );
         }
     }
-    // A Data packet that is no longer than a Reset gets none: two ends could answer each other.
+    // A Data packet that is no longer than a Reset causes none: otherwise two ends could answer
+    // each other for ever.
     let resets = world.sent(RESET).len();
     deliver(&mut world, "203.0.113.5:1", &stranger[..25]);
     assert_eq!(world.sent(RESET).len(), resets);
 }
 
-/// A caller that was killed and calls again takes its own place; another caller does not.
+/// A killed caller that calls again replaces its own connection. Another caller does not.
 #[test]
 fn a_caller_that_was_restarted_replaces_its_silent_predecessor() {
     let mut config = listener_config(ListenerCredentials::Passphrase(passphrase(7)));
@@ -759,7 +759,7 @@ fn a_caller_that_was_restarted_replaces_its_silent_predecessor() {
     assert!(world.callers[0].1.session().is_some());
     world.caller_core(0).send(b"the last words");
     world.run_for(Span::from_millis(30));
-    // Killed: nothing of it arrives any more.
+    // The first caller is killed: no packet of it arrives any more.
     let silent_since = world.now;
     world.dead.insert(address(CALLER));
     world.run_for(Span::from_millis(100));
@@ -771,7 +771,8 @@ fn a_caller_that_was_restarted_replaces_its_silent_predecessor() {
         let silent_for = world.now.saturating_since(silent_since);
         assert!(silent_for < Span::from_secs(1), "{silent_for}");
     }
-    // Its first Confirm came after 100 ms, the second one 250 ms later: two probe timeouts are 300.
+    // Its first Confirm arrived after 100 ms, the second one 250 ms later. Two probe timeouts are
+    // 300 ms.
     let called_for = world.now.saturating_since(called_at);
     assert!(called_for > Span::from_millis(100 + 300), "{called_for}");
     assert!(world.listener_events.iter().any(|event| matches!(
@@ -781,7 +782,7 @@ fn a_caller_that_was_restarted_replaces_its_silent_predecessor() {
     world.run_for(Span::from_secs(1));
     assert_eq!(world.listener.connections(), 1);
     assert!(world.callers[other].1.session().is_none());
-    // One that lives is not replaced, though it has nothing to send.
+    // A live caller is not replaced, although it has nothing to send.
     let third = world.call("198.51.100.7:4002", caller_config(credentials()));
     world.run_for(Span::from_secs(5));
     assert!(world.callers[third].1.session().is_none());

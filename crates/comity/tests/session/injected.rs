@@ -1,4 +1,4 @@
-//! Somebody on the path who injects packets.
+//! An attacker on the path that injects packets.
 
 use comity::session::{
     Allow, CallError, CallerConfig, CallerCredentials, CallerEvent, Closed, ConnectionId, Ecn,
@@ -11,8 +11,8 @@ use super::network::{
     passphrase, shared,
 };
 
-/// Another listener has the same passphrase. It does not know the connection, and what it says to a
-/// packet of it does not end it.
+/// Another listener has the same passphrase. It does not know the connection, and its Reset does
+/// not end it.
 #[test]
 fn a_reset_of_another_listener_with_the_same_passphrase_ends_nothing() {
     let config = listener_config(ListenerCredentials::Passphrase(passphrase(7)));
@@ -53,7 +53,7 @@ fn a_reset_of_another_listener_with_the_same_passphrase_ends_nothing() {
 const RETRY: u8 = 2;
 const ANSWER: u8 = 3;
 
-/// What somebody on the path makes up.
+/// The packets that the attacker forges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Forged {
     /// A Retry with another cookie each time.
@@ -85,7 +85,7 @@ const ALL: [Forged; 8] = [
     Forged::Accept,
 ];
 
-/// A share of CPace that nobody has a secret for.
+/// A CPace share whose secret is unknown.
 fn share(at: u64) -> [u8; 32] {
     let mut bytes = [7; 64];
     bytes[..8].copy_from_slice(&at.to_be_bytes());
@@ -93,8 +93,8 @@ fn share(at: u64) -> [u8; 32] {
     point.compress().to_bytes()
 }
 
-/// The `at`th packet of this kind for the caller with the identifier `id`; `None` before there is
-/// anything to change.
+/// The `at`th packet of this kind for the caller with the identifier `id`; `None` before there is a
+/// packet to change.
 fn forge(kind: Forged, at: u64, id: ConnectionId, world: &World) -> Option<Vec<u8>> {
     let id = id.get().to_be_bytes();
     let versioned = |first: u8| [&[first, 0, 0, 0, 2][..], &id].concat();
@@ -162,9 +162,9 @@ fn credentials() -> [(ListenerCredentials, CallerCredentials); 3] {
     ]
 }
 
-/// Calls through somebody who injects, with the usual time limit of 3 s. `per_ms`: so many packets
-/// in a thousand milliseconds, of the kinds in turn. `behind`: one behind each packet of the
-/// listener.
+/// Calls through an attacker that injects packets, with the default time limit of 3 s: `per_second`
+/// packets a second, of the kinds in turn. With `behind`, one packet of each kind follows each
+/// packet of the listener.
 fn call_through(
     (listener, caller): (ListenerCredentials, CallerCredentials),
     delay_ms: u64,
@@ -228,8 +228,8 @@ fn is_in(world: &mut World) -> bool {
     received.contains(&vec![b"to the listener".to_vec()])
 }
 
-/// One forged packet of a kind behind each of the listener keeps nobody out, also where a handshake
-/// takes most of the time limit.
+/// One forged packet after each packet of the listener does not exclude a caller, even if a
+/// handshake takes most of the time limit.
 #[test]
 fn a_forged_packet_after_each_real_one_excludes_nobody() {
     for credentials in credentials() {
@@ -247,14 +247,14 @@ fn a_forged_packet_after_each_real_one_excludes_nobody() {
     }
 }
 
-/// Whether a flood of them uses up what the listener grants: with a passphrase, each share for a
-/// genuine ticket is a wrong guess in the name of the caller.
+/// Whether a flood of this kind uses up the caller's guesses: with a passphrase, each share for a
+/// genuine ticket is a wrong guess in the caller's name.
 fn uses_up_guesses(kind: Forged, caller: &CallerCredentials) -> bool {
     kind == Forged::Share && matches!(caller, CallerCredentials::Passphrase(_))
 }
 
-/// A megabit in a second of forged packets of a kind, which are faster than those of the listener:
-/// 1,600 packets, of some 78 bytes with their headers.
+/// A megabit per second of forged packets of one kind, which arrive before the listener's packets:
+/// 1,600 packets of some 78 bytes with their headers.
 #[test]
 fn a_flood_of_forged_packets_excludes_nobody() {
     for credentials in credentials() {
@@ -271,7 +271,7 @@ fn a_flood_of_forged_packets_excludes_nobody() {
                     is_in(&mut world),
                     "{kind:?} {pattern:?} {delay_ms}: {failed:?}"
                 );
-                // It answers each forged ticket, and little else.
+                // The caller answers each forged ticket, and little else.
                 let of_caller = { world.log.iter() }.filter(|sent| sent.from == address(CALLER));
                 assert!(of_caller.count() <= 4_000, "{kind:?}");
             }
@@ -285,8 +285,8 @@ fn forged_packets_of_all_kinds_exclude_nobody() {
     for credentials in credentials() {
         let is_good = |kind: &Forged| !uses_up_guesses(*kind, &credentials.1);
         let kinds: Vec<_> = ALL.into_iter().filter(is_good).collect();
-        // With a passphrase each Answer could be of several exchanges: on a long path, and with
-        // cookies and shares made up at once, there are more guesses than the caller tests in time.
+        // With a passphrase, each Answer could belong to several exchanges: on a long path, forged
+        // cookies and shares together cause more guesses than the caller tests in time.
         let is_passphrase = matches!(credentials.1, CallerCredentials::Passphrase(_));
         let delays: &[u64] = if is_passphrase { &[20] } else { &[20, 100] };
         for &delay_ms in delays {
@@ -298,7 +298,7 @@ fn forged_packets_of_all_kinds_exclude_nobody() {
     }
 }
 
-/// What a refusal says is a guess, and the caller says so.
+/// A refusal may be forged, and the caller's error says so.
 #[test]
 fn a_refusal_proves_nothing() {
     let mut world = call_through(

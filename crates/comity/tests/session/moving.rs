@@ -1,4 +1,4 @@
-//! A caller that moves shows ids that nobody has seen before.
+//! A caller that moves uses new ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -38,8 +38,8 @@ fn ids(log: &[Flight]) -> BTreeMap<SocketAddr, BTreeSet<(bool, ConnectionId)>> {
 }
 
 impl World {
-    /// Both ends send something, and get it. Before it hears of a move, and before the new address
-    /// has answered, the listener also sends to the old one.
+    /// Both ends send and receive something. The listener also sends to the old address, before it
+    /// learns of a move and before the new address has answered.
     fn exchange(&mut self) {
         self.caller_core(0).send(b"up");
         self.listener_core().send(b"before");
@@ -116,8 +116,8 @@ fn moves_work_on_paths_that_lose_and_reorder() {
         let at = world.listener.ids().next().unwrap();
         let peer = world.listener.session(at).unwrap().address();
         assert_eq!(peer, home(6), "{seed}");
-        // A packet that comes late may still be answered to where it came from; beyond the first
-        // addresses no id is shared.
+        // A late packet may still be answered to its source address. Beyond the first addresses, no
+        // id is shared.
         let ids = ids(&world.log);
         let up = |of: SocketAddr| {
             ids[&of]
@@ -134,7 +134,7 @@ fn moves_work_on_paths_that_lose_and_reorder() {
     }
 }
 
-/// The address changes at a translator on the path: the caller cannot know it.
+/// A translator on the path changes the address, which the caller cannot know.
 #[test]
 fn a_caller_unaware_of_its_move_keeps_its_ids() {
     let mut world = connected(1, Path::GOOD);
@@ -145,7 +145,8 @@ fn a_caller_unaware_of_its_move_keeps_its_ids() {
     assert_eq!(ids[&address(CALLER)], ids[&home(1)]);
 }
 
-/// A caller that moves behind a translator keeps its address, and no id of either direction.
+/// A caller that moves behind a translator keeps its address, and changes the ids of both
+/// directions.
 #[test]
 fn ids_change_even_if_the_address_does_not() {
     let mut world = connected(1, Path::GOOD);
@@ -193,14 +194,14 @@ fn without_protection_the_ids_stay() {
     assert_eq!(world.changes(), 1);
 }
 
-/// Whoever copies the first packet from the new address, and sends it from elsewhere, learns the id
-/// that it has in the other direction and moves nothing.
+/// An attacker that copies the first packet from the new address and sends it from another one
+/// learns the id of the other direction, but does not move the connection.
 #[test]
 fn a_copy_of_the_first_packet_moves_nothing_for_long() {
     let mut world = connected(1, Path::GOOD);
     assert!(world.caller_moves(home(1)));
     world.caller_core(0).send(b"first");
-    // The copy is there first.
+    // The copy arrives first.
     let mut out = Vec::new();
     let now = world.now;
     world.callers[0].1.poll_transmit(now, &mut out).unwrap();
@@ -224,8 +225,8 @@ fn a_copy_of_the_first_packet_moves_nothing_for_long() {
     assert!(sent <= 3 * came, "{sent} for {came}");
 }
 
-/// An address that has not answered gets at most three times what came from there: challenges of
-/// 1,200 bytes while they fit, and of at least 42.
+/// An address that has not answered gets at most three times the bytes that came from it:
+/// challenges of 1,200 bytes if they fit, and of at least 42.
 #[test]
 fn an_address_gets_three_times_its_bytes_to_the_last_one() {
     for length in [36, 400, 401, 413, 414, 415, 800, 814, 1_200] {
@@ -237,7 +238,7 @@ fn an_address_gets_three_times_its_bytes_to_the_last_one() {
         let caller = &mut world.callers[0].1;
         caller.poll_transmit(now, &mut copied).unwrap();
         assert_eq!(copied.len(), length);
-        // The caller would say that it is still where it was.
+        // Otherwise the caller would answer from its old address.
         world.dead.insert(address(CALLER));
         let stranger: SocketAddr = ([192, 0, 2, 66], 6).into();
         world.inject(stranger, address(LISTENER), copied);
@@ -257,7 +258,7 @@ fn an_address_gets_three_times_its_bytes_to_the_last_one() {
     }
 }
 
-/// When a connection is over, nothing links the ids that it had.
+/// After the end of a connection, nothing links its ids.
 #[test]
 fn a_reset_for_a_later_id_does_not_name_the_first_one() {
     let mut world = connected(1, Path::GOOD);
@@ -278,7 +279,7 @@ fn a_reset_for_a_later_id_does_not_name_the_first_one() {
     assert_eq!(id(resets[0]), id(&last));
 }
 
-/// Whoever changes its address all the time fills no memory: 64 events wait, and the end.
+/// The events of a peer that moves all the time are bounded: 64 and the end.
 #[test]
 fn events_of_a_peer_that_moves_wait_up_to_a_bound() {
     let mut world = connected(1, Path::GOOD);
@@ -313,8 +314,8 @@ fn events_of_a_peer_that_moves_wait_up_to_a_bound() {
     assert_eq!(events[64], closed);
 }
 
-/// A live listener takes the id of the handshake for ever, so that a copy of an old packet makes it
-/// send no Reset. After a restart it does not know later ids, and its Reset proves nothing.
+/// A listener keeps the id of the handshake until it stops, so a copy of an old packet never causes
+/// a Reset. After a restart it does not know later ids, and its Reset has no valid token.
 #[test]
 fn resets_are_for_the_id_of_the_handshake() {
     let mut world = connected(1, Path::GOOD);

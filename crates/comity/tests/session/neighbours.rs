@@ -1,5 +1,5 @@
-//! A stranger beside honest callers, in the same network or on their path, that does its worst at a
-//! megabit in a second: callers from addresses that have not failed are in within 3 s.
+//! A stranger in the network of honest callers, or on their path, sends a megabit per second of the
+//! worst packets. Callers from addresses that have not failed connect within 3 s.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,17 +16,17 @@ use super::network::{
 
 /// Bytes of headers of UDP and IPv4.
 const HEADERS: usize = 28;
-/// Bytes in a millisecond of a megabit in a second.
+/// The bytes of one millisecond at a megabit per second.
 const BYTES_PER_MS: usize = 125;
 
-/// What a stranger does with the bytes that it may send.
+/// The packets that a stranger sends.
 #[derive(Clone, Copy, Debug)]
 enum Habit {
-    /// Key exchanges and nothing else.
+    /// Only key exchanges.
     Exchanges,
     /// Each key exchange is followed by a wrong message 3.
     Guesses,
-    /// Wrong messages 3, for a ticket that it has.
+    /// Wrong messages 3 for a valid ticket.
     Confirms,
     /// Another pattern, which is refused at once.
     OtherPattern,
@@ -39,7 +39,7 @@ const HABITS: [Habit; 4] = [
     Habit::OtherPattern,
 ];
 
-/// A stranger, who may use these addresses.
+/// A stranger at these addresses.
 struct Stranger {
     habit: Habit,
     addresses: Vec<SocketAddr>,
@@ -137,19 +137,19 @@ impl Stranger {
     }
 }
 
-/// A share of CPace that nobody has a secret for.
+/// A CPace share whose secret is unknown.
 fn share(random: &mut Randomness) -> [u8; 32] {
     let bytes = random.bytes();
     let point = curve25519_dalek::RistrettoPoint::from_uniform_bytes(&bytes);
     point.compress().to_bytes()
 }
 
-/// How far the stranger's addresses reach.
+/// The addresses of the stranger.
 #[derive(Clone, Copy, Debug)]
 enum Reach {
     /// One address.
     One,
-    /// All of a /24 but those of the honest callers.
+    /// All of a /24 except those of the honest callers.
     All,
     /// A new address of the /64 for each packet.
     Fresh,
@@ -167,7 +167,7 @@ fn addresses(reach: Reach) -> Vec<SocketAddr> {
     }
 }
 
-/// Ten honest callers beside a stranger that has been at it for `before`.
+/// Ten honest callers and a stranger that has been active for `before`.
 fn callers_that_are_in(
     seed: u64,
     (listener, caller): (ListenerCredentials, CallerCredentials),
@@ -256,8 +256,8 @@ fn random_strangers_do_not_exclude_their_neighbours() {
     }
 }
 
-/// Somebody on the path of a caller answers each of its tickets with wrong messages 3, in its name
-/// and before it does.
+/// An attacker on the path of a caller answers each of its tickets with wrong messages 3, in the
+/// caller's name and before the caller.
 #[test]
 fn forged_proofs_do_not_exclude_the_real_caller() {
     for credentials in [by_passphrase(), by_shared_key()] {

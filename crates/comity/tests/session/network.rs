@@ -27,14 +27,15 @@ pub(crate) fn passphrase(byte: u8) -> PassphraseKey {
     PassphraseKey::new([byte; 32])
 }
 
-/// A core of its own small language: sends each message once, and asks until it has an answer.
+/// A core with its own small language: it sends each message once, and repeats a question until it
+/// has an answer.
 ///
 /// Payload: 0 nothing, 1 please answer, 2 + 8 bytes challenge, 3 + 8 bytes response, 4 + message.
 #[derive(Debug, Default)]
 pub(crate) struct Fake {
     next: u64,
     outgoing: VecDeque<Vec<u8>>,
-    /// Whether the question is due, which the timer says.
+    /// Whether the question is due, by the timer.
     asks: bool,
     ask_at: Option<Time>,
     has_received: bool,
@@ -47,9 +48,9 @@ pub(crate) struct Fake {
     pub(crate) round_trip: Option<Span>,
     pub(crate) paths: u32,
     pub(crate) closing: bool,
-    /// Has said why it ends, and still has something to hand over.
+    /// Has announced its end, and still has something to deliver.
     pub(crate) has_ended: bool,
-    /// Has a defect: the next packet makes it panic.
+    /// Makes it panic at the next packet.
     pub(crate) panics: bool,
     pub(crate) peer_parameters: Vec<u8>,
     pub(crate) overhead: usize,
@@ -173,7 +174,7 @@ pub(crate) struct Path {
     pub(crate) loss: f64,
     pub(crate) duplication: f64,
     pub(crate) delay: Span,
-    /// The largest extra delay of a datagram, so that they overtake each other.
+    /// The largest extra delay of a datagram; it reorders datagrams.
     pub(crate) jitter: Span,
 }
 
@@ -290,7 +291,7 @@ impl World {
         (u64::from_be_bytes(self.random.bytes()) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Puts a datagram on the network, as anybody can.
+    /// Puts a datagram on the network, as any host can.
     pub(crate) fn inject(&mut self, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
         let flight = Flight { from, to, bytes };
         self.log.push(flight.clone());

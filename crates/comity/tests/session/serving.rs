@@ -1,4 +1,4 @@
-//! What a listener sends, counts and has room for.
+//! The packets, counts and room of a listener.
 
 use comity::session::{
     CallerCredentials, CallerEvent, Closed, Ecn, Event, ListenerCredentials, Protocol,
@@ -15,7 +15,7 @@ const RETRY: u8 = 2;
 const DATA: u8 = 4;
 const CONFIRM: u8 = 6;
 
-/// Gives the listener a datagram, and does not poll it.
+/// Delivers a datagram to the listener without polling it.
 fn inject(world: &mut World, from: &str, bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     world
@@ -38,7 +38,7 @@ fn a_half_open_connection_is_silent_until_its_caller_proves_the_keys() {
     world.listener_core().send(b"early");
     world.drain();
     assert_eq!(data_from_listener(&world), 0);
-    // Somebody knows the id, and nothing else.
+    // A stranger that knows only the id.
     let id = world.listener.ids().next().expect("it is half open").get();
     let noise = [&[0x40][..], &id.to_be_bytes(), &[7; 40]].concat();
     inject(&mut world, CALLER, &noise);
@@ -72,7 +72,7 @@ fn a_closed_connection_sends_nothing() {
     world.run_for(Span::from_secs(1));
     assert_eq!(world.log.len(), before);
 
-    // Nor does its timer run: here that of the question, which has no answer yet.
+    // The timer does not run either: here that of the question, which has no answer yet.
     let mut world = World::with_shared_secret(1, Path::GOOD);
     world.run_for(Span::from_millis(130));
     let due = world.caller_core(0).next_timer();
@@ -86,7 +86,7 @@ fn a_closed_connection_sends_nothing() {
     assert_eq!(world.caller_core(0).next_timer(), due, "it is not touched");
 }
 
-/// Keys change after so many bytes of payload too, however few packets carry them.
+/// Keys also change after a number of payload bytes, however few packets carry them.
 #[test]
 fn keys_change_after_a_number_of_bytes() {
     let mut config = listener_config(ListenerCredentials::Shared(shared(7)));
@@ -99,7 +99,7 @@ fn keys_change_after_a_number_of_bytes() {
         let session = world.listener.session(id).expect("it was just named");
         session.statistics().key_updates
     };
-    // Challenges and questions have a few bytes; each message has 1,000 and its kind.
+    // Challenges and questions have a few bytes. Each message has 1,000 and its kind.
     for sent in 1..=9 {
         world.listener_core().send(&[7; 999]);
         world.run_for(Span::from_millis(50));
@@ -112,8 +112,8 @@ fn keys_change_after_a_number_of_bytes() {
     assert_eq!(updates(&world), 1);
 }
 
-/// A caller that speaks later versions too is answered in the one that is spoken here; one that
-/// speaks only others learns this one.
+/// A caller that supports later versions too gets an answer in the common version. One that
+/// supports only others gets a list with this one.
 #[test]
 fn versions_are_counted_and_the_common_one_is_chosen() {
     let config = listener_config(ListenerCredentials::Insecure);
@@ -143,7 +143,7 @@ fn versions_are_counted_and_the_common_one_is_chosen() {
     assert_eq!(answers(&world), 1);
 }
 
-/// Hosts with many connections serve those to which something has happened, one by one.
+/// Hosts with many connections serve only the connections with new events, one by one.
 #[test]
 fn connections_are_served_one_by_one_when_something_has_happened() {
     let config = listener_config(ListenerCredentials::Shared(shared(7)));
@@ -159,7 +159,7 @@ fn connections_are_served_one_by_one_when_something_has_happened() {
     assert_eq!(listener.next_ready(), None);
     let ids: Vec<_> = listener.ids().collect();
     for _ in 0..2 {
-        // Twice is once.
+        // A second call has no further effect.
         listener.make_ready(ids[2]);
     }
     listener.protocol_mut(ids[0]).expect("open").send(b"one");
@@ -175,7 +175,7 @@ fn connections_are_served_one_by_one_when_something_has_happened() {
     }
     assert_eq!(served, [(ids[2], false), (ids[0], true)]);
     assert!(!listener.is_busy());
-    // A reply makes it busy too, until it has left.
+    // A waiting reply also makes a connection ready, until it has left.
     let mut packet = world.sent(INITIAL)[0].bytes.clone();
     let listener = &mut world.listener;
     listener.handle_datagram(now, address(CALLER), Ecn::NotCapable, &mut packet);
@@ -212,16 +212,16 @@ fn datagrams_of_no_connection_are_counted() {
     let retry = world.sent(RETRY)[0].bytes.clone();
     let mut confirm = world.sent(CONFIRM)[0].bytes.clone();
     *confirm.last_mut().expect("not empty") ^= 1;
-    // The ticket.
+    // Changes the ticket.
     confirm[20] ^= 1;
     for (at, packet) in (1..).zip([data(id ^ 1), vec![0xff], Vec::new(), retry, confirm]) {
         inject(&mut world, CALLER, &packet);
         assert_eq!(unknown(&world), at, "{packet:x?}");
     }
-    // A forged packet has a connection, which counts it.
+    // A forged packet belongs to a connection, which counts it.
     inject(&mut world, CALLER, &data(id));
     assert_eq!(unknown(&world), 5);
-    // A Confirm of a connection that is over.
+    // A Confirm of a connection that has ended.
     let confirm = world.sent(CONFIRM)[0].bytes.clone();
     inject(&mut world, CALLER, &confirm);
     assert_eq!(unknown(&world), 5, "it is open");
@@ -232,7 +232,7 @@ fn datagrams_of_no_connection_are_counted() {
     assert_eq!(unknown(&world), 6);
 }
 
-/// A connection that is over has no place any more, also before the host has polled it.
+/// A connection that has ended frees its room even before the host has polled it.
 #[test]
 fn a_closed_connection_frees_its_room_at_once() {
     for is_over in [true, false] {
