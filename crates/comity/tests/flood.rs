@@ -1,4 +1,4 @@
-//! Ten thousand strangers, each with its own address, against a listener that carries a stream.
+//! Ten thousand strangers with different addresses, against a listener that carries a stream.
 
 mod common;
 
@@ -56,13 +56,13 @@ fn first_packet(stranger: u32, cookie: &[u8]) -> Vec<u8> {
     out
 }
 
-/// One packet of every kind that a listener might answer.
+/// One packet of every kind that could cause a reply.
 fn datagram(stranger: u32, connection: ConnectionId) -> Vec<u8> {
     let mut bytes = first_packet(stranger, &[]);
     match stranger % 7 {
         0 => {}
         1 => bytes = first_packet(stranger, &[9; 36]),
-        // Another version, complete and too short.
+        // Another version, complete or too short.
         2 => bytes[4] = 77,
         3 => {
             bytes[4] = 77;
@@ -195,7 +195,7 @@ impl common::World for World {
         while let Some(sent) = self.listener.poll_transmit(self.now, &mut out) {
             let bytes = core::mem::take(&mut out);
             self.traffic.entry(sent.to).or_default().1 += bytes.len();
-            // Strangers do not listen.
+            // Strangers receive nothing.
             if sent.to == legitimate() {
                 self.fly(listening(), sent.to, bytes);
             }
@@ -255,14 +255,13 @@ fn ten_thousand_strangers_gain_nothing_and_delay_nothing() {
         assert!(sent * 5 < received, "{sent} bytes for {received}");
         answered[(stranger % 7) as usize] += usize::from(sent > 0);
     }
-    // A Retry, another Retry, the versions; nothing for what is too short; for what is to no
-    // connection a Reset, if no other reply waits.
+    // By kind: a Retry, another Retry, the versions, nothing for a packet that is too short, and a
+    // Reset for an unknown connection if no other reply waits.
     let each = |kind: usize| 10_000 / 7 + usize::from(kind < 10_000 % 7);
     assert_eq!(answered[..6], [each(0), each(1), each(2), 0, 0, 0]);
     assert!((1..=each(6)).contains(&answered[6]), "{}", answered[6]);
 
-    // The memory of this test, and of sections that the application has not taken, is not the
-    // listener's.
+    // The memory of this test and of sections that wait for the application is not the listener's.
     let traffic = core::mem::take(&mut world.traffic);
     let taken = core::mem::take(&mut world.received);
     drop((traffic, taken));
@@ -295,8 +294,8 @@ fn listener(credentials: ListenerCredentials) -> Listener<Transport> {
     Listener::new(START, config, opener, Randomness::seeded(seed)).expect("valid")
 }
 
-/// Strangers with good cookies cost key exchanges, and the budget knows each of their networks by
-/// tables of a fixed size.
+/// Strangers with valid cookies cause key exchanges. The budget counts them by network in tables of
+/// a fixed size.
 #[test]
 fn the_budget_takes_no_memory_however_many_networks_call() {
     let mut listener = listener(ListenerCredentials::Shared(PresharedKey::new([1; 32])));
@@ -327,8 +326,8 @@ fn the_budget_takes_no_memory_however_many_networks_call() {
     assert!(grown < 20_000, "{grown} bytes");
 }
 
-/// Callers that prove themselves and leave: their tickets are remembered while they are good, and
-/// not longer.
+/// Callers that prove themselves and leave: their tickets are kept while they are valid and no
+/// longer.
 #[test]
 fn tickets_of_closed_connections_are_forgotten() {
     let mut listener = listener(ListenerCredentials::Insecure);
@@ -338,7 +337,7 @@ fn tickets_of_closed_connections_are_forgotten() {
     let mut randomness = Randomness::seeded(Seed::new(2));
     let mut now = START;
     let mut held_at = Vec::new();
-    // Ten in a second, each half open for 5 s and its ticket good for 16 s.
+    // Ten a second, each half open for 5 s, with a ticket that is valid for 16 s.
     for call in 0..1_200_u32 {
         let mut caller = Caller::new(
             now,
@@ -368,12 +367,12 @@ fn tickets_of_closed_connections_are_forgotten() {
     }
     assert_eq!(listener.half_open(), 49);
     assert_eq!(listener.statistics().given_up, 1_151);
-    // A ticket takes some 20 bytes, and 800 would take 16,000.
+    // A ticket takes some 20 bytes, so 800 tickets would take 16,000.
     let grown = held_at[2] - held_at[0];
     assert!(grown < 4_000, "{grown} bytes");
 }
 
-/// The same with sockets: each stranger binds an address of its own in 127.0.0.0/8.
+/// The same with sockets: each stranger has its own address in 127.0.0.0/8.
 #[tokio::test]
 async fn strangers_at_the_socket_do_not_disturb_a_stream() {
     const SECTIONS: u64 = 400;
@@ -402,7 +401,7 @@ async fn strangers_at_the_socket_do_not_disturb_a_stream() {
                 let patience = Some(Duration::from_secs(2));
                 socket.set_read_timeout(patience).expect("a timeout");
                 let mut received = 0;
-                // A flood may fill the system's buffers, so not everybody gets a reply.
+                // A flood may fill the system's buffers, so some strangers get no reply.
                 if let Ok(length) = socket.recv(&mut reply) {
                     answers += 1;
                     received += length;

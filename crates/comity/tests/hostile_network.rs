@@ -29,7 +29,7 @@ use actions::action;
 
 const CALLER: &str = "198.51.100.7:4000";
 const LISTENER: &str = "192.0.2.1:5000";
-/// The source address of some copies: nobody receives there.
+/// The source address of some copies, which receives nothing.
 const ELSEWHERE: &str = "203.0.113.9:9";
 const START: Time = Time::from_secs(1_000);
 /// The first byte of a Data packet holds its kind in the high 4 bits.
@@ -99,7 +99,7 @@ struct Ledger {
     refused: u64,
 }
 
-/// What the application of one end saw.
+/// The view of one end's application.
 #[derive(Debug, Default)]
 struct Application {
     /// The length, the latency and the fate of each section that got a number.
@@ -239,7 +239,7 @@ impl World {
         mangled
     }
 
-    /// A datagram leaves; the network does what it likes.
+    /// Sends a datagram into the network, which may treat it in any way.
     fn carry(&mut self, from: Side, to: SocketAddr, bytes: &[u8]) {
         let hostility = self.hostility;
         let ledger = &mut self.ledgers[from as usize];
@@ -363,7 +363,7 @@ impl common::World for World {
 
     fn arrive(&mut self, mut flight: Flight) {
         let side = flight.from.peer();
-        // The first packet with an id of the listener's opens the connection.
+        // The first packet with one of the listener's ids opens the connection.
         if side == Side::Listener && self.connection.is_none() && flight.bytes.len() >= ID.end {
             let id: [u8; 8] = flight.bytes[ID].try_into().unwrap();
             let id = ConnectionId::new(u64::from_be_bytes(id));
@@ -433,7 +433,7 @@ impl common::World for World {
         }
     }
 
-    /// Lets both ends send what they can, and their applications take what has come.
+    /// Lets both ends send, and their applications read.
     fn settle(&mut self) {
         for side in Side::BOTH {
             let now = self.now;
@@ -498,11 +498,12 @@ impl common::World for World {
         let mut has_failed = false;
         while let Some(event) = self.caller.poll_event() {
             match event {
-                // Nothing proves who refuses a call, so mangled packets can end it.
+                // Refusals of a call carry no proof, so mangled packets can end it.
                 CallerEvent::Failed(_) => has_failed = true,
                 CallerEvent::Session(Event::Closed(closed)) => {
-                    // The listener forgets a closed connection, and answers late packets so. It
-                    // also forgets one that was not confirmed in time: the caller calls again.
+                    // The listener forgets a closed connection and answers late packets with a
+                    // Reset. It also forgets one that was not confirmed in time: the caller calls
+                    // again.
                     let transport = self.caller.session().expect("it was open").protocol();
                     has_failed |= self.established == 0;
                     let is_answer = transport.close_reason().is_some() || has_failed;

@@ -27,9 +27,9 @@ fn payload(stream: u16, section: u64) -> Vec<u8> {
     [&stream.to_be_bytes()[..], &section.to_be_bytes()].concat()
 }
 
-/// All connections open before any sends. Then all send at once, in both directions. Each end
-/// receives its own sections, whole and in order. The endpoint counts the connections, and none is
-/// left at the end.
+/// All connections are open before any of them sends. Then all send at once in both directions.
+/// Each end receives its own sections, whole and in order. The endpoint counts the connections, and
+/// none remains at the end.
 #[tokio::test]
 async fn a_thousand_connections_share_two_sockets_and_keep_apart() {
     let loopback: SocketAddr = ([127, 0, 0, 1], 0).into();
@@ -39,8 +39,8 @@ async fn a_thousand_connections_share_two_sockets_and_keep_apart() {
     let mut calls = JoinSet::new();
     let (mut called, mut accepted) = (Vec::new(), Vec::new());
     for _ in 0..CONNECTIONS {
-        // Sixteen at a time, as callers come: the listener gives up the oldest half-open
-        // connections to make room for more.
+        // Sixteen at a time, as callers come: a listener without room gives up its oldest half-open
+        // connections.
         if calls.len() == 16 {
             called.push(calls.join_next().await.unwrap().unwrap());
         }

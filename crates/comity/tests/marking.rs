@@ -35,7 +35,7 @@ struct Header {
 }
 
 /// Carries datagrams between any sender and `target`, and reports the headers of those to `target`.
-/// It ends when the receiver of its reports is dropped. It passes on the ECN bits or clears them.
+/// It passes on the ECN bits or clears them, and ends when the receiver of its reports is dropped.
 fn wire(target: SocketAddr, carries_marks: bool) -> (SocketAddr, mpsc::Receiver<Header>) {
     let any = |port| match target.ip() {
         IpAddr::V4(_) => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port),
@@ -122,7 +122,7 @@ fn wire(target: SocketAddr, carries_marks: bool) -> (SocketAddr, mpsc::Receiver<
                     SocketAddr::V4(_) => ControlMessage::Ipv4Tos(&marks),
                     SocketAddr::V6(_) => ControlMessage::Ipv6TClass(&class),
                 };
-                // Datagrams without room are lost, as on any network.
+                // Datagrams without buffer space are lost, as on any network.
                 let _ = sendmsg(fd, &slices, &[message], MsgFlags::empty(), Some(&to));
             }
         }
@@ -148,7 +148,7 @@ async fn headers(host: IpAddr, caller: Config, carries_marks: bool) -> Vec<Heade
     };
     let (finished, sections) = tokio::join!(called.finish(), receive);
     assert_eq!((finished, sections), (Ok(()), 4));
-    // The wire reports headers without hops when nothing comes.
+    // While no datagram comes, the wire reports headers with zero hops.
     seen.try_iter().filter(|header| header.hops > 0).collect()
 }
 

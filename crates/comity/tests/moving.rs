@@ -1,5 +1,5 @@
-//! Peers whose address changes while they stream, over real sockets. A box in between changes the
-//! source port from one packet to the next, as a router with address translation may.
+//! Peers whose address changes while they stream, over real sockets. A box between them changes the
+//! source port from one packet to the next, as a translator may.
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
@@ -108,7 +108,7 @@ impl Middle {
             };
             if let Some(port) = port {
                 state.sent[port].push(length);
-                // The state stays locked meanwhile, so that an answer finds the entry.
+                // The state stays locked until then, so a reply finds the entry.
                 self.backs[port]
                     .send_to(&buffer[..length], self.listener)
                     .unwrap();
@@ -249,7 +249,7 @@ async fn a_stream_continues_from_another_port_after_validation() {
             let middle = &ends.middle;
             let [old, new] = [0, 1].map(|port| middle.port(port));
             middle.until(|state| state.came[0].len() > 100).await;
-            // One packet comes from the new port, and the reply to it gets no response.
+            // One packet comes from the new port, and the challenge to it gets no response.
             middle.set(Upstream::OnceFrom(1));
             middle.until(|state| state.came[1].len() >= 2).await;
             let (sent, came, stayed) = {
@@ -282,8 +282,8 @@ async fn a_stream_continues_from_another_port_after_validation() {
         .await;
 }
 
-/// Somebody on the path reads along and is faster: each packet of the caller comes from the
-/// attacker first, and then again.
+/// An attacker on the path copies each packet of the caller and sends the copy from its own address
+/// before the original.
 #[tokio::test]
 async fn a_replayed_packet_from_elsewhere_moves_nothing() {
     let streaming = Streaming::start().await;
@@ -296,8 +296,8 @@ async fn a_replayed_packet_from_elsewhere_moves_nothing() {
             let attacker = UdpSocket::bind(loopback()).unwrap();
             let caught = Duration::from_secs(10);
             attacker.set_read_timeout(Some(caught)).unwrap();
-            // The box holds back the newest packet and those after it, until the attacker's copy
-            // has arrived.
+            // The box holds the newest packet and those after it, until the attacker's copy has
+            // arrived.
             middle.set(Upstream::Held);
             middle.state.lock().unwrap().captured.clear();
             middle.until(|state| !state.captured.is_empty()).await;
@@ -307,7 +307,7 @@ async fn a_replayed_packet_from_elsewhere_moves_nothing() {
             let mut buffer = [0; 65_535];
             let (length, _) = attacker.recv_from(&mut buffer).unwrap();
             assert!(length <= 3 * held.len(), "{length} for {}", held.len());
-            // From here on the caller's own packets arrive too, and the copy again and again.
+            // From here on the caller's packets arrive too, and the copy is repeated.
             middle.set(Upstream::From(0));
             let mut answered = length;
             let mut given = held.len();
@@ -323,7 +323,7 @@ async fn a_replayed_packet_from_elsewhere_moves_nothing() {
             while let Ok((length, _)) = attacker.recv_from(&mut buffer) {
                 answered += length;
             }
-            // Copies are not genuine packets: only the first one elicited a reply.
+            // Copies are not genuine packets: only the first one caused a reply.
             assert!(answered <= 3 * held.len(), "{answered} for {given}");
             assert_eq!(ends.listener.peer_address(), home);
         })

@@ -54,7 +54,7 @@ async fn is_called(config: Config, kind: &str, secret: &[u8; 32]) {
     let mut called = tokio::task::spawn_blocking(move || output(&mut command));
     let connection = tokio::select! {
         connection = listener.accept() => connection.expect("the peer calls"),
-        // Without a call nobody would ever be accepted.
+        // If the peer does not call, nobody is ever accepted.
         ended = &mut called => panic!("the peer ended and was not accepted: {ended:?}"),
     };
     let printed = called.await.expect("the peer ends");

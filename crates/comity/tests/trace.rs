@@ -80,7 +80,7 @@ fn check(path: &Path, statistics: &Statistics) {
         .collect();
     assert!(times.is_sorted(), "in the order of time");
 
-    // Up to the end. Later records are replies to packets that come too late.
+    // Up to the end. Later records are replies to late packets.
     let end = events
         .iter()
         .position(|event| event["name"] == "comity:connection_ended")
@@ -214,7 +214,7 @@ async fn a_trace_agrees_with_the_statistics_of_its_connection() {
     let data = &given["data"];
     let latency = data["deadline"].as_f64().unwrap() - data["source_time"].as_f64().unwrap();
     assert!((latency - 20_000.0).abs() < 1e-3, "{latency}");
-    // A loaded host answers many packets at once, so there is no least number.
+    // A loaded host acknowledges many packets at once, so there is no minimum.
     assert!(count(&events, "recovery:metrics_updated") > 0);
 }
 
@@ -251,7 +251,7 @@ async fn each_connection_has_a_trace_file_that_reports_when_it_is_full() {
     assert!(Qlog::create(folder.path().join("no/such"), 1).is_err());
 }
 
-/// What is there is not replaced unless it may be, and a link is never followed.
+/// An existing file is replaced only on request, and a link is never followed.
 #[test]
 fn an_existing_file_is_kept() {
     let folder = tempfile::tempdir().unwrap();
@@ -278,7 +278,7 @@ fn an_existing_file_is_kept() {
         .unwrap();
 }
 
-/// The controller `fixed` plans each packet a gap after the previous departure.
+/// The controller `fixed` plans each packet one gap after the previous departure.
 #[tokio::test]
 async fn paced_packets_record_their_planned_departure() {
     let folder = tempfile::tempdir().unwrap();
@@ -314,7 +314,7 @@ async fn paced_packets_record_their_planned_departure() {
         .iter()
         .filter(|event| event["name"] == "transport:packet_sent");
     let time = |event: &Value| event["time"].as_f64().unwrap();
-    // Small packets may be paced too, and then the next one is planned after them.
+    // Small packets may be paced too, and then the next packet is planned after them.
     let all: Vec<f64> = sent.clone().map(time).collect();
     let full = sent.filter(|event| {
         let length = event["data"]["raw"]["payload_length"].as_u64();
@@ -323,7 +323,7 @@ async fn paced_packets_record_their_planned_departure() {
     let times: Vec<(f64, Option<f64>)> = full
         .map(|event| (time(event), event["data"]["planned"].as_f64()))
         .collect();
-    // The first packets may have waited for the application alone.
+    // The first packets may have waited only for the application.
     let mut paced = 0;
     for pair in times.windows(2) {
         let [(before, _), (time, Some(planned))] = *pair else {
@@ -340,7 +340,7 @@ async fn paced_packets_record_their_planned_departure() {
     assert!(paced > 20, "{paced}");
 }
 
-/// Peers that call again and again fill no more than eight full files.
+/// Peers that call repeatedly fill at most eight full files.
 #[tokio::test]
 async fn all_files_together_have_a_limit() {
     let folder = tempfile::tempdir().unwrap();
@@ -362,6 +362,6 @@ async fn all_files_together_have_a_limit() {
     assert_eq!(error.files.len(), 12, "{error}");
     let lengths = std::fs::read_dir(folder.path()).unwrap();
     let sum: u64 = { lengths.map(|file| file.unwrap().metadata().unwrap().len()) }.sum();
-    // A last record of each file comes on top.
+    // Each file may have one last record in addition.
     assert!((7 * limit..8 * limit + 12 * 200).contains(&sum), "{sum}");
 }

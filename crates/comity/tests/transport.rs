@@ -236,8 +236,7 @@ fn the_larger_latency_and_the_smaller_datagram_apply() {
     assert_eq!(statistics.path.payload_bytes, 1_452 - 29);
 }
 
-/// The receiver has acknowledged everything and sends nothing that the sender could answer with
-/// another Close.
+/// The receiver has acknowledged everything and sends no packet that could cause another Close.
 #[test]
 fn a_lost_close_is_retransmitted() {
     let mut world = World::new(1, CLEAN, 1, KeyLimits::default());
@@ -259,7 +258,7 @@ fn a_lost_close_is_retransmitted() {
     assert_eq!(*code, CloseCode::DONE);
 }
 
-/// The receiver's half gets the sender's parameters, and refuses those that it cannot run.
+/// The receiver's half gets the sender's parameters, and refuses those that it cannot apply.
 #[test]
 fn the_parameters_of_a_controller_reach_its_meter() {
     let row = table::find("real").unwrap();
@@ -338,8 +337,8 @@ fn a_peer_without_proofs_is_served_unless_they_are_required() {
     }
 }
 
-/// A path that takes 60 ms: no section with 40 ms is on time, and every one with 80 ms is, from the
-/// first on. The handshake has related the clocks.
+/// On a path of 60 ms, no section with a deadline of 40 ms is on time, and every one with 80 ms is,
+/// from the first one on: the handshake has related the clocks.
 #[test]
 fn punctuality_is_known_from_the_first_section() {
     for (deadline_ms, on_time) in [(40, 0), (80, 10)] {
@@ -366,7 +365,7 @@ fn punctuality_is_known_from_the_first_section() {
             world.received.iter().filter(|&each| whole(each)).count() as u64,
             on_time
         );
-        // The clocks are one clock here. The caller, too, knows that.
+        // Both ends share one clock here, and the caller knows the relation too.
         let transport = world.sender().unwrap().protocol();
         let (time, error) = (START, Span::from_millis(1));
         let local = transport.to_local(time);
@@ -447,15 +446,15 @@ proptest! {
                 Delivery::Gap(gap) => {
                     prop_assert_eq!(gap.section, SectionId(number as u64));
                     overdue += u64::from(gap.reason == GapReason::Overdue);
-                    // Reordered packets look lost for a while, and slow the sender down.
+                    // Reordered packets count as lost for a while, which slows the sender.
                     let is_clean = loss == 0.0 && jitter_ms == 0;
                     prop_assert!(!is_clean, "a gap on a clean path: {:?}", gap.reason);
                 }
             }
         }
         let counts = statistics.sent.sections;
-        // The peer has reported every whole section, but for those that the sender does not know to
-        // have arrived.
+        // The peer has reported every whole section, except those whose arrival the sender does not
+        // know yet.
         let reported = statistics.peer.unwrap().complete_sections;
         let unheard = counts.submitted - counts.acknowledged;
         prop_assert!(reported <= whole && whole <= reported + unheard, "{whole} of {reported}");
@@ -468,7 +467,7 @@ proptest! {
     }
 }
 
-/// Packet protection recognises duplicates by their number; both ends count them.
+/// Packet protection detects duplicates by their number, and both ends count them.
 #[test]
 fn duplicate_packets_are_counted_and_reported() {
     let duplicates = |duplication: f64| {

@@ -1,4 +1,4 @@
-//! `comity://` URIs: hand-worked examples, mistakes and their messages, and properties.
+//! `comity://` URIs: examples checked by hand, errors and their messages, and properties.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ fn every_setting_is_read() {
     );
 }
 
-/// The defaults of `comity send` and `comity receive`.
+/// The defaults of `comity send` and `comity recv`.
 #[test]
 fn missing_keys_have_their_defaults() {
     let uri = comity("comity://:9000");
@@ -238,7 +238,7 @@ fn a_passphrase_may_come_from_a_file_or_the_environment() {
     assert_eq!(source.read().unwrap().expose(), "correct horse battery");
     uri.builder().unwrap();
 
-    // Cargo sets this one, and nobody sets the other.
+    // Cargo sets this variable; the other is never set.
     let uri = comity("comity://h:1?passphrase=@env:CARGO_MANIFEST_DIR");
     assert_eq!(
         uri.to_string(),
@@ -449,7 +449,7 @@ fn the_mtu_gives_the_payload_and_full_reliability_drops_nothing() {
     assert_eq!(plain.parameters(), full.parameters());
 }
 
-/// SRT users bring SRT's keys along.
+/// SRT users may pass SRT's keys.
 #[test]
 fn keys_of_other_tools_are_accepted_or_answered_with_advice() {
     for (text, drop) in [
@@ -526,7 +526,7 @@ fn names_are_unique_and_defaults_read() {
     }
 }
 
-/// The one table: URI and builder refuse a value outside its bounds alike.
+/// The same table: the URI and the builder have the same bounds.
 #[test]
 fn uris_and_programs_have_the_same_bounds() {
     let built = |builder: comity::ConfigBuilder| builder.insecure().build().map(|_| ());
@@ -603,8 +603,7 @@ fn values(key: &Key) -> BoxedStrategy<String> {
     }
 }
 
-/// Any value of one key. A value that contradicts the rest of the URI is refused, and is not a
-/// case.
+/// Any value of one key, except values that contradict the rest of the URI.
 fn settings() -> impl Strategy<Value = (&'static Key, String)> {
     proptest::sample::select(keys()).prop_flat_map(|key| {
         let key = keys().iter().find(|known| known.name == key.name).unwrap();
@@ -641,7 +640,7 @@ proptest! {
         }
     }
 
-    /// One key at a time, so that the printed URI omits none.
+    /// One key at a time, so the printed URI omits none.
     #[test]
     fn every_key_that_changes_something_is_printed((key, value) in settings(), listens in any::<bool>()) {
         let address = if listens { ":1" } else { "h:1" };

@@ -11,7 +11,7 @@ use comity::session::{Caller, Listener};
 use comity::{ConnectError, Connection, Endpoint, Transport};
 use comity_units::Time;
 
-/// A busy machine takes seconds to answer a call.
+/// A busy machine may take seconds to answer a call.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Turns a hang into a failure.
@@ -21,7 +21,8 @@ pub async fn soon<T>(what: impl Future<Output = T>) -> T {
         .expect("somebody waits for ever")
 }
 
-/// Both ends of a call to this endpoint. A call that fails ends it too: nobody is accepted then.
+/// Both ends of a call to this endpoint. If the call fails, this ends too: the endpoint accepts
+/// nobody then.
 pub async fn opened(
     call: impl Future<Output = Result<Connection, ConnectError>>,
     endpoint: &Endpoint,
@@ -79,7 +80,7 @@ pub trait World {
 
     fn parts(&mut self) -> Parts<'_, Self::Flight>;
 
-    /// Gives a datagram to its receiver.
+    /// Delivers a datagram to its receiver.
     fn arrive(&mut self, flight: Self::Flight);
 
     /// Lets both ends send what they can now.

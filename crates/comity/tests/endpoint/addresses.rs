@@ -28,7 +28,7 @@ async fn a_listener_on_all_addresses_answers_from_the_called_one() {
             );
             continue;
         }
-        // Marked packets are sent by other code.
+        // Marked packets are sent by different code.
         for type_of_service in [0, 0xb8] {
             let listener = options().type_of_service(type_of_service).build().unwrap();
             let endpoint = Endpoint::bind(SocketAddr::new(all, 0), listener).unwrap();
@@ -58,7 +58,7 @@ async fn a_listener_on_all_addresses_answers_from_the_called_one() {
 }
 
 /// Passes datagrams between a caller and `target` until the test ends. Returns the address to call,
-/// and how many came from the caller, with their bytes.
+/// and the number and bytes of the caller's datagrams.
 fn counting(target: SocketAddr) -> (SocketAddr, Arc<Mutex<(u64, u64)>>) {
     let socket = UdpSocket::bind((target.ip(), 0)).unwrap();
     let address = socket.local_addr().unwrap();
@@ -84,7 +84,7 @@ fn counting(target: SocketAddr) -> (SocketAddr, Arc<Mutex<(u64, u64)>>) {
     (address, counted)
 }
 
-/// The headers that a packet has on the wire depend on the family of its addresses.
+/// The size of the headers on the wire depends on the family of the addresses.
 #[expect(clippy::print_stdout, reason = "it says why it did not look")]
 #[tokio::test]
 async fn bytes_on_the_wire_are_those_of_the_path() {

@@ -1,4 +1,4 @@
-//! The ends of connections and endpoints, and who learns of them.
+//! The ends of connections and endpoints, and their notifications.
 
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
@@ -77,8 +77,7 @@ async fn after_the_end_every_call_returns() {
     }
 }
 
-/// Closing overtakes sections that were accepted and still wait. These have an outcome, and count
-/// in the sums.
+/// Close overtakes accepted sections that still wait. These have an outcome and are counted.
 #[tokio::test]
 async fn sections_accepted_before_the_close_have_an_outcome() {
     let options = options().build().unwrap();
@@ -144,7 +143,7 @@ async fn every_waiting_task_is_woken_at_the_end() {
     assert_eq!(items, 40);
 }
 
-/// The peer has announced its end.
+/// Checks that the peer announced its end.
 #[track_caller]
 fn assert_shut_down(end: &CloseReason) {
     assert!(
@@ -169,7 +168,7 @@ async fn waiting_calls_return_the_reason_of_the_end() {
     assert_shut_down(&end);
 }
 
-/// A box between a caller and a listener. Once the listener has answered the handshake, which needs
+/// A box between a caller and a listener. After the listener's answer to the handshake, which needs
 /// one more datagram, the box holds the caller's datagrams until they are released.
 #[derive(Debug)]
 struct Holding {
@@ -240,7 +239,7 @@ impl Holding {
     }
 }
 
-/// The caller is connected, the listener cannot know it yet, and closes.
+/// The listener closes when the caller is connected and the listener cannot know it yet.
 #[tokio::test]
 async fn a_caller_with_an_answered_handshake_is_notified_of_the_end() {
     let options = options().build().unwrap();
@@ -253,7 +252,7 @@ async fn a_caller_with_an_answered_handshake_is_notified_of_the_end() {
         let endpoint = endpoint.clone();
         tokio::spawn(async move { endpoint.close().await })
     };
-    // It accepts no more connections: it knows that it must close.
+    // It accepts no more connections, so the close has begun.
     assert!(soon(endpoint.accept()).await.is_none());
     holding.let_go();
     let end = soon(caller.closed()).await;
@@ -261,7 +260,7 @@ async fn a_caller_with_an_answered_handshake_is_notified_of_the_end() {
     soon(closing).await.unwrap();
 }
 
-/// Sections that arrived ahead of their time are delivered on time after their sender has left.
+/// Sections that arrived early are delivered on time after their sender has left.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "real time is what it is about")]
 async fn received_sections_are_delivered_at_their_deadlines_after_the_peer_ended() {

@@ -253,7 +253,7 @@ async fn a_receiver_that_never_reads_holds_at_most_its_buffer() {
     }
 }
 
-/// All tasks that wait for room wake up, also one whose section never fits.
+/// All tasks that wait for room wake up, even one whose section never fits.
 #[tokio::test]
 async fn a_task_can_wait_for_room_without_a_section() {
     let buffer = 100_000;
@@ -263,7 +263,7 @@ async fn a_task_can_wait_for_room_without_a_section() {
     caller.room(buffer as usize + 1).await;
     for section in 0..20 {
         caller.room(60_000).await;
-        // Two do not fit: room for the next exists when this one has arrived.
+        // Two sections do not fit: there is room for the next one after this one has arrived.
         let given = Section::new(payload(section, 60_000)).deadline(Duration::MAX);
         let id = caller.try_send(given).expect("room");
         assert_eq!(id, SectionId(section));
@@ -479,8 +479,8 @@ async fn exchange(controller: &str) {
     assert!(listener.closed().await.is_clean());
 }
 
-/// The reliability that the peer learns: that of the controller's paper, or the configured one,
-/// whichever setter comes first.
+/// The peer learns the reliability of the controller's paper or the configured one, in either order
+/// of the setters.
 #[test]
 fn a_controller_whose_paper_retransmits_nothing_retransmits_nothing() {
     for (controller, usual) in [("steady", "Timeline"), ("iftp", "None"), ("psp", "None")] {
@@ -528,13 +528,14 @@ async fn dropped_calls_lose_nothing_and_send_nothing() {
     let sender = options().send_buffer(65_536).build().unwrap();
     let (caller, listener, _endpoint) = pair(sender, options().build().unwrap()).await;
     let given = |section| Section::new(payload(section, 30_000)).deadline(Duration::MAX);
-    // Nothing has been sent, so this section is certain to be dropped.
+    // Nothing has been sent, so this section is dropped with certainty.
     tokio::select! {
         biased;
         item = listener.recv() => panic!("{item:?} from nowhere"),
         () = std::future::ready(()) => {}
     }
-    // A call that was polled once has sent its section or nothing. The next number shows which.
+    // A call that was polled once has sent either its section or nothing. The next number shows
+    // which.
     let mut next = 0;
     while next < 60 {
         tokio::select! {
@@ -566,7 +567,7 @@ async fn dropped_calls_lose_nothing_and_send_nothing() {
     };
     let (finished, received) = soon(async { tokio::join!(caller.finish(), receive) }).await;
     assert_eq!((finished, received), (Ok(()), 60));
-    // So does a call that nobody answers, and the endpoint ends without it.
+    // A call without an answer also ends with the endpoint.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let endpoint = Endpoint::for_calls(loopback(), options().build().unwrap()).unwrap();
     tokio::select! {
@@ -630,7 +631,7 @@ async fn skipped_sections_and_their_dependents_are_gaps() {
         ),
         (1, 1, 1, 1, 4)
     );
-    // Only the two that were sent have bytes.
+    // Only the two submitted sections have bytes.
     assert_eq!(sent.bytes.submitted, 8);
 }
 
@@ -653,7 +654,7 @@ async fn nothing_is_acknowledged_before_it_is_accepted() {
             .peer
             .is_none_or(|peer| peer.complete_sections == 0)
     );
-    // Connections accepted later are served from then on.
+    // Connections that are accepted later are served as well.
     let accepted = soon(endpoint.accept()).await.unwrap();
     let later = Section::new(payload(1, 5_000)).deadline(Duration::MAX);
     caller.send(later).await.unwrap();
@@ -735,7 +736,7 @@ async fn stop_receiving_keeps_every_section_that_the_peer_counts() {
     assert!(sent.acknowledged >= 1, "{sent:?}");
 }
 
-/// Datagrams of a handshake have 1,200 bytes, whatever later ones have.
+/// Datagrams of a handshake have 1,200 bytes, whatever the size of later ones.
 #[tokio::test]
 async fn every_accepted_datagram_size_carries_sections() {
     for size in [629, 1_029, 1_199, 65_000] {

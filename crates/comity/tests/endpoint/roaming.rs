@@ -1,4 +1,4 @@
-//! A host whose routes change, in a network namespace of its own.
+//! A host whose routes change, in a separate network namespace.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, UdpSocket};
@@ -21,17 +21,17 @@ fn ip(arguments: &str) {
     assert!(status.unwrap().success(), "ip {arguments}");
 }
 
-/// Packets to the outside leave from this address from now on.
+/// From now on, packets to other hosts leave from this address.
 fn leave_from(home: &str) {
     ip(&format!(
         "route replace local {OUTSIDE} dev lo table local proto kernel scope host src {home}"
     ));
 }
 
-/// Whether packets go up, the address of the caller, and the id.
+/// The direction (true for packets from the caller), the address of the caller, and the id.
 type Seen = Arc<Mutex<BTreeSet<(bool, IpAddr, [u8; 8])>>>;
 
-/// Carries datagrams between callers and `listener`, and notes the ids of Data packets.
+/// Carries datagrams between callers and `listener`, and records the ids of Data packets.
 fn observer(listener: std::net::SocketAddr, seen: Seen) -> std::net::SocketAddr {
     let front = Arc::new(UdpSocket::bind((OUTSIDE, 0)).unwrap());
     let back = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -108,7 +108,7 @@ async fn a_call_shows_fresh_ids_when_its_route_changes() {
                 assert!(soon(to.recv()).await.unwrap().into_section().is_some());
             }
         }
-        // Nothing is under way when the route changes: a round of that moment has old ids.
+        // No packet is on its way when the route changes: such packets would have old ids.
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     let seen = seen.lock().unwrap().clone();

@@ -1,4 +1,4 @@
-//! Packets of strangers and routers at a socket, and what they must not cause.
+//! Packets of strangers and routers at a socket must not do harm.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,8 +14,8 @@ use nix::sys::socket::{
 use super::{loopback, options, pair, payload};
 use crate::common::{opened, soon};
 
-/// A socket that sends packets with headers of the test's own making. Without the permission for
-/// it, prints a note and returns `None`.
+/// A socket for packets with hand-made headers. Without the permission for it, prints a note and
+/// returns `None`.
 #[expect(
     clippy::print_stderr,
     reason = "that a test was skipped has to be seen"
@@ -65,8 +65,8 @@ async fn datagrams_in_a_call(
         / (after.batches_sent - before.batches_sent) as f64
 }
 
-/// A reply to port 0 could not be sent. The system would report the error that it has for
-/// unsupported batches.
+/// A reply to port 0 cannot be sent. The system would report the same error as for unsupported
+/// batches.
 #[tokio::test]
 async fn a_datagram_from_port_0_does_not_end_batches() {
     let Some(socket) = raw(SockProtocol::Udp) else {
@@ -91,9 +91,10 @@ async fn a_datagram_from_port_0_does_not_end_batches() {
     assert_eq!(endpoint.stats().retries_sent, 1, "that of the call");
 }
 
-/// An ICMP message about a datagram from `from` to `to`, which quotes its headers (RFC 792).
+/// An ICMP message about a datagram from `from` to `to`. It quotes the headers of the datagram (RFC
+/// 792).
 fn complaint(kind: u8, code: u8, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
-    // The MTU in it is that of the loopback: the system would remember a smaller one for all.
+    // Its MTU is that of the loopback: the system would remember a smaller one for all connections.
     let mut message = vec![kind, code, 0, 0, 0, 0, 0xff, 0xff];
     let mut quoted = [0; 28];
     quoted[0] = 0x45;
@@ -115,7 +116,7 @@ fn complaint(kind: u8, code: u8, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
     message
 }
 
-/// A router reports that packets are too long, unwanted or undeliverable. Anybody can forge such
+/// Routers report that packets are too long, unwanted or undeliverable. Anybody can forge such
 /// reports.
 #[tokio::test]
 async fn errors_from_routers_do_not_end_connections() {
@@ -143,7 +144,7 @@ async fn errors_from_routers_do_not_end_connections() {
         }
     }
     assert_eq!(soon(caller.finish()).await, Ok(()));
-    // They do end an unanswered call, and at once.
+    // They do end an unanswered call at once.
     let deaf = UdpSocket::bind(loopback()).unwrap();
     let to = deaf.local_addr().unwrap();
     let complain = async {
@@ -162,8 +163,8 @@ async fn errors_from_routers_do_not_end_connections() {
     );
 }
 
-/// Sections that nobody will read are dropped, however many they are, and the connection's slot is
-/// free again.
+/// Sections that will never be read are dropped, however many there are, and the connection's slot
+/// is free again.
 #[tokio::test]
 async fn a_connection_dropped_unread_leaves_nothing_behind() {
     let options = options().build().unwrap();
@@ -172,7 +173,7 @@ async fn a_connection_dropped_unread_leaves_nothing_behind() {
         let given = Section::new(payload(section, 100)).deadline(Duration::MAX);
         caller.send(given).await.unwrap();
     }
-    // The receiver knows all of them, and has passed on as many as its application would hold.
+    // The receiver has all of them, and has delivered as many as its application would hold.
     soon(async {
         while accepted.stats().received.counters.wire_bytes < 100_000 {
             tokio::task::yield_now().await;
@@ -202,7 +203,7 @@ async fn a_socket_of_ipv6_calls_hosts_of_both_families() {
         let endpoint = Endpoint::bind(address, options.clone()).unwrap();
         let called = soon(calling.connect(endpoint.local_address())).await;
         assert!(called.is_ok(), "{address}: {:?}", called.err());
-        // Nobody answers at a closed port, which the system reports in both cases.
+        // A closed port does not answer. The system reports it in both cases.
         let closed = UdpSocket::bind(address).unwrap().local_addr().unwrap();
         let refused = soon(calling.connect(closed)).await;
         assert!(
@@ -213,7 +214,7 @@ async fn a_socket_of_ipv6_calls_hosts_of_both_families() {
     }
 }
 
-/// Callers that nobody accepts do not pile up.
+/// Callers that are never accepted do not accumulate.
 #[tokio::test]
 async fn callers_that_wait_to_be_accepted_are_bounded() {
     let waiting = options().max_waiting(3).build().unwrap();

@@ -1,4 +1,4 @@
-//! What became of every section, with an amount of memory that does not grow.
+//! The fates of all sections, counted in constant memory.
 
 use comity::transport::{Delivery, TransportEvent};
 use comity::{Fate, Transport};
@@ -11,7 +11,7 @@ pub(crate) struct Totals {
     pub(crate) on_time: u64,
     pub(crate) late: u64,
     pub(crate) gaps: u64,
-    /// Sections that no receiver could report: it was killed, or lost its sender, before.
+    /// Sections that no receiver could report: it was killed or had lost its sender before.
     pub(crate) unreported: u64,
     pub(crate) connections: u64,
     pub(crate) key_updates: u64,
@@ -26,19 +26,19 @@ pub(crate) struct Totals {
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     submitted: u64,
-    /// The number that the receiver reports next.
+    /// The next number in the receiver's reports.
     next: u64,
     on_time: u64,
     late: u64,
     gaps: u64,
     outcomes: u64,
     acknowledged: u64,
-    /// The number that the next section had at the last look, and when that was.
+    /// The number of the next section at the last two checks, and their times.
     before: [(Time, u64); 2],
 }
 
-/// How long sections may be on their way when a connection ends: until the silence of the peer ends
-/// it, and two looks.
+/// The longest time for which sections may be on their way when a connection ends: until the
+/// silence of the peer ends it, and two checks more.
 const ON_THE_WAY: Span = Span::from_secs(30);
 
 /// The bytes of a section.
@@ -96,7 +96,7 @@ impl Counts {
         assert!(self.outcomes <= self.submitted, "{self:?}");
     }
 
-    /// Nothing is on its way: both ends know of everything.
+    /// Checks that no section is on its way.
     pub(crate) fn check_settled(&self) {
         assert_eq!(
             (self.next, self.outcomes),
@@ -105,12 +105,13 @@ impl Counts {
         );
     }
 
-    /// The sender has ended by itself, and names all.
+    /// Checks a sender that has ended by itself: it reports all sections.
     pub(crate) fn check_sender(&self) {
         assert_eq!(self.outcomes, self.submitted, "{self:?}");
     }
 
-    /// The receiver has ended by itself: what it has acknowledged it has reported.
+    /// Checks a receiver that has ended by itself: it has reported all sections that it
+    /// acknowledged.
     pub(crate) fn check_receiver(&self) {
         assert!(self.acknowledged <= self.next, "{self:?}");
     }
@@ -123,7 +124,7 @@ impl Counts {
         totals.gaps += self.gaps;
         assert_eq!(self.next, self.on_time + self.late + self.gaps);
         totals.unreported += self.submitted - self.next;
-        // Only what was on its way can be missing from the receiver's reports.
+        // Only sections that were on their way can be missing from the receiver's reports.
         assert!(self.next >= self.before[0].1, "{self:?}");
     }
 }

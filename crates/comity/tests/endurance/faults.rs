@@ -1,4 +1,4 @@
-//! What changes, and when.
+//! The faults and their times.
 
 use comity_units::{Span, Time};
 
@@ -13,9 +13,9 @@ pub(crate) struct Link {
     pub(crate) delay: Span,
     /// The largest extra delay: longer than the gaps between packets, it reorders them.
     pub(crate) jitter: Span,
-    /// The largest datagram; longer ones are swallowed.
+    /// The largest datagram. Longer ones are lost.
     pub(crate) size: usize,
-    /// Nothing arrives before.
+    /// No datagram arrives before this time.
     pub(crate) outage_until: Time,
 }
 
@@ -61,7 +61,7 @@ impl Faults {
         }))
     }
 
-    /// Injects what is due. Returns the time until which the applications are idle.
+    /// Injects the faults that are due. Returns the time until which the applications are idle.
     pub(crate) fn inject(&mut self, world: &mut World) -> Time {
         let mut idle_until = Time::ZERO;
         for (due, (fault, shortest, longest)) in self.0.iter_mut().zip(FAULTS) {

@@ -1,6 +1,6 @@
-//! Two whole ends for hours of virtual time: over a path that changes all the time, with suspended
-//! and restarted ends, moves, key updates and idle phases. No section is lost silently, and the
-//! memory stays.
+//! Two whole ends for hours of virtual time over a changing path, with suspended and restarted
+//! ends, moves, key updates and idle phases. No section is lost silently, and the memory use stays
+//! constant.
 //!
 //! ```sh
 //! make endurance HOURS=24
@@ -21,8 +21,8 @@ use world::{START, World};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How much more memory may be held at a later check than at the first: what the ends keep of a
-/// worse path than then.
+/// How much more memory a later check may find than the first one: the ends may know a worse path
+/// by then.
 const SPREAD: isize = 64 << 10;
 
 /// A part of the run, at whose end everything is settled.
@@ -51,7 +51,7 @@ fn run(seed: u64, parts: u64, length: Span) -> Vec<Part> {
     found
 }
 
-/// What has to hold at the end of a run.
+/// The conditions at the end of a run.
 fn check(parts: &[Part]) {
     let [first, .., last] = parts else {
         panic!("at least two parts");
@@ -97,7 +97,7 @@ fn twenty_minutes_lose_no_section_silently_and_hold_no_more_memory() {
     );
 }
 
-/// As long as `COMITY_ENDURANCE_HOURS` says.
+/// For the hours in `COMITY_ENDURANCE_HOURS`.
 #[test]
 #[ignore = "it takes minutes: make endurance"]
 #[expect(clippy::print_stdout, reason = "a run of hours that reports each")]

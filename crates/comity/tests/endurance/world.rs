@@ -21,14 +21,14 @@ pub(crate) const START: Time = Time::from_secs(1_000);
 const LATENCY: Span = Span::from_millis(400);
 /// After a lost connection, or a failed call, the caller calls again.
 const BEFORE_A_CALL: Span = Span::from_millis(250);
-/// What everything takes to be settled, over a good path: a suspended end, a lost connection, a
-/// call, and the deadlines. A young connection holds less than one that has learned its path, so it
-/// also takes what that takes.
+/// The time in which everything is settled over a good path: a suspended end, a lost connection, a
+/// call, and the deadlines. It is also enough for a young connection to learn its path, before
+/// which it holds less memory.
 const CALM: Span = Span::from_secs(120);
 /// The datagrams that wait for a suspended end, at most.
 const SYSTEM_BUFFER: usize = 2_000;
 
-/// The clock of an end: it began at another time, and runs at another speed.
+/// The clock of an end, with its own start and speed.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     ahead: Span,
@@ -36,14 +36,14 @@ struct Clock {
 }
 
 impl Clock {
-    /// What the clock shows at a time of the world.
+    /// The time on the clock at a time of the world.
     fn local(self, at: Time) -> Time {
         let nanos = i128::from(at.as_nanos());
         let shown = nanos + nanos * self.faster_ppb / 1_000_000_000;
         Time::from_nanos(u64::try_from(shown).expect("no clock runs back")) + self.ahead
     }
 
-    /// When the clock shows this time, or a nanosecond later.
+    /// The time of the world at which the clock shows this time, or a nanosecond later.
     fn world(self, local: Time) -> Time {
         if local.is_never() {
             return Time::MAX;
@@ -63,7 +63,7 @@ impl Clock {
 struct Flight {
     to: Side,
     from: SocketAddr,
-    /// The call that the caller was at.
+    /// The number of the caller's call.
     call: u64,
     bytes: Vec<u8>,
 }
@@ -71,17 +71,17 @@ struct Flight {
 /// One connection, by the call that opened it.
 #[derive(Debug, Default)]
 struct Connection {
-    /// By the sender.
+    /// By sender.
     counts: [Counts; 2],
     /// Whether each end is over.
     is_over: [bool; 2],
     was_killed: [bool; 2],
-    /// Its identifier at the listener, once that knows of the caller.
+    /// Its identifier at the listener, if the listener knows the caller.
     id: Option<ConnectionId>,
 }
 
 impl Connection {
-    /// An end that was not killed has named everything.
+    /// Checks that every end that was not killed has reported all sections.
     fn check(&self) {
         for side in Side::BOTH {
             let counts = &self.counts[side as usize];
@@ -242,7 +242,7 @@ impl World {
 
     // ---------------------------------------------------------------- faults
 
-    /// Packets of the caller come from another address from now on, and the old one is gone.
+    /// Packets of the caller come from another address from now on, and the old one stops working.
     pub(crate) fn relocate(&mut self) {
         let port = 4_000 + (self.draw() % 50_000) as u16;
         self.caller_address = ([198, 51, 100, 7], port).into();
@@ -255,17 +255,17 @@ impl World {
         self.totals.moves += 1;
     }
 
-    /// An end does nothing for a while, and its clock goes on: the host was suspended, or its clock
-    /// jumped.
+    /// An end is inactive for a while and its clock goes on, as if its host were suspended or its
+    /// clock jumped.
     pub(crate) fn suspend(&mut self, side: Side, length: Span) {
         self.suspended_until[side as usize] = self.now + length;
         self.totals.suspended += 1;
     }
 
-    /// The caller's process is killed, and another one started.
+    /// Kills the caller's process and starts another one.
     pub(crate) fn restart_caller(&mut self) {
         self.totals.killed += 1;
-        // It may wait to call.
+        // It may be waiting for its next call.
         if self.call_at.is_never() {
             self.leave_call(true);
         }
@@ -273,10 +273,10 @@ impl World {
         self.call();
     }
 
-    /// The listener's process is killed, and another one started.
+    /// Kills the listener's process and starts another one.
     pub(crate) fn restart_listener(&mut self) {
         self.totals.killed += 1;
-        // A call that the listener does not know of goes to the new one.
+        // A call that the listener does not know reaches the new one.
         let known = |connection: &&mut Connection| connection.id.is_some();
         for connection in self.connections.values_mut().filter(known) {
             let side = Side::Listener as usize;
@@ -292,7 +292,7 @@ impl World {
         self.forget();
     }
 
-    /// The caller's end of the present call is over.
+    /// Ends the caller's part of the present call.
     fn leave_call(&mut self, was_killed: bool) {
         if let Some(session) = self.caller.session() {
             let now = self.clocks[0].local(self.now);
@@ -318,7 +318,7 @@ impl World {
         self.connections.insert(self.call, Connection::default());
     }
 
-    /// Closes the counts of connections that are over at both ends.
+    /// Adds up and removes connections that have ended at both ends.
     fn forget(&mut self) {
         let totals = &mut self.totals;
         self.connections.retain(|_, connection| {
@@ -334,7 +334,7 @@ impl World {
         });
     }
 
-    /// The sums, of a world that is settled.
+    /// The sums of a settled world.
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = self.totals;
         for connection in self.connections.values() {
@@ -348,7 +348,7 @@ impl World {
 
     // ---------------------------------------------------------------- time
 
-    /// Lets the applications and the faults go on until this time.
+    /// Runs the applications and the faults until this time.
     pub(crate) fn live(&mut self, until: Time) {
         let mut faults = match self.faults.take() {
             Some(faults) => faults,
@@ -361,7 +361,7 @@ impl World {
             if self.now < idle_until {
                 self.run(idle_until);
             }
-            // Three of four are the caller's.
+            // Three of four sections are the caller's.
             let side = match self.between(0, 3) {
                 0 => Side::Listener,
                 _ => Side::Caller,
@@ -455,7 +455,7 @@ impl World {
                 call: self.call,
                 bytes: bytes.to_vec(),
             };
-            // Each draw counts the sequence on.
+            // Each draw increments the sequence.
             let at = (self.now + link.delay + jitter, self.sequence);
             self.flights.insert(at, flight);
         }
@@ -612,7 +612,7 @@ impl World {
         };
         match transport.submit(now, section) {
             Ok(number) => counts.submit(self.now, number.0),
-            // Nothing was acknowledged for long, or the connection is closing.
+            // Nothing was acknowledged for a long time, or the connection is closing.
             Err(
                 SubmitError::TooManyBytes { .. }
                 | SubmitError::TooManySections { .. }
@@ -624,7 +624,7 @@ impl World {
     }
 }
 
-/// Takes what the transport of an end reports. If its connection was cut, the transport is closed,
+/// Handles the reports of an end's transport. If its connection was cut, the transport is closed,
 /// as by the endpoint.
 fn serve(now: Time, transport: &mut Transport, counts: &mut [Counts; 2], side: Side, is_cut: bool) {
     if is_cut {

@@ -1,4 +1,4 @@
-//! What the applications do.
+//! The actions of the applications.
 
 use bytes::Bytes;
 use comity::transport::{Outgoing, SubmitError};
@@ -14,7 +14,7 @@ enum What {
     Cancel,
 }
 
-/// What an application does after a pause.
+/// The action of an application after a pause.
 #[derive(Clone, Debug)]
 pub(super) struct Action {
     pub(super) pause_ms: u64,
@@ -92,7 +92,7 @@ impl World {
                         let application = &mut self.applications[side as usize];
                         application.submitted.insert((stream, id), section);
                     }
-                    // The peer grants credit late over a bad path.
+                    // Over a bad path the peer grants credit late.
                     Err(SubmitError::TooManyBytes { .. } | SubmitError::TooManySections { .. }) => {
                     }
                     Err(error) => panic!("{error}"),

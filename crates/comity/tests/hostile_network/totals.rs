@@ -1,5 +1,5 @@
-//! What has to hold at the end, between the counters of both ends, the network's record and what
-//! the applications saw.
+//! The conditions at the end, between the counters of both ends, the network's record and the view
+//! of the applications.
 
 use std::collections::BTreeMap;
 
@@ -60,8 +60,8 @@ impl World {
                 }
                 Delivery::Gap(gap) => {
                     gaps += 1;
-                    // The bytes may have arrived after the section had become a gap, and an
-                    // acknowledgement does not say so.
+                    // The bytes may have arrived after the section became a gap; an acknowledgement
+                    // does not show that.
                     assert!(gap.reason != GapReason::Closed, "{stream}, {id}");
                     let is_withdrawn = sender.cancelled.contains(&(stream, id))
                         || matches!(fate, None | Some(Fate::Dependency));
@@ -83,7 +83,7 @@ impl World {
                 }
             }
         }
-        // The receiver names exactly the numbers that the sender has given.
+        // The receiver reports exactly the numbers that the sender assigned.
         for (stream, received) in &receiver.received {
             assert_eq!(
                 streams.get(stream),
@@ -124,7 +124,7 @@ impl World {
         );
         assert!(receiver.received.counters.duplicates <= protection.stale_packets);
         assert!(ledger.to_elsewhere <= ledger.data);
-        // The network has not lost a datagram by itself.
+        // The network itself has lost no datagram.
         let mut arrived = 0;
         for departure in &ledger.departures {
             arrived += u64::from(departure.arrivals > 0);
