@@ -70,7 +70,7 @@ fn sent_until(connection: &mut Connection<Elided>, from: Time, end: Time) -> u64
 fn the_token_bucket_limits_departures() {
     for (importance, owed) in [(9, 10_000), (1, 0)] {
         let mut connection = connection();
-        // Both importances are known, and one section of the other is soon gone.
+        // Both importances are known, and the other section is soon sent.
         submit(&mut connection, 1, 10 - importance, Time::from_millis(1));
         submit(&mut connection, 200_000, importance, Time::from_millis(400));
         let end = Time::from_millis(200);

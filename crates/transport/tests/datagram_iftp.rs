@@ -104,8 +104,8 @@ fn later_ranges_replace_lost_acknowledgements() {
         ..greedy()
     };
     let times = rounded(&play(&script, Time::from_millis(440)));
-    // The round of four lasts until the sweep before it is known to have arrived, and the next one
-    // is of five. If each acknowledgement named one packet, this would be a loss.
+    // The round of four lasts until its predecessor is known to have arrived, and the next sweep
+    // has five packets. If an acknowledgement named only one packet, this would be a loss.
     let expected = [350.0, 370.0, 390.0, 410.0, 430.0];
     assert_eq!(times[..7], USUAL[..7]);
     assert_eq!(times[7..], expected, "{times:?}");
@@ -131,9 +131,9 @@ fn a_packet_late_by_less_than_the_threshold_is_not_lost() {
     assert!(three.len() + 5 < usual.len(), "{three:?}, {usual:?}");
 }
 
-/// The last two packets of the application's data are lost. No packet leaves for 600 ms after the
-/// last acknowledgement, except those that the timeout allows. A probe of the transport, due long
-/// before, would turn this into a loss.
+/// The last two packets of the application's data are lost. After the last acknowledgement, no
+/// packet leaves for 600 ms except those that the timeout allows. A probe of the transport would be
+/// due long before, and would turn this into a loss.
 #[test]
 fn a_lost_tail_is_a_timeout_not_a_loss() {
     let script = Script {

@@ -284,7 +284,7 @@ fn only_the_last_piece_of_a_packet_has_no_length() {
         .map(|frame| match frame.unwrap() {
             Frame::Section(section) => {
                 let header = section.header;
-                // Both are live still.
+                // Both sections are still live.
                 assert_eq!((header.floor, header.importance), (0, 0));
                 (
                     SectionId(header.section),

@@ -1,4 +1,4 @@
-//! What the cases of outboxes that are worked out by hand begin with.
+//! Common parts of the outbox tests with hand-computed results.
 
 use comity_transport::timeline::outbox::{self, Fate};
 use comity_transport::timeline::{Elided, Importance, Outbox, Outgoing, StreamId};

@@ -432,7 +432,7 @@ impl World {
         self.collect(tick);
     }
 
-    /// Runs until all is settled at both ends.
+    /// Runs until both ends are settled.
     fn run(&mut self) {
         let mut tick = 0;
         while tick <= 400 || !self.outbox.is_settled() || !self.events.is_empty() {
@@ -446,7 +446,7 @@ impl World {
             self.inbox.on_floor(stream, SectionId(sections)).unwrap();
             self.inbox.on_end(stream, sections).unwrap();
         }
-        // All of it is known before its turn comes.
+        // All of them are known before their turn.
         let all: BTreeSet<_> = self.lengths.keys().copied().collect();
         let (on_time, late) = self.inbox.complete();
         assert_eq!(on_time + late + self.inbox.gaps(), all.len() as u64);

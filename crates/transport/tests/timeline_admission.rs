@@ -48,7 +48,7 @@ fn a_section_may_have_the_longest_length_and_no_more() {
     assert!(outbox.fits_peer(VIDEO, 600) && !outbox.fits_peer(VIDEO, 601));
     assert_eq!(submit(&mut outbox, 600), Ok(SectionId(0)));
     assert_eq!(outbox.held(), (1, 600));
-    // 400 bytes are left: a longer one has to wait, unless none so long will ever do.
+    // 400 bytes are free. A longer section must wait, unless it exceeds the maximum.
     assert!(outbox.has_room(400) && !outbox.has_room(401) && !outbox.has_room(600));
     assert!(outbox.has_room(601));
     let no_room = SubmitError::TooManyBytes {
@@ -73,7 +73,7 @@ fn the_number_of_open_sections_is_limited_by_the_peer() {
     assert!(!outbox.fits_peer(VIDEO, 1) && outbox.fits_peer(StreamId(1), 1));
     let full = |limit| Err(SubmitError::TooManySections { limit });
     assert_eq!(submit(&mut outbox, 1), full(2));
-    // Its own limit counts sections of all streams, and outcomes that nobody has polled.
+    // The limit counts sections of all streams, and outcomes that were not polled.
     outbox.set_max_open(100);
     submit(&mut outbox, 1).unwrap();
     submit(&mut outbox, 1).unwrap();
@@ -126,7 +126,7 @@ fn counters_have_a_name_each_and_skipped_numbers_count() {
     assert_eq!(outbox.counters().bytes.submitted, 5);
 }
 
-/// A section is withdrawn while its bytes are under way, and all of them arrive.
+/// A section is withdrawn while its bytes are in flight, and all of them arrive.
 #[test]
 fn abandoned_sections_that_arrived_are_counted() {
     let mut outbox = outbox();
@@ -159,7 +159,7 @@ fn floors_and_notices_are_repeated_until_acknowledged() {
         section: SectionId(1),
         reason: Reason::Cancelled,
     };
-    // A notice alone is news.
+    // A notice alone must be announced.
     assert_eq!(outbox.floor_to_tell(), None);
     assert_eq!(outbox.notice_to_tell(), Some(notice));
     assert!(outbox.has_news());
@@ -169,7 +169,7 @@ fn floors_and_notices_are_repeated_until_acknowledged() {
     assert_eq!(outbox.notice_to_tell(), Some(notice));
     outbox.on_notice_told();
     assert!(outbox.cancel(VIDEO, SectionId(0)));
-    // The floor alone is news.
+    // The floor alone must be announced.
     while outbox.notice_to_tell().is_some() {
         outbox.on_notice_told();
     }
@@ -193,7 +193,7 @@ fn errors_name_the_value_and_the_limit() {
     assert!(ended.contains("stream 0"), "{ended}");
 }
 
-/// Bytes that wait, that are under way and that arrived are counted where they are, by name.
+/// Every byte has exactly one state: waiting, in flight or arrived, by name.
 #[test]
 fn every_byte_is_in_exactly_one_counter() {
     let mut outbox = outbox();

@@ -186,7 +186,7 @@ fn last_chance_repairs_are_duplicated() {
         assert_eq!(outbox.counters().sent_again, 800 * times as u64);
         assert_eq!(outbox.backlog(), 0);
         if let [one, other] = repairs[..] {
-            // One of the two is lost, which is no loss.
+            // One of the two copies is lost, which does not count as a loss.
             outbox.on_lost(ms(170), &one);
             assert_eq!(outbox.backlog(), 0);
             outbox.on_acked(&other);

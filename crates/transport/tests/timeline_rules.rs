@@ -67,7 +67,7 @@ fn sending_continues_with_current_data() {
     assert_eq!(outbox.counters().bytes.expired_in_network, 1_000);
 }
 
-/// The last of three pieces is lost and arrives late: without repairs, its section has an outcome
+/// The last of three pieces is lost and arrives late. Without repairs, its section has an outcome
 /// before that.
 #[test]
 fn pieces_acknowledged_together_have_the_outcomes_of_those_acknowledged_one_by_one() {
@@ -376,8 +376,8 @@ fn a_finished_outbox_accepts_nothing_in_any_stream() {
     );
 }
 
-/// The peer keeps two sections of a stream apart. A third one waits for room, and of a third number
-/// that is skipped the peer hears when the floor has come near it.
+/// The peer tracks two open sections of a stream. A third one waits for room. The peer learns about
+/// a third number, which is skipped, when the floor approaches it.
 #[test]
 fn open_sections_of_a_stream_are_limited_by_the_peer() {
     let mut outbox = Outbox::new(outbox::Config::default());
@@ -400,8 +400,8 @@ fn open_sections_of_a_stream_are_limited_by_the_peer() {
     assert!(outbox.has_room(1));
 }
 
-/// A run of skipped numbers costs the same however long it is. Of a long one the peer learns by the
-/// floor. A section that needs one of its latest numbers fails.
+/// The cost of a run of skipped numbers does not depend on its length. The peer learns about a long
+/// run from the floor. A section that needs one of the latest numbers of the run fails.
 #[test]
 fn a_long_run_of_skipped_numbers_is_one_floor() {
     let mut outbox = Outbox::new(outbox::Config::default());
@@ -425,7 +425,7 @@ fn a_long_run_of_skipped_numbers_is_one_floor() {
         (outcome.section, outcome.fate),
         (SectionId(run), Fate::Dependency)
     );
-    // A short one has its reasons.
+    // A short run has its reasons.
     outbox.skip_run(VIDEO, 3, Reason::Shed).unwrap();
     let mut notices = Vec::new();
     while let Some(notice) = outbox.notice_to_tell() {
@@ -748,7 +748,7 @@ fn a_peer_cannot_exceed_the_limits_of_the_inbox() {
     assert_eq!(receiver.inbox.free_bytes(), 10_000);
 }
 
-/// What a peer that is gone has left is handed out by then, whatever its deadlines are.
+/// After the end of the peer, `play_out` bounds the deadlines of the remaining sections.
 #[test]
 fn deadlines_after_the_end_are_bounded() {
     let mut receiver = receiver(Deliver::Paced);
@@ -764,7 +764,8 @@ fn deadlines_after_the_end_are_bounded() {
     assert!(receiver.inbox.is_empty());
 }
 
-/// A section whose deadline is too far away is due after the longest latency, and says so.
+/// A section with a deadline too far away is due after the maximum latency, and its metadata has
+/// that deadline.
 #[test]
 fn deadlines_are_limited_by_the_maximum_latency() {
     for is_whole in [false, true] {
@@ -774,7 +775,7 @@ fn deadlines_are_limited_by_the_maximum_latency() {
         if is_whole {
             receiver.half_due(5_000, (0, far), true).unwrap();
         }
-        // All packets say the same deadline.
+        // All packets of a section must have the same deadline.
         assert!(receiver.half_due(21, (0, far + 1), false).is_err());
         let due = 60_000 + 20;
         assert_eq!(receiver.poll(5_001), []);
@@ -791,7 +792,7 @@ fn deadlines_are_limited_by_the_maximum_latency() {
                 gap.partial.unwrap().meta
             }
         };
-        // A relay passes this on.
+        // A relay forwards this deadline.
         assert_eq!(receiver.clock.to_local(meta.deadline), ms(due));
     }
 }

@@ -24,8 +24,8 @@ fn reliable(reliability: Reliability) -> Outbox<Elided> {
     })
 }
 
-/// An outbox without tolerance in which 100 kB are due within a second. A section before them has
-/// left.
+/// An outbox without tolerance in which 100 kB are due within a second, after a section that has
+/// already left.
 fn urgent_queue() -> Outbox<Elided> {
     let mut outbox = Outbox::new(outbox::Config {
         tolerance_percent: 0,
@@ -77,10 +77,10 @@ fn equal_sections_leave_in_the_order_of_their_submission() {
     assert_eq!(order, streams);
 }
 
-/// A section that is wholly under way at its deadline is left to the network, and sections that
-/// need it are sent. Once a piece of it is lost, it is abandoned, and they are too.
+/// If all of a section is in flight at its deadline, it is kept, and its dependents are sent. After
+/// the loss of one of its pieces, the section and its dependents are abandoned.
 #[test]
-fn a_section_in_flight_at_its_deadline_is_given_up_when_lost() {
+fn a_section_in_flight_at_its_deadline_is_abandoned_when_lost() {
     for is_lost in [false, true] {
         let mut outbox = outbox();
         outbox.submit(ms(0), section(2_000, 1, ms(100))).unwrap();
@@ -103,8 +103,8 @@ fn a_section_in_flight_at_its_deadline_is_given_up_when_lost() {
     }
 }
 
-/// What is wholly under way cannot be infeasible, even if it could no longer arrive when it left
-/// now.
+/// A section that is completely in flight is not infeasible, even if it could no longer arrive if
+/// it left now.
 #[test]
 fn a_section_in_flight_is_not_infeasible() {
     let estimate = PathEstimate {
@@ -123,8 +123,8 @@ fn a_section_in_flight_is_not_infeasible() {
     assert_eq!(outbox.counters().given_up_but_arrived, 0);
 }
 
-/// 100 kB/s for a second. The first section is too long, and the second needs it: the third, less
-/// important one has the room of the second.
+/// The path carries 100 kB/s for a second. The first section is too long, and the second needs it.
+/// The third, less important section therefore gets the room of the second.
 #[test]
 fn dependents_of_infeasible_sections_use_no_budget_in_the_plan() {
     let estimate = PathEstimate {
@@ -132,7 +132,7 @@ fn dependents_of_infeasible_sections_use_no_budget_in_the_plan() {
         ..PathEstimate::UNKNOWN
     };
     let mut outbox = outbox();
-    // Something is under way, so that nothing is tried against the prediction.
+    // With data in flight, no section is tried against the prediction.
     outbox.submit(ms(0), section(100, 5, ms(1_000))).unwrap();
     next(&mut outbox, ms(0)).unwrap();
     outbox
@@ -149,8 +149,8 @@ fn dependents_of_infeasible_sections_use_no_budget_in_the_plan() {
     assert_eq!((one, two.0), ((1, Fate::Infeasible), 2));
 }
 
-/// The queue is checked again only when there is a reason: here when the rate has fallen by more
-/// than 5 %, or the delay of the path has grown by more than an eighth, and more than 1 ms.
+/// The queue is checked again only for a reason: here if the rate has fallen by more than 5 %, or
+/// the path delay has grown by more than an eighth and more than 1 ms.
 #[test]
 fn the_queue_is_checked_again_when_the_path_has_changed() {
     let estimate = |bps, one_way_us| PathEstimate {
@@ -158,7 +158,7 @@ fn the_queue_is_checked_again_when_the_path_has_changed() {
         one_way: Span::from_micros(one_way_us),
         ..PathEstimate::UNKNOWN
     };
-    // 100 kB within a second, whose plan does not change before some 20 ms have passed.
+    // 100 kB within a second. Their plan does not change in the first 20 ms or so.
     let slow = 820_000;
     let cases = [
         ((slow, 0), (779_000, 0), false),
@@ -183,8 +183,8 @@ fn the_queue_is_checked_again_when_the_path_has_changed() {
     }
 }
 
-/// 100 kB within a second at 102.5 kB/s: it can wait for 24.39 ms, and is dropped as soon as more
-/// than that has passed.
+/// 100 kB within a second at 102.5 kB/s can wait for 24.39 ms. They are dropped as soon as more
+/// time has passed.
 #[test]
 fn the_queue_is_checked_again_when_a_section_would_be_late() {
     let estimate = PathEstimate {
@@ -199,9 +199,9 @@ fn the_queue_is_checked_again_when_a_section_would_be_late() {
     assert_eq!(fates(&mut outbox), [(1, Fate::Infeasible)]);
 }
 
-/// The peer has room for 10 kB. A section is sent before the one in front of it, which then has to
-/// be begun before a long section of another stream: the peer holds the first one back until then,
-/// and has no room for the long one.
+/// The peer has room for 10 kB. A section is sent before its predecessor. The predecessor must then
+/// begin before a long section of another stream: until then the peer holds the first one back and
+/// has no room for the long one.
 #[test]
 fn an_overtaken_section_is_begun_before_a_long_one_of_another_stream() {
     let mut outbox = reliable(Reliability::Full);
@@ -223,12 +223,12 @@ fn an_overtaken_section_is_begun_before_a_long_one_of_another_stream() {
     assert_eq!((second.stream, second.section), (VIDEO, SectionId(0)));
     assert_eq!(outbox.next_chunk(ms(10), 1_000, &credit(8_000)), None);
     outbox.on_acked(&second);
-    // Both were handed out.
+    // Both were delivered to the application.
     let long = outbox.next_chunk(ms(20), 1_000, &credit(10_000)).unwrap();
     assert_eq!((long.stream, long.section), (StreamId(1), SectionId(0)));
 }
 
-/// A lossy path, on which no repair would be in time.
+/// A lossy path on which every repair would be late.
 const LOSSY: PathEstimate = PathEstimate {
     one_way: Span::from_millis(20),
     repair: Span::from_millis(50),
@@ -236,8 +236,8 @@ const LOSSY: PathEstimate = PathEstimate {
     ..PathEstimate::UNKNOWN
 };
 
-/// How often the bytes of a section of the most important ones leave at this time, if it is due at
-/// 200 ms.
+/// The number of transmissions of a section of the highest importance that leaves at this time and
+/// is due at 200 ms.
 fn transmissions(outbox: &mut Outbox<Elided>, at: Time) -> usize {
     outbox.submit(ms(0), section(1, 1, ms(1_000))).unwrap();
     outbox.submit(at, section(800, 9, ms(200))).unwrap();
@@ -288,7 +288,8 @@ fn repairs_of_the_least_important_sections_are_not_duplicated() {
     }
 }
 
-/// Two sections leave twice. One of them arrives before its copy leaves: the other's still does.
+/// Two sections are sent twice. One of them arrives before its copy leaves; the copy of the other
+/// one still leaves.
 #[test]
 fn a_duplicate_is_skipped_only_if_its_own_section_arrived() {
     let mut outbox = outbox();
@@ -310,7 +311,7 @@ fn a_duplicate_is_skipped_only_if_its_own_section_arrived() {
     assert_eq!(copy.map(|copy| copy.section), Some(SectionId(2)));
 }
 
-/// The 200 bytes of the first piece are lost, and 1,000 bytes are under way.
+/// The 200 bytes of the first piece are lost, and 1,000 bytes are in flight.
 #[test]
 fn lost_bytes_are_queued_again_if_repaired() {
     for (reliability, queued, lost) in [
@@ -347,7 +348,7 @@ fn bytes_that_leave_after_their_deadline_are_counted() {
     assert_eq!((counters.sent_late, counters.sent_again), (1_000, 500));
 }
 
-/// The floor passes a section as soon as that is withdrawn, although its bytes are under way.
+/// The floor passes a withdrawn section at once, although its bytes are in flight.
 #[test]
 fn the_floor_passes_a_withdrawn_section_at_once() {
     let mut outbox = outbox();
@@ -360,7 +361,8 @@ fn the_floor_passes_a_withdrawn_section_at_once() {
     assert_eq!(fates(&mut outbox), []);
 }
 
-/// A floor that passes a lost section is news; one that passes only sections that arrived is none.
+/// A floor that passes a lost section must be announced. A floor that passes only arrived sections
+/// need not be.
 #[test]
 fn a_lost_section_makes_the_floor_due_once() {
     let mut outbox = reliable(Reliability::None);
@@ -376,7 +378,8 @@ fn a_lost_section_makes_the_floor_due_once() {
         (outbox.floor(VIDEO), outbox.floor_to_tell()),
         (SectionId(2), None)
     );
-    // A section that is lost before an earlier one arrives is news when the floor passes both.
+    // If a section is lost before an earlier one arrives, the floor must be announced when it
+    // passes both.
     outbox.submit(ms(20), section(1_000, 1, ms(100))).unwrap();
     let last = next(&mut outbox, ms(20)).unwrap();
     outbox.on_lost(ms(30), &last);
@@ -385,7 +388,7 @@ fn a_lost_section_makes_the_floor_due_once() {
     assert_eq!(outbox.floor_to_tell(), Some((VIDEO, SectionId(4))));
 }
 
-/// A begun section, and lost bytes, need no credit.
+/// A begun section and lost bytes need no credit.
 #[test]
 fn a_begun_section_needs_no_credit() {
     let mut outbox = outbox();
@@ -400,7 +403,8 @@ fn a_begun_section_needs_no_credit() {
     assert!(outbox.has_credit(0), "a repair waits");
 }
 
-/// The peer learns the reasons of a run of 64 skipped numbers, and of a longer run the floor alone.
+/// The peer learns the reasons for a run of 64 skipped numbers, and only the floor for a longer
+/// run.
 #[test]
 fn short_runs_of_skipped_numbers_have_reasons() {
     for (count, named) in [(64, 64), (65, 0)] {

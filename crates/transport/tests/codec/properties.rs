@@ -1,4 +1,4 @@
-//! Any segment decodes to its original, and any bytes are decoded or refused.
+//! Every segment decodes to its original, and arbitrary bytes are decoded or refused.
 
 use std::num::NonZeroU16;
 

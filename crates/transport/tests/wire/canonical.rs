@@ -1,5 +1,5 @@
-//! Payloads, datagrams and transport parameters as canonical JSON, as the codec in Python has it,
-//! and in the shortest form on the wire.
+//! Payloads, datagrams and transport parameters as canonical JSON, like that of the codec in
+//! Python, and in the shortest form on the wire.
 
 use comity_congestion::{Report, Tag};
 use comity_transport::wire::frame::{
@@ -9,8 +9,8 @@ use comity_transport::wire::header::{self, Packet, encode_version_negotiation};
 use comity_transport::wire::limits::VERSION;
 use comity_transport::wire::parameters::{Deliver, Parameters, Reliability};
 
-/// What the codec makes of some bytes: canonical JSON or an error; and the bytes in the shortest
-/// form, if they were read and can be written.
+/// The codec's result for some bytes: canonical JSON or an error, and the shortest form of the
+/// bytes if they can be read and written.
 pub(crate) struct Answer {
     pub(crate) json: String,
     pub(crate) shortest: Option<Vec<u8>>,
@@ -284,7 +284,7 @@ pub(crate) fn datagram(bytes: &[u8]) -> Answer {
             answer.encode(&mut out),
         ),
         Packet::Data { header, sealed, .. } => {
-            // Unmasked, other flags than the key phase are errors; the session looks at them.
+            // Without the mask, flags other than the key phase are errors. The session checks them.
             if bytes[0] & 0x0e != 0 {
                 return Answer::unwritten("error");
             }
@@ -344,7 +344,7 @@ pub(crate) fn datagram(bytes: &[u8]) -> Answer {
     Answer::read(json, out)
 }
 
-/// The shortest form leaves defaults out, which this codec writes: it gives none.
+/// Returns no shortest form: it omits defaults, which this codec writes.
 pub(crate) fn parameters(bytes: &[u8]) -> Answer {
     let Ok(read) = Parameters::decode(bytes) else {
         return Answer::unwritten("error");

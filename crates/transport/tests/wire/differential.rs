@@ -1,8 +1,8 @@
-//! The codec beside one in Python that was written from `docs/protocol/core.md` alone: both take or
-//! refuse the same bytes, read the same values in them, and write the same shortest form.
+//! The codec beside one in Python that was written from `docs/protocol/core.md` alone. Both accept
+//! the same bytes, read the same values from them, and write the same shortest form.
 //!
-//! `COMITY_CODEC_CASES` says how many inputs of each format there are, `PROPTEST_RNG_SEED` which
-//! ones.
+//! `COMITY_CODEC_CASES` sets the number of inputs of each format, and `PROPTEST_RNG_SEED` selects
+//! them.
 #![allow(
     clippy::print_stdout,
     reason = "a test says what it has compared, or why it has not"
@@ -30,9 +30,9 @@ const CODEC: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../cli/tests/interoperability/codec.py"
 );
-/// Of each format, in some seconds.
+/// The number of inputs of each format, which take some seconds.
 const CASES: usize = 4_000;
-/// Inputs between two looks at the answers.
+/// The number of inputs between two comparisons.
 const BATCH: usize = 500;
 
 /// A process that answers line by line.
@@ -43,7 +43,7 @@ struct Python {
 }
 
 impl Python {
-    /// `None` where there is no Python.
+    /// Starts the process, or returns `None` if there is no Python.
     fn start(arguments: &[&str]) -> Option<Self> {
         let mut command = Command::new("python3");
         command.arg("-B").arg(CODEC).args(arguments);
@@ -62,7 +62,7 @@ impl Python {
         })
     }
 
-    /// Its answers to these lines.
+    /// Sends these lines and returns the answers.
     fn ask(&mut self, lines: &[String]) -> Vec<String> {
         let (input, output) = (&mut self.input, &mut self.output);
         std::thread::scope(|scope| {
@@ -196,15 +196,14 @@ fn datagram() -> impl Strategy<Value = Vec<u8>> {
 fn parameter_list() -> impl Strategy<Value = Vec<u8>> {
     let list = parameters().prop_map(|parameters| {
         let mut list = Vec::new();
-        // The texts may be too long together.
+        // Together, the texts may be too long.
         let _ = parameters.encode(&mut list);
         list
     });
     prop_oneof![3 => list, 1 => collection::vec(0..0x20_u8, 0..60)]
 }
 
-/// Compares both codecs; fails with the first differences. Returns without a comparison where there
-/// is no Python.
+/// Compares both codecs, and fails with the first differences. Without Python it returns at once.
 fn agree(
     format: &str,
     inputs: impl Strategy<Value = Vec<u8>>,

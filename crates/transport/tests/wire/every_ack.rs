@@ -53,8 +53,8 @@ fn every_set_of_twelve_packets_round_trips() {
     }
 }
 
-/// What RFC 9000, section 19.3.1, makes of a largest number, a first range, and pairs of gap and
-/// range; `None` if a number would be negative.
+/// The ranges by RFC 9000, section 19.3.1, for a largest number, a first range, and pairs of gap
+/// and range; `None` if a number would be negative.
 fn by_the_rfc(largest: i64, numbers: &[i64]) -> Option<Vec<(u64, u64)>> {
     let mut ranges = Vec::new();
     let mut last = largest;

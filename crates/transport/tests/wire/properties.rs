@@ -176,7 +176,7 @@ proptest! {
             let mut front = vec![0; 4];
             header.encode(length, framing, content, &mut front).expect("the header is valid");
             prop_assert_eq!(&front, &payload);
-            // Whatever the bit, the frame contains the length.
+            // With or without the bit, the frame contains the length.
             let with_length = header.size(length, Framing::Length);
             prop_assert_eq!(payload.len() - 4, with_length);
             let mut expected = vec![elided];

@@ -65,7 +65,7 @@ impl Recipe {
         }
     }
 
-    /// Whether nothing can follow it.
+    /// Whether it must be the last frame.
     pub(crate) fn is_last(&self) -> bool {
         matches!(
             self,
