@@ -1,4 +1,4 @@
-//! What applications send and receive.
+//! Sections, gaps and their metadata.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};

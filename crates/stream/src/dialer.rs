@@ -98,7 +98,7 @@ struct Target {
     config: Config,
 }
 
-/// What follows the end of a connection.
+/// The next step after the end of a connection.
 #[derive(Debug)]
 pub(crate) enum Lost {
     /// The dialer makes another one.

@@ -47,9 +47,9 @@ impl Default for FanoutOptions {
 pub enum Reports {
     /// None.
     Nothing,
-    /// Those that a connection did not get.
+    /// The sections that were not sent on a connection.
     Unsent,
-    /// Those and the sections that did not arrive: the fate of every section is followed.
+    /// These, and the sections that did not arrive: the fate of every section is followed.
     Unarrived,
 }
 

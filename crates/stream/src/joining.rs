@@ -18,7 +18,7 @@ const MAX_TABLES: usize = 1_024;
 /// The most layouts that are remembered: at least a second of them.
 const MAX_LAYOUTS: usize = 64;
 
-/// What a receiver that joins has to know of the source so far.
+/// The state of the source so far that a joining receiver needs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Background {
     /// The streams that have had pictures.
@@ -55,10 +55,11 @@ impl Background {
         }
     }
 
-    /// What precedes the first section: tables, and the layouts from the first that names it on.
+    /// The units before the first section: tables, and the layouts from the first one that names
+    /// it.
     ///
-    /// A picture may be due later than sound behind it, since it is shown later. What precedes it
-    /// does not wait for that: sections leave in the order of their deadlines.
+    /// A picture may be due later than the sound after it, since it is shown later. The units
+    /// before the picture do not wait for that: sections leave in the order of their deadlines.
     fn preface(&mut self, first: &MediaUnit) -> Vec<MediaUnit> {
         let source_time = { first.source_time.checked_sub(BEFORE) }.unwrap_or(first.source_time);
         let due = match first.due {
@@ -209,7 +210,7 @@ mod tests {
         }
     }
 
-    /// What the receiver gets because of a section, by streams.
+    /// The streams of the units that the receiver gets because of a section.
     fn admitted(joining: &mut Joining, unit: &MediaUnit) -> Vec<u16> {
         match joining.admit(unit) {
             Admission::No => Vec::new(),

@@ -12,7 +12,7 @@
 //! | redial a lost connection | [`Redial`], [`Reconnect`] |
 //! | count at any moment, without waiting | [`Monitor::snapshot`] |
 //! | feed media, or take it | [`Source`] and [`Sink`] of your own |
-//! | tell a fault before the sender from one on the path | [`TransportMonitor`] |
+//! | separate a fault before the sender from one on the path | [`TransportMonitor`] |
 //!
 //! ```
 //! use comity::{Config, Deliver, Section, connect, uri::{Host, Role}};

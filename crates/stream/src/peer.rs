@@ -11,8 +11,8 @@ use comity_media::LAYOUT_FEATURE;
 
 use crate::counters::ConnectionId;
 
-/// What a subscriber needs of a connection. The property test of relays has a transport in virtual
-/// time in its place.
+/// The operations of a connection that a subscriber uses. The property test of relays implements
+/// them with a transport in virtual time.
 pub(crate) trait Outlet {
     /// The time from the source time of sections to their deadline, unless they have their own.
     fn latency(&self) -> Duration;

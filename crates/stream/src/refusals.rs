@@ -37,7 +37,7 @@ pub const REFUSALS: [&str; 11] = [
 /// Refused calls, by the word for the reason.
 pub(crate) type Counts = BTreeMap<&'static str, u64>;
 
-/// What a listener has refused so far.
+/// The calls that a listener has refused so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Refusals(Arc<Mutex<Counted>>);
 

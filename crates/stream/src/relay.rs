@@ -233,7 +233,7 @@ async fn until(due: Option<Due>) {
 }
 
 impl<I: Source, O: Sink> Relay<I, O> {
-    /// A relay from `source` to `sink`, whose `observer` hears of missing sections and notices.
+    /// A relay from `source` to `sink` that reports missing sections and notices to `observer`.
     pub fn new(source: I, sink: O, observer: Observer) -> Self {
         let monitor = Monitor {
             began: now(),

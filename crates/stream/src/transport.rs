@@ -1,4 +1,4 @@
-//! What a transport stream is like at one end of a relay.
+//! The transport stream at one end of a relay: its statistics and errors.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -53,7 +53,7 @@ impl TransportMonitor {
         }
     }
 
-    /// What is known so far; `None` unless the media is a transport stream.
+    /// The facts known so far; `None` unless the media is a transport stream.
     pub fn statistics(&self) -> Option<TransportStatistics> {
         let report = lock(&self.0).checker.as_ref()?.report();
         (report.packets > 0).then(|| TransportStatistics::from(&report))

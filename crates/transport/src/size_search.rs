@@ -5,15 +5,15 @@ use comity_units::Span;
 /// `MAX_PROBES` of RFC 8899, section 5.1.2.
 const MAX_PROBES: u32 = 3;
 
-/// What is left unknown of the size, in bytes: 1 % is not worth more probes.
+/// The remaining uncertainty of the size, in bytes: 1 % is not worth more probes.
 const CLOSE_ENOUGH: u32 = 16;
 
 /// After how long a larger size is tried again: `PMTU_RAISE_TIMER` of RFC 8899, section 5.1.1, and
 /// RFC 1191, section 6.3.
 pub const SEARCH_INTERVAL: Span = Span::from_secs(600);
 
-/// A search for the largest packet that a path carries. Sizes are in bytes, of whatever the owner
-/// counts.
+/// A search for the largest packet that a path carries. Sizes are in bytes, with the headers that
+/// the owner counts.
 ///
 /// ```text
 /// probe = max                        at first: most paths carry it
@@ -27,7 +27,7 @@ pub const SEARCH_INTERVAL: Span = Span::from_secs(600);
 /// is tried first, because an outage looks like a path that drops large packets.
 #[derive(Clone, Copy, Debug)]
 pub struct SizeSearch {
-    /// What both ends take.
+    /// The maximum size of both ends.
     max: u32,
     current: u32,
     /// The smallest size that failed; above `max` while none has.

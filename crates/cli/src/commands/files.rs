@@ -31,7 +31,7 @@ pub(crate) fn unopened(path: &Path, error: &io::Error) -> String {
     )
 }
 
-/// What to do about the error, as a continuation of its message.
+/// The remedy for the error, as a continuation of its message.
 pub(crate) fn hint(path: &Path, error: &io::Error) -> String {
     let folder = path
         .parent()

@@ -61,7 +61,7 @@ struct Reported {
     outcome: Result<Instant, &'static str>,
 }
 
-/// What the caller of [`run`] sees while it runs.
+/// The view of [`run`] for its caller while it runs.
 pub(crate) trait Spectator {
     /// The settings were valid, and all flows are connected.
     fn begin(&mut self);

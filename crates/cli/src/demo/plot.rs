@@ -16,8 +16,8 @@ const WIDE: (u32, u32) = (860, 400);
 /// The least width of an entry of the legend, and its height.
 const ENTRY: (u32, u32) = (190, 20);
 const INK: RGBColor = RGBColor(0x1d, 0x24, 0x30);
-/// After Okabe and Ito (2002): people who do not see all colours can tell them apart as well. Each
-/// has a contrast of 3 and more with the light and the dark page.
+/// After Okabe and Ito (2002): the colours differ for people who do not see all colours. Each has a
+/// contrast of at least 3 with the light and the dark page.
 const SERIES: [RGBColor; 5] = [
     RGBColor(0xc2, 0x41, 0x0c),
     RGBColor(0x03, 0x69, 0xa1),
@@ -81,7 +81,7 @@ impl Mark {
 /// Something in a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Layer {
-    /// What the legend says.
+    /// Its name in the legend.
     pub(crate) name: String,
     /// In which colour.
     pub(crate) colour: Colour,
@@ -104,14 +104,14 @@ impl Layer {
 pub(crate) struct Rule {
     /// Where.
     pub(crate) y: f64,
-    /// What it means.
+    /// Its meaning.
     pub(crate) name: &'static str,
 }
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axis {
-    /// What it shows, with the unit.
+    /// Its quantity, with the unit.
     pub(crate) name: &'static str,
     /// Where it begins.
     pub(crate) least: f64,
@@ -144,7 +144,7 @@ pub(crate) struct Chart {
     pub(crate) id: &'static str,
     /// What it is.
     pub(crate) title: String,
-    /// What there is to see in it, for those who cannot.
+    /// Its content in words, for people who cannot see it.
     pub(crate) description: String,
     /// To the right.
     pub(crate) x: Axis,

@@ -81,7 +81,7 @@ impl Setup {
 }
 
 impl Sent {
-    /// The outcome of each section of the plan, by its place in the plan.
+    /// The outcome of each section, by its index in the plan.
     pub(crate) fn all(
         plan: &[Planned],
         latency: Span,

@@ -4,8 +4,8 @@
 //! plan ─UDP─► srt-live-transmit ─► emulated bottleneck ─► srt-live-transmit ─UDP─► arrivals
 //! ```
 //!
-//! A section is cut into messages of live mode. Each begins with the section's place in the plan,
-//! by which the receiver knows it again.
+//! A section is cut into messages of live mode. Each begins with the section's index in the plan,
+//! which identifies it at the receiver.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ const PROGRAM: &str = "srt-live-transmit";
 pub(super) const NAME: &str = "SRT";
 /// The size of a live message: seven packets of a transport stream.
 const MESSAGE: usize = 1_316;
-/// The place of a section in the plan, at the beginning of each message.
+/// The size of a section's index in the plan, which begins each message.
 const MARK: usize = 4;
 /// SRT is to deliver a packet this long before the deadline. It corrects its clock by the round
 /// trips that it measures, which moved all later deliveries by 20 to 30 ms.
@@ -144,7 +144,7 @@ async fn carry(
     }))
 }
 
-/// What has arrived of each section.
+/// The messages of each section that have arrived.
 #[derive(Clone)]
 struct Arrivals(Arc<Mutex<Vec<Arrived>>>);
 
@@ -295,7 +295,7 @@ mod tests {
         let is_complete =
             || matches!(fate(), Fate::Complete { slack_ms } if (slack_ms - 20.0).abs() < 1e-6);
         assert!(is_complete());
-        // What is no message of ours changes nothing.
+        // Other messages change nothing.
         arrivals.on_message(&[1, 2], at(390));
         arrivals.on_message(&[0xff; 100], at(390));
         assert!(is_complete());

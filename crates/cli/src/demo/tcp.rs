@@ -98,7 +98,7 @@ fn completions(
     let text = scenario(setup);
     let scenario = Scenario::parse("the demo", &text, NoFiles, &Reading::default());
     let scenario = scenario.map_err(|problems| {
-        // The place in the text above says nothing to the reader.
+        // The position in the generated text is of no use to the reader.
         let text = problems.to_string();
         let line = text.lines().next().unwrap_or_default();
         let reason = line.rsplit_once("`: ").map_or(line, |(_, reason)| reason);

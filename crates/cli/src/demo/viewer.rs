@@ -159,7 +159,7 @@ impl Viewing {
                 self.freezes += u64::from(frozen_since.is_none());
                 self.frozen_s += next_s - picture.time_s;
                 let frozen_s = next_s - *frozen_since.get_or_insert(picture.time_s);
-                // Of equal ones the first counts, whatever the rounding.
+                // Of equal ones the first counts, despite rounding.
                 let is_longest = frozen_s > self.longest_s + 1e-9;
                 self.longest_s = self.longest_s.max(frozen_s);
                 is_longest

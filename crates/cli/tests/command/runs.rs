@@ -97,7 +97,7 @@ fn readers_and_the_warmup_are_mentioned_if_present() {
     assert!(text.contains("from the end of its warm-up"), "{text}");
 }
 
-/// The page describes exactly the keys of the document.
+/// Every key of the document is described, and none is described that is not there.
 #[test]
 fn the_json_document_matches_its_page() {
     fn collect(value: &Value, keys: &mut BTreeSet<String>) {

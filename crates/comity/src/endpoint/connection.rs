@@ -26,7 +26,7 @@ use crate::transport::{IntakeError, Outgoing, SubmitError, Transport};
 #[derive(Clone, Debug)]
 pub struct Connection(Arc<Inner>);
 
-/// What all clones share; dropped with the last one.
+/// The state that all clones share; dropped with the last one.
 #[derive(Debug)]
 struct Inner {
     shared: Arc<ConnectionShared>,

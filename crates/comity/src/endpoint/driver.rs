@@ -630,7 +630,7 @@ impl Driver {
     }
 }
 
-/// No task may wait for the thread after its end, whatever the cause.
+/// No task may wait for the thread after its end, for any reason.
 impl Drop for Driver {
     fn drop(&mut self) {
         let now = self.now();

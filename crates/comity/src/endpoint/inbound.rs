@@ -30,7 +30,7 @@ struct Queue<T> {
     is_stalled: bool,
 }
 
-/// What the driver offers to the queue.
+/// The next item that the driver offers to the queue, if any.
 #[derive(Debug)]
 pub(crate) enum Next<T> {
     /// An item and its size in bytes.

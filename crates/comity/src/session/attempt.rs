@@ -333,8 +333,8 @@ impl Attempt {
         self.is_proven = true;
     }
 
-    /// Records why somebody refused the call. Returns whether to believe it: the same reason came
-    /// more than [`DOUBT`] ago. The caller waits for a busy listener until its time limit.
+    /// Records a refusal and its reason. Returns whether to believe it: the same reason came more
+    /// than [`DOUBT`] ago. The caller waits for a busy listener until its time limit.
     pub(super) fn is_believed(&mut self, now: Time, error: &CallError) -> bool {
         let is_busy = |error: &CallError| matches!(error, CallError::Busy { .. });
         match &self.doubt {

@@ -6,9 +6,9 @@
 //! id(n)  = HKDF-Expand(secret, "comity 2 id " and n in decimal digits, 8), n = 1, 2, ..
 //! ```
 //!
-//! Both ends derive them, so no packet carries one before it is used. An observer of packets cannot
-//! tell that two identifiers belong to one connection. `secret` is not secret(0): an end keeps it
-//! as long as the connection, and it must not open packets of the first phase.
+//! Both ends derive them, so no packet carries one before it is used. To an observer of packets,
+//! the identifiers of one connection are unrelated. `secret` is not secret(0): an end keeps it as
+//! long as the connection, and it must not open packets of the first phase.
 //!
 //! ```text
 //! receiver, with the highest generation g so far    takes 0, g - 1, g and g + 1

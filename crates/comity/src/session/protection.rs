@@ -192,7 +192,7 @@ impl Default for KeyLimits {
 pub enum OpenError {
     /// It is not from the peer, or was changed on the path. Drop it.
     Forged,
-    /// It was accepted before, or is too old to tell. Drop it.
+    /// It was accepted before, or its number is below the window. Drop it.
     Stale(Stale),
     /// After so many forged packets, the next might succeed. The connection must end now.
     TooManyForged,
@@ -548,7 +548,7 @@ impl Protection {
     }
 
     /// The number of a packet that [`Self::open`] has just refused as repeated, if it is a copy of
-    /// a packet of the peer. Otherwise the error says why it is not, or that it is too old to tell.
+    /// a packet of the peer. Otherwise an error: it is not, or its number is below the window.
     pub fn copied(&mut self, datagram: &mut [u8]) -> Result<PacketNumber, OpenError> {
         // The header is already unmasked.
         let Ok(Packet::Data {

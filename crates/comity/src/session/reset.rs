@@ -1,4 +1,4 @@
-//! How a listener tells a caller that a connection is unknown.
+//! The packet by which a listener reports an unknown connection to a caller.
 //!
 //! ```text
 //! secret = HMAC-SHA256(HMAC-SHA256(secret of the credentials, "comity 2 reset"), instance)

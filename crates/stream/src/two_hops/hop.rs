@@ -62,7 +62,7 @@ pub(super) struct Hop {
     /// How far the clocks of the caller and the listener are ahead of the world's.
     clocks: [Span; 2],
     connection: Option<ConnectionId>,
-    /// What the receiving end delivered, on its clock, until it is taken.
+    /// The deliveries of the receiving end on its clock, until they are taken.
     pub(super) deliveries: VecDeque<Delivery<Bytes>>,
     /// The fates at the sending end, until they are taken.
     pub(super) outcomes: VecDeque<Outcome>,

@@ -38,7 +38,7 @@ const PATIENCE: Span = Span::from_secs(120);
 type Id = (StreamId, SectionId);
 type Running = Pin<Box<dyn Future<Output = Result<Ending, Error>>>>;
 
-/// What the source does after a pause.
+/// The action of the source after a pause.
 #[derive(Clone, Debug)]
 struct Action {
     pause_ms: u64,
@@ -188,7 +188,7 @@ struct Submitted {
     latency: Span,
 }
 
-/// What the three hosts know at the end.
+/// The state of the three hosts at the end.
 struct Ended {
     case: Case,
     world: World,
@@ -415,7 +415,7 @@ fn act(
 }
 
 impl Ended {
-    /// What the receiver has of each number of the second connection.
+    /// The receiver's delivery for each number of the second connection.
     fn received(&self) -> BTreeMap<Id, Delivery<Bytes>> {
         let mut received = BTreeMap::new();
         for delivery in &self.world.hops[1].deliveries {
@@ -480,7 +480,7 @@ impl Ended {
             "numbers of no section: {:?}",
             received.keys()
         );
-        // Every number has exactly one place in the counts of the relay.
+        // Every number is counted exactly once at the relay.
         assert_eq!(acknowledged + self.listed.len() as u64, total);
         let names: BTreeSet<_> = self.listed.keys().map(|(stream, _)| stream).collect();
         assert!(names.iter().all(|stream| self.numbers.contains_key(stream)));

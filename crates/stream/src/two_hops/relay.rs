@@ -40,7 +40,7 @@ pub(super) struct World {
     /// The fates of sections that the relay sent, by their number in the second connection.
     pub(super) fates: BTreeMap<(StreamId, SectionId), Outcome>,
     outcomes: VecDeque<Outcome>,
-    /// What the relay received, until it takes it.
+    /// The sections that the relay received and has not taken yet.
     items: VecDeque<Item>,
     /// The numbers in the second connection of the source's sections. Those that came before there
     /// was one have none.
@@ -253,7 +253,7 @@ impl Output {
         }
     }
 
-    /// Every section takes the next number of its stream, whatever becomes of it.
+    /// Every section takes the next number of its stream, with any fate.
     fn number(&self, stream: StreamId, first: SectionId, count: u64) {
         let mut world = lock(&self.world);
         for id in first.run(count) {

@@ -31,7 +31,7 @@ impl AdvertisedRoom {
         }
     }
 
-    /// The minimum room that the peer knows of if it has received the last report.
+    /// The minimum room that the peer knows if it has received the last report.
     const fn known(&self, admitted: u64) -> u64 {
         self.reported
             .saturating_sub(admitted - self.admitted_before)
@@ -102,7 +102,7 @@ mod tests {
             advertised.on_freed(room, 1_000);
             assert_eq!(advertised.is_due(), expected, "{room}");
         }
-        // Half of the buffer is free again: slightly more than the peer knows of is worth a report.
+        // Half of the buffer is free again: the peer knows slightly less, which is worth a report.
         let mut advertised = AdvertisedRoom::new(BUFFER);
         advertised.on_freed(499, 510);
         assert!(!advertised.is_due());

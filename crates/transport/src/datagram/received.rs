@@ -63,7 +63,7 @@ impl ReceivedPackets {
         nearest.is_some_and(|range| number <= range.last)
     }
 
-    /// Whether this number is too old to tell.
+    /// Whether this number is below all kept ranges, so that its arrival is unknown.
     pub(super) fn is_forgotten(&self, number: PacketNumber) -> bool {
         let oldest = self.ranges.get(MAX_RANGES - 1);
         oldest.is_some_and(|oldest| number < oldest.first)

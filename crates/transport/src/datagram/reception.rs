@@ -37,7 +37,7 @@ impl Reception {
         self.received.is_known(number) || self.taking.withholds(number)
     }
 
-    /// Whether this number is too old to tell.
+    /// Whether this number is too old for its arrival to be known.
     pub(super) fn is_forgotten(&self, number: PacketNumber) -> bool {
         self.received.is_forgotten(number)
     }

@@ -41,7 +41,7 @@ struct Missing<C> {
     sent_at: Time,
     size: u32,
     contents: C,
-    /// Whether it left on an earlier path: its late arrival says nothing about the present one.
+    /// Whether it left on an earlier path: its late arrival is no evidence about the present one.
     is_foreign: bool,
 }
 

@@ -22,7 +22,7 @@ pub struct Statistics {
     pub peer: Option<PeerReport>,
 }
 
-/// What an end sent.
+/// Counters of the sending direction of an end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentStatistics {
     /// Packets.
@@ -51,7 +51,7 @@ pub struct SentStatistics {
     pub marked_packets: u64,
 }
 
-/// What an end received.
+/// Counters of the receiving direction of an end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceivedStatistics {
     /// Packets, each number once.

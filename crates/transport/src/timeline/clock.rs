@@ -25,7 +25,7 @@
 //!
 //! * **A clock that jumps** is no change of the path: its host was suspended, or its virtual
 //!   machine paused. No packet arrives before it left, and none takes longer than the round trip
-//!   that it ends, whatever queues it met. So with O for the offset of the clocks
+//!   that it ends, at any queueing delay. So with O for the offset of the clocks
 //!
 //!   ```text
 //!   d − round trip  ≤  O  ≤  d

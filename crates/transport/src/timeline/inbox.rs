@@ -17,7 +17,7 @@ pub use streams::Inbox;
 use super::section::{Deliver, Meta, Reason, SectionId, StreamId};
 use super::{DEFAULT_BUFFER, DEFAULT_MAX_LATENCY, DEFAULT_SECTIONS, MAX_STREAMS};
 
-/// The behaviour and limits of an [`Inbox`], whatever the peer does.
+/// The behaviour and limits of an [`Inbox`], for any behaviour of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// When sections are delivered to the application.

@@ -187,7 +187,7 @@ pub struct Outcome {
     pub stream: StreamId,
     /// Its number.
     pub section: SectionId,
-    /// What became of it.
+    /// Its fate.
     pub fate: Fate,
     /// Its length in bytes.
     pub length: u32,

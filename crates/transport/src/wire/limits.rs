@@ -101,8 +101,8 @@ pub const MAX_SECTION: u32 = 1 << 26;
 pub const DEFAULT_IMPORTANCE: u8 = 0;
 
 /// The highest section number of a stream. At a million sections in a second, it lasts for nine
-/// years. Counts of sections over many streams and connections fit into 64 bits, whatever peers say
-/// that they skipped.
+/// years. Counts of sections over many streams and connections fit into 64 bits, for any number
+/// that peers claim to have skipped.
 pub const MAX_SECTION_ID: u64 = (1 << 48) - 2;
 
 /// The largest number of sections of a stream, and the highest floor.

@@ -186,7 +186,7 @@ mod tests {
                 0x100..0x1_0000 => &bytes[2..],
                 _ => &bytes[1..],
             };
-            // The third byte is not read: one value of it tells as much as all.
+            // The third byte is not read, so one value of it is enough.
             if bytes.len() == 3 && bytes[2] != 0xa5 {
                 continue;
             }

@@ -501,7 +501,7 @@ impl Summary {
                 row.extend([
                     rate(least(&group.least)),
                     rate(most(&group.most)),
-                    // The index of one flow is 1, whatever its rate.
+                    // The index of one flow is 1 at any rate.
                     or_dash(mean(&group.jain).filter(|_| group.flows > 1), |jain| {
                         format!("{jain:.4}")
                     }),

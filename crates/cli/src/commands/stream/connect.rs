@@ -30,7 +30,7 @@ pub(crate) struct Connecting<'a> {
     pub(crate) observer: Observer,
 }
 
-/// What the connections of an endpoint are for.
+/// The purpose of an endpoint's connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
     /// They receive, from one sender at a time; `deliver` overrides the setting.

@@ -101,7 +101,7 @@ impl Transfer {
     }
 
     /// Whether an acknowledgement that does not advance counts as a duplicate. By RFC 6675, section
-    /// 2, it does if it reports new data as arrived, whatever else it carries. By RFC 5681, section
+    /// 2, it does if it reports new data as arrived, even if it carries more. By RFC 5681, section
     /// 2, it does if it carries nothing else.
     pub(super) fn is_duplicate(
         &self,
@@ -219,7 +219,7 @@ impl Transfer {
         }
 
         if !was_syn {
-            // A jump says nothing about the packet that it passes over.
+            // A jump is no evidence about the packet that it passes over.
             if let Some(number) = answered.filter(|_| jump.is_none()) {
                 self.control.on_event(Event::InOrderAck(&InOrderAck {
                     now,

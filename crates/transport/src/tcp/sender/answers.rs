@@ -15,11 +15,11 @@ pub(super) struct Answers {
 }
 
 /// The peer's clock, read from its timestamps. An acknowledgement leaves when the packet that
-/// triggers it arrives. Its timestamp therefore gives that time, whatever the queueing delay in the
+/// triggers it arrives. Its timestamp therefore gives that time at any queueing delay in the
 /// reverse direction.
 ///
 /// RFC 7323 allows ticks between a millisecond and a second; current hosts tick in milliseconds or
-/// microseconds. The number of ticks per elapsed time tells the two apart: microseconds within a
+/// microseconds. The number of ticks per elapsed time identifies the unit: microseconds within a
 /// factor of 30, halfway to milliseconds, and milliseconds within a factor of two.
 ///
 /// A growing queue in the reverse direction distorts the count that much only for moments, in which

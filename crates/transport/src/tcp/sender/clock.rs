@@ -71,7 +71,7 @@ impl Clock {
     }
 
     /// Whether an acknowledgement passes from obsolete to current data. A jump may then have caused
-    /// it, and it says nothing about data sent before that jump. Returns the time of the jump.
+    /// it, so it is no evidence about data sent before that jump. Returns the time of the jump.
     pub(super) fn may_be_jump(stream: &Stream, ack: &Acknowledgement<'_>) -> Option<Time> {
         let line = stream.line.as_ref()?;
         (line.is_obsolete(stream.una) && !line.is_obsolete(ack.offset)).then_some(line.moved_at)

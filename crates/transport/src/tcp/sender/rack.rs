@@ -503,7 +503,7 @@ impl Transfer {
             return;
         };
         if !flight.probe.at.is_never() {
-            // The probe took the place of the first segment's timeout.
+            // The probe replaced the timeout of the first segment.
             stream.rto_at = (first + self.clock.timeout).max(now);
             self.schedule_probe(flight, stream, now, config);
         } else if outstanding == outgoing.end() - outgoing.start {

@@ -56,7 +56,7 @@ impl Transfer {
         self.burst.on_expiry();
         self.statistics.timeouts += 1;
         stream.expiries += 1;
-        // A lost SYN says nothing about a window that is still unused.
+        // A lost SYN is no evidence about a window that is still unused.
         let repair = if stream.una > 0 {
             let timeout = Timeout {
                 now,

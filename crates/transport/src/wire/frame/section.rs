@@ -405,7 +405,7 @@ impl Sink for Fields {
         }
     }
 
-    /// Writes eight bytes whatever the size, which is cheaper. The next field overwrites the rest.
+    /// Writes eight bytes for every size, which is cheaper. The next field overwrites the rest.
     fn varint(&mut self, value: u64) {
         let (bytes, size) = varint::aligned(value);
         let target = self.bytes.get_mut(self.length..);
