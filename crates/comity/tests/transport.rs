@@ -456,8 +456,8 @@ proptest! {
         // The peer has reported every whole section, except those whose arrival the sender does not
         // know yet.
         let reported = statistics.peer.unwrap().complete_sections;
-        let unheard = counts.submitted - counts.acknowledged;
-        prop_assert!(reported <= whole && whole <= reported + unheard, "{whole} of {reported}");
+        let unacknowledged = counts.submitted - counts.acknowledged;
+        prop_assert!(reported <= whole && whole <= reported + unacknowledged, "{whole} of {reported}");
         // A packet that completes a section may be acknowledged after the section has become a gap.
         prop_assert!(counts.acknowledged <= whole + overdue, "{counts:?}, {whole} whole");
         prop_assert!(world.closed.len() == 1, "{:?}", world.closed);
