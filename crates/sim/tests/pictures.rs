@@ -208,9 +208,9 @@ fn an_outage_costs_little_more_than_itself() {
     }
 }
 
-/// A path of 4 Mb/s carries 1 Mb/s from 15 s on, with a queue of 0.7 s then. An encoder that follows
-/// the target bitrate misses little more than the second of the fall: a queue that is longer than
-/// the latency has to drain, and a group of pictures is lost.
+/// A path of 4 Mb/s carries 1 Mb/s from 15 s on. Its queue then takes 0.7 s. An encoder that
+/// follows the target bitrate loses little more than the second of the fall: a queue that is longer
+/// than the latency has to drain, and a group of pictures is lost.
 #[test]
 fn an_encoder_follows_a_path_that_falls_to_a_quarter() {
     for seed in 1..=5 {

@@ -422,7 +422,7 @@ impl<P: Payload> Connection<P> {
     fn measure_delivery(&mut self, now: Time, prior_in_flight: u64, delay: Span) -> RateSample {
         let sample = self.sent.sample(now, prior_in_flight);
         let least = self.loss.min().unwrap_or(Span::ZERO);
-        // A queue on the way back holds answers up, and no data.
+        // A queue of the reverse path delays acknowledgements, not data.
         let queued = { sample.rtt }.map_or(Span::ZERO, |rtt| rtt.saturating_sub(delay + least));
         let queued = queued.min(self.path.queueing());
         self.target.on_queued(now, queued);

@@ -254,8 +254,8 @@ const PATIENCE: Span = Span::from_secs(1);
 /// on a video of less than its share loses nothing.
 const OVERBOOKING: f64 = 1.6;
 
-/// The part of a path's capacity that an encoder is given: its frames vary in size, and what it
-/// makes above its target fills the queue.
+/// The part of a path's capacity that an encoder gets: its frames vary in size, and each byte above
+/// the capacity waits in the queue.
 const ENCODED: f64 = 0.9;
 
 /// The least change that is announced.
