@@ -16,6 +16,7 @@ pub mod segment;
 pub mod session;
 pub mod source;
 pub mod tcp_host;
+pub mod transfers;
 pub mod uri;
 pub mod wire;
 
@@ -96,6 +97,11 @@ pub const TARGETS: &[Target] = &[
         name: "tcp_host",
         check: tcp_host::check,
         longest: 2_048,
+    },
+    Target {
+        name: "transfers",
+        check: transfers::check,
+        longest: 512,
     },
     Target {
         name: "uri",

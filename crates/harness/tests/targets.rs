@@ -108,6 +108,7 @@ targets! {
     session: 3_000,
     session_listener: 3_000,
     tcp_host: 2_000,
+    transfers: 20_000,
     uri: 20_000,
     wire: 50_000,
 }

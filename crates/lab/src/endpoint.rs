@@ -300,7 +300,7 @@ async fn send(
         ready_ns: clock.now().as_nanos(),
         ..Log::default()
     };
-    sleep_until(clock, plan.started_at).await;
+    sleep_until(clock, plan.started_at.min(plan.stopped_at)).await;
     let address = SocketAddr::new(task.address, task.port);
     let connection = match comity::connect(address, config).await {
         Ok(connection) => connection,

@@ -125,7 +125,7 @@ impl Start<'_> {
                 let timeline = host::timeline(self.network, number, self.seed, plan)?;
                 let load = match timeline {
                     Some(flow) => Load::Sections(Timeline::new(flow)),
-                    None => Load::of(flow, scheduled)?,
+                    None => Load::of(flow, host::file_size(flow, self.seed), scheduled)?,
                 };
                 let flow = match spec.stack {
                     Stack::Kernel => {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use comity_sim::host::{FlowPlan, Source, link_stream, plans};
+use comity_sim::host::{FlowPlan, Source, file_size, link_stream, plans};
 use comity_sim::network::{FlowSpec, Network, NetworkError, Stack, TransportSpec};
 use comity_sim::report::{Cost, Lateness, RunReport, Series, World};
 use comity_transport::wire::limits::{SEALING, UDP_IPV4};
-use comity_units::{Seed, Span, Time};
+use comity_units::{Bytes, Seed, Span, Time};
 
 use crate::capture::Captures;
 use crate::child::Role;
@@ -90,7 +90,9 @@ fn prepare(network: &Network, seed: Seed, settings: &Settings<'_>) -> Result<Pre
         kernel.push(host_settings(flow)?);
         let scheduled = || Ok(Source::new(network, number, seed, plan.started_at)?);
         match &flow.transport {
-            TransportSpec::Tcp(_) => drop(Load::of(flow, scheduled)?),
+            TransportSpec::Tcp(_) => {
+                drop(Load::of(flow, file_size(flow, seed), scheduled)?);
+            }
             TransportSpec::Datagram(_) | TransportSpec::Sections(_) => drop(scheduled()?),
             TransportSpec::Command(_) => {}
         }
@@ -262,8 +264,10 @@ pub fn run(
         flows.push(finished.report);
         flow_series.push(finished.series);
     }
-    for (flow, base_rtt) in flows.iter_mut().zip(network.base_rtts()) {
+    let of_flows = network.base_rtts().into_iter().zip(&network.flows);
+    for (flow, (base_rtt, spec)) in flows.iter_mut().zip(of_flows) {
         flow.base_rtt = base_rtt;
+        flow.size_bytes = file_size(spec, seed).map(Bytes::get);
     }
     drop(devices);
     writers.finish()?;

@@ -257,6 +257,10 @@ impl End {
     }
 
     async fn send(self, stack: &Stack, load: Load, plan: &FlowPlan) -> io::Result<()> {
+        // A flow may arrive after its stop or the end of the run.
+        if plan.started_at >= plan.stopped_at {
+            return Ok(());
+        }
         self.before(plan.started_at, std::future::pending::<()>())
             .await;
         let end = self.interval.end;

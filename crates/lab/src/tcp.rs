@@ -237,6 +237,10 @@ fn send(
     interval: Interval,
     recorder: &Recorder,
 ) -> std::io::Result<()> {
+    // A flow may arrive after its stop or the end of the run.
+    if plan.started_at >= plan.stopped_at {
+        return Ok(());
+    }
     clock.wait_until(plan.started_at);
     if !connect(&socket, address, clock, interval)? {
         return Ok(());

@@ -8,7 +8,7 @@ use std::time::Duration;
 use comity_sim::host::Source;
 use comity_sim::network::{FlowSpec, Workload};
 use comity_sim::report::{FlowReport, FlowSeries, TimelineReport};
-use comity_units::{Span, Time};
+use comity_units::{Bytes, Span, Time};
 
 use crate::error::Error;
 use crate::namespace::Namespace;
@@ -164,11 +164,14 @@ impl Load {
     /// If the built-in sender does not support the workload.
     pub(crate) fn of(
         flow: &FlowSpec,
+        file: Option<Bytes>,
         scheduled: impl FnOnce() -> Result<Source, Error>,
     ) -> Result<Self, Error> {
+        if let Some(bytes) = file {
+            return Ok(Self::File(bytes.get()));
+        }
         match flow.workload {
             Workload::Greedy => Ok(Self::Greedy),
-            Workload::File(bytes) => Ok(Self::File(bytes.get())),
             Workload::TokenBucket { .. } => Err(Error::Flow {
                 flow: flow.name.clone(),
                 reason: "TCP of the lab has no workload token_bucket; expected greedy, file, cbr, on_off or poisson"

@@ -17,6 +17,7 @@ pub mod report;
 pub mod results;
 pub mod scenario;
 pub mod series;
+pub mod transfers;
 
 pub mod trace;
 mod words;

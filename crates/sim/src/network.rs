@@ -14,6 +14,7 @@ use comity_units::{Bytes, Rate, Span, Time};
 pub use error::{FlowError, NetworkError};
 
 use crate::frames::{AdaptiveVideo, Frame, Video};
+use crate::transfers::Sizes;
 
 /// A network, its flows, and the times of the run.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,12 +77,19 @@ pub struct FlowSpec {
 
 /// When a flow starts: at `at`, plus a uniformly random part of `spread` drawn from the flow's own
 /// stream.
+///
+/// With `arrivals`, the flow starts an exponentially distributed time of that mean after the flow
+/// before it in the list, or after `at` if that flow has another group or another start: the flows
+/// of a group arrive as a Poisson process. A flow that would start after its stop, or after the end
+/// of the run, sends nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Start {
     /// The earliest start.
     pub at: Time,
     /// The width of the interval that the start is drawn from.
     pub spread: Span,
+    /// The mean time from the start of one flow to that of the next.
+    pub arrivals: Option<Span>,
 }
 
 /// The transport of a flow.
@@ -249,6 +257,8 @@ pub enum Workload {
     Greedy,
     /// This amount, then the end of the stream.
     File(Bytes),
+    /// An amount drawn from this distribution, then the end of the stream.
+    RandomFile(Sizes),
     /// Packets at a constant rate: one every `wire / rate`, or each at `gap` after the end of the
     /// previous one on the first link.
     Cbr {

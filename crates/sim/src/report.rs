@@ -48,6 +48,13 @@ impl RunReport {
         groups_of(self.flows.iter().map(|flow| flow.group.as_str()))
     }
 
+    /// Whether the flow has an end and started in measured time, so that its completion time
+    /// counts. A flow that arrives after its stop or after the end of the run does not start.
+    pub fn is_measured_transfer(&self, flow: &FlowReport) -> bool {
+        let is_measured = flow.started >= Time::ZERO + self.warmup;
+        flow.size_bytes.is_some() && is_measured && flow.sent_packets > 0
+    }
+
     /// The time from the start of a group's last flow until its flows share equally, by the
     /// criterion of the [`Series`]. `None` if they never do, if the group has fewer than two flows,
     /// or without a criterion.
@@ -174,6 +181,8 @@ pub struct FlowReport {
     /// When it started.
     #[serde(with = "words")]
     pub started: Time,
+    /// Its payload, for flows that have an end.
+    pub size_bytes: Option<u64>,
     /// When its last byte was acknowledged, for flows that have one.
     #[serde(with = "words")]
     pub finished: Option<Time>,
@@ -321,6 +330,14 @@ impl FlowReport {
         rtts.map(|rtt| [rtt, rtt])
             .reduce(|[least, most], [rtt, _]| [least.min(rtt), most.max(rtt)])
             .map(|range| range.map(Span::as_secs_f64))
+    }
+
+    /// The flow completion time: from the start of the flow, handshake included, until the source
+    /// learns that all [`size_bytes`](Self::size_bytes) arrived. `None` for flows without end, and
+    /// for flows that did not end or were stopped before.
+    pub fn completion_time(&self) -> Option<Span> {
+        let is_whole = self.size_bytes == Some(self.delivered_bytes_total);
+        self.finished.filter(|_| is_whole)?.since(self.started)
     }
 
     /// Whether the flow counts in the group, by its own group or by a combined one

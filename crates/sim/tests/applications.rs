@@ -53,7 +53,7 @@ fn network(
     let flow = builder.flow("flow", (NodeId(0), NodeId(1)), transport, workload);
     flow.start = Start {
         at: Time::from_millis(3),
-        spread: Span::ZERO,
+        ..Start::default()
     };
     adapt(flow);
     builder.network

@@ -34,6 +34,7 @@ mod scenario_reference;
 mod sections;
 mod series;
 mod sharing;
+mod short_flows;
 mod sources;
 mod standstill;
 mod store;

@@ -649,7 +649,7 @@ fn the_same_file_without_errors_takes_exactly_as_long_as_in_ns2() {
             theirs[3..],
             "{variant}: retransmitted, timeouts, drops"
         );
-        let finished = flow.finished.unwrap().as_secs_f64();
+        let finished = flow.completion_time().unwrap().as_secs_f64();
         assert!(
             (finished - theirs[1]).abs() < 2e-6,
             "{variant}: {finished}, ns-2 {}",

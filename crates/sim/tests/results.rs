@@ -166,6 +166,57 @@ fn text(text: &str) -> Field {
     Field::Str(text.into())
 }
 
+/// One flow that ended; one that was stopped, one that went on, one that started in the warm-up,
+/// and one that would have started after the end of the run.
+#[test]
+fn groups_have_the_completion_times_of_measured_time_and_count_the_unfinished_flows() {
+    let mut set = two_runs();
+    set.runs.truncate(1);
+    set.runs[0].report.series = None;
+    let transfer = |start_ms: u64, took_ms: Option<u64>, delivered| FlowReport {
+        started: Time::from_millis(start_ms),
+        finished: took_ms.map(|took| Time::from_millis(start_ms + took)),
+        size_bytes: Some(1_000),
+        delivered_bytes_total: delivered,
+        sent_packets: u64::from(start_ms < 500_000),
+        ..flow("x", "short", 0.0)
+    };
+    set.runs[0].report.flows = vec![
+        transfer(60_000, Some(1_500), 1_000),
+        transfer(61_000, Some(1_000), 999),
+        transfer(499_999, None, 1_000),
+        transfer(49_999, Some(10), 1_000),
+        transfer(500_000, None, 0),
+        flow("y", "long", 0.0),
+    ];
+    let path = scratch("completion").join("out");
+    write(&set, Format::Parquet, &path).unwrap();
+    let groups = read_parquet(&path.join("groups.parquet"));
+    let of = |group: usize, column: &str| groups[group][column].clone();
+    assert_eq!(of(0, "group"), text("short"));
+    assert_eq!(of(0, "completion_count"), Field::Long(1));
+    assert_eq!(of(0, "completion_mean_s"), Field::Double(1.5));
+    assert_eq!(of(0, "completion_max_s"), Field::Double(1.5));
+    assert_eq!(of(0, "unfinished_flows"), Field::Long(2));
+    assert_eq!(of(1, "completion_mean_s"), Field::Null);
+    assert_eq!(of(1, "unfinished_flows"), Field::Null);
+    let flows = read_parquet(&path.join("flows.parquet"));
+    let times: Vec<_> = flows
+        .iter()
+        .map(|row| row["completion_s"].clone())
+        .collect();
+    let expected = [
+        Field::Double(1.5),
+        Field::Null,
+        Field::Null,
+        Field::Double(0.01),
+    ];
+    assert_eq!(times[..4], expected);
+    assert_eq!(times[4..], [Field::Null, Field::Null]);
+    assert_eq!(flows[0]["size_bytes"], Field::Long(1_000));
+    assert_eq!(flows[5]["size_bytes"], Field::Null);
+}
+
 #[test]
 fn parquet_holds_the_values_with_their_types() {
     let home = scratch("parquet");

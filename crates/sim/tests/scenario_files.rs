@@ -59,6 +59,7 @@ fn every_file_reads_and_has_its_runs() {
         ("experiments/reference/on_off_errors.toml", 2 * 4 * 3 * 10),
         ("experiments/reference/packet_spacing.toml", 5 * 3 * 2),
         ("experiments/reference/parking_lot.toml", 5),
+        ("experiments/short_flows/beside.toml", 3 * 5),
         ("experiments/tltcp/lab_fairness.toml", 4 * 3),
         ("experiments/tltcp/lab_video.toml", 6 * 3),
         ("experiments/libra/capacity.toml", 3 * 5 * 4 * 3 * 2),

@@ -159,6 +159,47 @@ const CASES: &[(&str, &str, &str)] = &[
         "workload = { kind = \"encoder\" }",
     ),
     (
+        "an unknown distribution",
+        "rwnd = 10",
+        "workload = { kind = \"file\", size = { kind = \"paretto\", mean = \"30kB\" } }",
+    ),
+    (
+        "a distribution that falls",
+        "rwnd = 10",
+        "workload = { kind = \"file\", size = { kind = \"empirical\", file = \"bad.sizes\" } }",
+    ),
+    (
+        "a missing file of sizes",
+        "rwnd = 10",
+        "workload = { kind = \"file\", size = { kind = \"empirical\", file = \"none.sizes\" } }",
+    ),
+    (
+        "an unknown key of a distribution, and a shape without a mean",
+        "rwnd = 10",
+        "workload = { kind = \"file\", size = { kind = \"pareto\", maen = \"3MB\", shape = 1 } }",
+    ),
+    (
+        "a mean size above the maximum, and arrivals with a spread",
+        "rwnd = 10",
+        "start = { arrivals = \"1s\", spread = \"1s\" }\n\
+         workload = { kind = \"file\", size = { kind = \"pareto\", mean = \"3MB\", max = \"1MB\" } }",
+    ),
+    (
+        "a trace with an invalid line",
+        "rwnd = 10",
+        "workload = { kind = \"tmix\", file = \"bad.tmix\" }",
+    ),
+    (
+        "a trace with fewer connections than flows",
+        "rwnd = 10",
+        "workload = { kind = \"tmix\", file = \"two.tmix\" }",
+    ),
+    (
+        "a trace without data of the sender",
+        "count = 3\nrwnd = 10",
+        "workload = { kind = \"tmix\", file = \"two.tmix\", sender = \"initiator\" }",
+    ),
+    (
         "a buffer below a section and a file of frames that is not there",
         "rwnd = 10",
         "transport = \"sections\"\nbuffer = \"1kB\"\nworkload = { kind = \"frames\", file = \"none.csv\" }",
@@ -583,23 +624,30 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// A folder with one file.
-struct OneFile;
+/// A folder with a few files.
+struct FewFiles;
 
-impl Files for OneFile {
+impl Files for FewFiles {
     fn read(&self, path: &std::path::Path) -> std::io::Result<String> {
-        if path == std::path::Path::new("bad.mahi") {
-            return Ok("1\n2\nthree\n".into());
-        }
-        Err(std::io::Error::new(
-            std::io::ErrorKind::NotFound,
-            "no such file",
-        ))
+        let text = match path.to_str() {
+            Some("bad.mahi") => "1\n2\nthree\n",
+            Some("bad.sizes") => "1000,0.5\n2000,0.4\n3000,1\n",
+            Some("bad.tmix") => "SEQ 100 1 1 1\n> some\n",
+            // The third starts after the end of the run.
+            Some("two.tmix") => {
+                "S 100 1 1 1\nA 0 0 5\nS 200 1 1 1\nA 0 0 6\nS 11000000 1 1 1\nA 0 0 7\n"
+            }
+            _ => {
+                let kind = std::io::ErrorKind::NotFound;
+                return Err(std::io::Error::new(kind, "no such file"));
+            }
+        };
+        Ok(text.into())
     }
 }
 
 fn said(text: &str) -> String {
-    match Scenario::parse("x.toml", text, OneFile, &Reading::default()) {
+    match Scenario::parse("x.toml", text, FewFiles, &Reading::default()) {
         Ok(_) => "nothing is wrong".into(),
         Err(problems) => problems.to_string(),
     }

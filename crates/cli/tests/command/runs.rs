@@ -97,6 +97,33 @@ fn readers_and_the_warmup_are_mentioned_if_present() {
     assert!(text.contains("from the end of its warm-up"), "{text}");
 }
 
+/// Flows that ended have a mean completion time, and those that did not are counted.
+#[test]
+fn flows_that_did_not_end_are_counted() {
+    let (_folder, file) = small();
+    let run = |size: &str, extra: &[&str]| {
+        let workload = format!("flow.tcp.workload={{ kind = \"file\", size = \"{size}\" }}");
+        let mut args = vec!["sim", "run", &file, "--seed", "3", "--set", &workload];
+        args.extend(extra);
+        out(&ends(0, &args))
+    };
+    let text = run("10kB", &[]);
+    assert!(text.contains("done after s"), "{text}");
+    assert!(!text.contains("unfinished"), "{text}");
+    let text = run("1GB", &[]);
+    assert!(!text.contains("done after s"), "{text}");
+    assert!(text.contains("unfinished"), "{text}");
+    for (size, completed, unfinished) in [("10kB", 2, 0), ("1GB", 0, 2)] {
+        let document: Value = serde_json::from_str(&run(size, &["--json"])).unwrap();
+        let groups = &document["points"][0]["groups"];
+        assert_eq!(groups[0]["completed_flows"], completed);
+        assert_eq!(groups[0]["unfinished_flows"], unfinished);
+        assert_eq!(groups[0]["completion_s"].is_null(), completed == 0);
+        // Datagrams of constant rate have no end.
+        assert_eq!(groups[1]["unfinished_flows"], 0);
+    }
+}
+
 /// Every key of the document is described, and none is described that is not there.
 #[test]
 fn the_json_document_matches_its_page() {

@@ -13,6 +13,7 @@ pub(super) use sections::section_ends;
 pub(super) use workload::{datagram_source, section_producer, tcp_workload};
 
 use super::event::{Class, Event};
+use super::flow::start_times;
 use super::links::Watch;
 use super::packet::Arena;
 use super::paths::{Paths, Use};
@@ -47,7 +48,8 @@ impl<O: Observer> Engine<O> {
         let any_serves = links.iter().any(|link| !link.decides_at_once());
         let mut queue = EventQueue::new(links.len(), any_serves);
         let mut shared = Vec::new();
-        for (index, spec) in network.flows.iter().enumerate() {
+        let starts = start_times(network, seed);
+        for (index, (spec, started_at)) in network.flows.iter().zip(starts).enumerate() {
             let (there, back) = match spec.transport {
                 TransportSpec::Datagram(_) => (Use::Datagrams, Use::Nothing),
                 TransportSpec::Sections(_) => (Use::Sections, Use::Reports),
@@ -60,13 +62,23 @@ impl<O: Observer> Engine<O> {
             let flow = forward
                 .and_then(|forward| Ok((forward, backward?)))
                 .and_then(|ways| {
-                    build_flow(network, spec, seed, ways, &paths, (custom, &mut shared))
+                    build_flow(
+                        network,
+                        (spec, started_at),
+                        seed,
+                        ways,
+                        &paths,
+                        (custom, &mut shared),
+                    )
                 })
                 .map_err(|error| error.of(spec))?;
             let source = index as u32 * 2;
-            queue.schedule(Event::new(flow.started_at, Class::Control, source));
-            if flow.stop_at < watch.end {
-                queue.schedule(Event::new(flow.stop_at, Class::Control, source + 1));
+            // A flow that arrives after its stop never starts.
+            if flow.started_at < flow.stop_at {
+                queue.schedule(Event::new(flow.started_at, Class::Control, source));
+                if flow.stop_at < watch.end {
+                    queue.schedule(Event::new(flow.stop_at, Class::Control, source + 1));
+                }
             }
             flows.push(flow);
         }

@@ -3,7 +3,7 @@
 use comity_congestion::{RttConfig, RttEstimator};
 use comity_link::Random;
 use comity_transport::tcp::{Connection, Segment};
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 use super::alarm::Alarm;
 use super::arrivals::Arrivals;
@@ -14,10 +14,13 @@ use super::path::Path;
 use super::playback::Playback;
 use super::schedule::Schedule;
 use super::sections::SectionFlow;
+use super::streams::flow_stream;
 use super::timeline::TimelineFlow;
 use super::tokens::{Bucket, TokenSource};
 use crate::histogram::Distribution;
-use crate::network::{FlowSpec, Headers, IPV4_HEADER, Reader, TcpSpec, TransportSpec};
+use crate::network::{
+    FlowSpec, Headers, IPV4_HEADER, Network, Reader, Start, TcpSpec, TransportSpec,
+};
 use crate::report::FlowReport;
 
 #[derive(Debug)]
@@ -415,6 +418,9 @@ impl TcpFlow {
                 report.tokens_per_rtt_stddev_bytes = Some(stddev);
             }
         }
+        if let TcpWorkload::File(bytes) = &self.workload {
+            report.size_bytes = Some(*bytes);
+        }
         if let TcpWorkload::Timeline(timeline) = &self.workload {
             let sent = connection.timeline_statistics().unwrap_or_default();
             let missing = self.sink.connection.gap_statistics();
@@ -429,10 +435,29 @@ impl TcpFlow {
     }
 }
 
-/// The start time of a flow, drawn from the flow's own stream.
-pub(super) fn start_time(at: Time, spread: Span, random: &mut Random) -> Time {
-    if spread.is_zero() {
-        return at;
+/// The start times of all flows, each drawn from the flow's own stream.
+pub(super) fn start_times(network: &Network, seed: Seed) -> Vec<Time> {
+    let mut times: Vec<Time> = Vec::with_capacity(network.flows.len());
+    let mut before: Option<&FlowSpec> = None;
+    for flow in &network.flows {
+        let mut random = Random::new(flow_stream(seed, &flow.name).derive("start"));
+        let Start {
+            at,
+            spread,
+            arrivals,
+        } = flow.start;
+        let time = if let Some(mean) = arrivals {
+            let is_next = |it: &FlowSpec| it.group == flow.group && it.start == flow.start;
+            let last = times.last().filter(|_| before.is_some_and(is_next));
+            let interval = random.exponential(mean.as_secs_f64());
+            *last.unwrap_or(&at) + Span::from_secs_f64(interval)
+        } else if spread.is_zero() {
+            at
+        } else {
+            at + Span::from_nanos(random.below(spread.as_nanos()))
+        };
+        before = Some(flow);
+        times.push(time);
     }
-    at + Span::from_nanos(random.below(spread.as_nanos()))
+    times
 }

@@ -8,7 +8,7 @@ use comity_link::{Random, RateProfile};
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 use super::build::section_producer;
-use super::flow::start_time;
+use super::flow::start_times;
 use super::links::{Use, Watch};
 use super::producer::{FrameSource, Producer};
 use super::route::Router;
@@ -16,7 +16,7 @@ use super::shares::Shares;
 pub use super::shares::payload_of;
 pub use super::streams::{flow_stream, link_stream};
 pub use super::timeline::{SectionSender, TimelineFlow};
-use crate::network::{Network, NetworkError, TransportSpec};
+use crate::network::{FlowSpec, Network, NetworkError, TransportSpec, Workload};
 
 /// Where a flow goes and when it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,18 +42,17 @@ pub fn plans(network: &Network, seed: Seed) -> Result<Vec<FlowPlan>, NetworkErro
     network.validate()?;
     let mut router = Router::new(network);
     let mut plans = Vec::with_capacity(network.flows.len());
-    for flow in &network.flows {
+    for (flow, started_at) in network.flows.iter().zip(start_times(network, seed)) {
         let (source, destination) = (flow.source, flow.destination);
         let mut path = |from, to| -> Result<Vec<usize>, NetworkError> {
             let links = router.route(from, to).map_err(|error| error.of(flow))?;
             Ok(links.into_iter().map(|link| link as usize).collect())
         };
         let (forward, reverse) = (path(source, destination)?, path(destination, source)?);
-        let mut random = Random::new(flow_stream(seed, &flow.name).derive("start"));
         plans.push(FlowPlan {
             forward,
             reverse,
-            started_at: start_time(flow.start.at, flow.start.spread, &mut random),
+            started_at,
             stopped_at: flow
                 .stop
                 .unwrap_or(Time::MAX)
@@ -152,6 +151,18 @@ pub fn timeline(
             ))
         })
         .map_err(|error| error.of(spec))
+}
+
+/// The bytes of a flow whose workload is a file.
+pub fn file_size(flow: &FlowSpec, seed: Seed) -> Option<Bytes> {
+    match &flow.workload {
+        Workload::File(bytes) => Some(*bytes),
+        Workload::RandomFile(sizes) => {
+            let stream = flow_stream(seed, &flow.name).derive("workload");
+            Some(sizes.draw(&mut Random::new(stream)))
+        }
+        _ => None,
+    }
 }
 
 /// The sections that a flow submits, and their times.

@@ -71,8 +71,9 @@ fn full_packet(flow: &FlowSpec) -> u64 {
             piece + u64::from(sections.config.overhead)
         }
         TransportSpec::Tcp(tcp) => {
-            let payload = match flow.workload {
+            let payload = match &flow.workload {
                 Workload::File(size) => size.get().min(tcp.config.mss.into()),
+                Workload::RandomFile(sizes) => sizes.min().get().min(tcp.config.mss.into()),
                 _ => tcp.config.mss.into(),
             };
             payload + u64::from(tcp.data_headers())

@@ -100,6 +100,7 @@ impl Schedule {
             },
             Workload::Greedy
             | Workload::File(_)
+            | Workload::RandomFile(_)
             | Workload::TokenBucket { .. }
             | Workload::Video(_)
             | Workload::Encoder(_)

@@ -136,6 +136,10 @@ impl<'a> Things<'a> {
             .maybe_number("base_rtt_s", |row| row.of.base_rtt.map(Span::as_secs_f64))
             .unsigned("started_ns", |row| row.of.started.as_nanos())
             .maybe_unsigned("finished_ns", |row| row.of.finished.map(Time::as_nanos))
+            .maybe_unsigned("size_bytes", |row| row.of.size_bytes)
+            .maybe_number("completion_s", |row| {
+                row.of.completion_time().map(Span::as_secs_f64)
+            })
             .unsigned("delivered_bytes", |row| row.of.delivered_bytes)
             .unsigned("delivered_total_bytes", |row| row.of.delivered_bytes_total)
             .unsigned("delivered_wire_bytes", |row| row.of.delivered_wire_bytes)

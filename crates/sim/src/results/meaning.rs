@@ -49,7 +49,12 @@ const SUMMARY: [(&str, &str); 8] = [
 ];
 
 /// Distributions by the beginning of their columns' names.
-const DISTRIBUTIONS: [(&str, &str); 3] = [
+const DISTRIBUTIONS: [(&str, &str); 4] = [
+    (
+        "completion",
+        "the completion times of flows that started in measured time: from the start, handshake \
+         included, to the acknowledgement of the last byte",
+    ),
     ("delay", "the one-way delay of data packets, measured"),
     (
         "arrival_spacing",

@@ -7,6 +7,7 @@ use super::error::WriteError;
 use super::flows_and_links::{NumberedRun, Row, Things};
 use super::set::{CompletedRun, ENGINE_VERSION, ScenarioInfo};
 use super::variation::{Variation, variations};
+use crate::histogram::{Distribution, Summary};
 use crate::metrics;
 use crate::report::{FlowReport, RunReport};
 
@@ -32,6 +33,15 @@ struct Group<'a> {
     convergence: Option<f64>,
     /// The least and the largest base round trip of its flows, in seconds.
     base_rtt: Option<[f64; 2]>,
+    completion: Completion,
+}
+
+/// The flows of a group that have an end and started in measured time.
+struct Completion {
+    /// The completion times of those that ended.
+    times: Summary,
+    /// How many did not end; `None` without such flows.
+    unfinished: Option<u64>,
 }
 
 /// How a set of flows shares.
@@ -203,7 +213,9 @@ impl<'a> Tables<'a> {
                 row.of.base_rtt.map(|[_, most]| most)
             })
             .maybe_number("friendliness", |row| row.of.friendliness)
-            .maybe_number("convergence_s", |row| row.of.convergence);
+            .maybe_number("convergence_s", |row| row.of.convergence)
+            .summary("completion", |row| row.of.completion.times)
+            .maybe_unsigned("unfinished_flows", |row| row.of.completion.unfinished);
         let rows = self.things.runs.iter().zip(&self.shares);
         let rows = rows.flat_map(|(run, shares)| {
             (0..)
@@ -260,11 +272,33 @@ impl<'a> Shares<'a> {
                     .ok(),
                 convergence: report.convergence(name).map(Span::as_secs_f64),
                 base_rtt: FlowReport::base_rtt_range(inside.iter().copied()),
+                completion: Completion::of(&inside, report),
             }
         };
         Self {
             all: Sharing::of(flows.iter()),
             groups: report.groups().into_iter().map(group).collect(),
+        }
+    }
+}
+
+impl Completion {
+    fn of(flows: &[&FlowReport], report: &RunReport) -> Self {
+        let mut times = Distribution::new();
+        let mut unfinished = None;
+        for flow in flows
+            .iter()
+            .filter(|flow| report.is_measured_transfer(flow))
+        {
+            let unfinished = unfinished.get_or_insert(0);
+            match flow.completion_time() {
+                Some(time) => times.record(time),
+                None => *unfinished += 1,
+            }
+        }
+        Self {
+            times: times.summary(),
+            unfinished,
         }
     }
 }

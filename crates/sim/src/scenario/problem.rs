@@ -11,6 +11,7 @@ use comity_units::{ParseError, Span};
 use super::source::{SourceSpan, Sources};
 use crate::frames::FramesError;
 use crate::network::{FlowError, NetworkError};
+use crate::transfers::TransfersError;
 
 /// One problem of a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -192,6 +193,20 @@ pub enum ProblemKind {
         file: String,
         /// What is wrong with it.
         error: FramesError,
+    },
+    /// A file of sizes or of connections is invalid.
+    Transfers {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        error: TransfersError,
+    },
+    /// A trace has too few connections for the flows of a group.
+    FewConnections {
+        /// How many it has.
+        found: u64,
+        /// How many the group needs.
+        needed: u64,
     },
     /// A custom controller has the name of one of Comity's.
     ControllerTaken,
@@ -379,6 +394,8 @@ pub enum Unfit {
     DelaysWithoutAccess,
     /// A token bucket that could never hold the tokens of one interval.
     RefillBeyondDepth,
+    /// A mean size that is not below the maximum.
+    MeanBeyondMax,
 }
 
 impl From<Unfit> for ProblemKind {
@@ -429,6 +446,7 @@ impl fmt::Display for Unfit {
                 "`holds_passed` needs blind_spot = true and a recovery without SACK; leave it out"
             }
             Self::RefillBeyondDepth => "`refill` is larger than the `depth` of the bucket",
+            Self::MeanBeyondMax => "the mean has to be smaller than `max`",
         })
     }
 }
@@ -513,6 +531,13 @@ impl Problem {
             ProblemKind::Frames { file, error } => {
                 format!("`{path}`: the file \"{file}\" is not a valid list of frames: {error}")
             }
+            ProblemKind::Transfers { file, error } => {
+                format!("`{path}`: the file \"{file}\" is invalid: {error}")
+            }
+            ProblemKind::FewConnections { found, needed } => format!(
+                "`{path}`: {found} of the trace's connections start before the end of the run and have \
+                 data of this sender; expected at least {needed}"
+            ),
             ProblemKind::ControllerTaken => {
                 format!(
                     "`{path}` is a controller of Comity; expected another name for a custom one"

@@ -15,7 +15,7 @@ use comity_sim::network::{
 use comity_transport::datagram;
 use comity_transport::tcp::Config;
 use comity_transport::timeline::Reliability;
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{Bytes, Rate, Span};
 
 pub fn link_config(rate: Rate, delay: Span, limit: Limit) -> LinkConfig {
     LinkConfig {
@@ -86,8 +86,8 @@ impl Builder {
             workload,
             reader: Reader::Immediate,
             start: Start {
-                at: Time::ZERO,
                 spread: Span::from_secs(1),
+                ..Start::default()
             },
             stop: None,
         });
@@ -263,8 +263,8 @@ pub fn crowd(flows: usize, millis: u64) -> Network {
             stack: comity_sim::network::Stack::Kernel,
         };
         let start = Start {
-            at: Time::ZERO,
             spread: Span::from_millis(millis / 5),
+            ..Start::default()
         };
         builder
             .flow(

@@ -1,6 +1,6 @@
 //! Settings that contradict each other.
 
-use super::rows::{DATAGRAM, ENCODER, LOT, LOT_ENDS, POISSON, SECTIONS, VIDEO};
+use super::rows::{DATAGRAM, ENCODER, LOT, LOT_ENDS, POISSON, SECTIONS, TMIX, VIDEO};
 
 /// Overrides that contradict each other, and the key that the message names.
 pub(super) const CONTRADICTIONS: &[(&[&str], &str)] = &[
@@ -71,6 +71,20 @@ pub(super) const CONTRADICTIONS: &[(&[&str], &str)] = &[
             "flow.a.workload.reaction=1s",
         ],
         "flow.a.workload.reaction",
+    ),
+    (&["flow.a.start.arrivals=1s"], "flow.a.start.arrivals"),
+    (
+        &[TMIX, "flow.a.start={ arrivals = '1s' }"],
+        "flow.a.start.arrivals",
+    ),
+    (&[TMIX, "flow.a.count=3"], "flow.a.count"),
+    (&[TMIX, SECTIONS], "flow.a.workload"),
+    (&[TMIX, DATAGRAM], "flow.a.workload"),
+    (
+        &[
+            "flow.a.workload={ kind = 'file', size = { kind = 'pareto', mean = '9kB', max = '9kB' } }",
+        ],
+        "flow.a.workload.size.mean",
     ),
     (&[DATAGRAM, ENCODER], "flow.a.workload"),
     (&[ENCODER], "flow.a.workload"),

@@ -117,6 +117,12 @@ impl Files for Traces {
             Some("a.up") => Ok("1\n2\n3\n".into()),
             Some("b.up") => Ok("1\n5\n9\n".into()),
             Some("steps.txt") => Ok("0s, 1Mbps\n2s, 3Mbps\n".into()),
+            Some("a.sizes") => Ok("1000,0\n90000,1\n".into()),
+            Some("b.sizes") => Ok("5000,0.5\n20000,1\n".into()),
+            Some("a.tmix") => Ok("S 0 1 1 1\nI 0 0 500\nA 0 0 30000\n\
+                S 300000 1 1 2\nI 0 0 2000\nA 0 0 9000\n"
+                .into()),
+            Some("b.tmix") => Ok("SEQ 0 1 1 1\n> 1\n< 2\nSEQ 1 1 1 2\n> 3\n< 4\n".into()),
             Some("a.csv") => Ok("0,9000,I\n0.04,2000,P\n0.08,1000,B\n".into()),
             Some("b.csv") => Ok("0,5000,I\n0.04,4000,P\n".into()),
             _ => Err(io::ErrorKind::NotFound.into()),

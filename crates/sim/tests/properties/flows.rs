@@ -8,6 +8,7 @@ use comity_sim::network::{
     CbrSpacing, DatagramSpec, FlowSpec, Headers, LinkSpec, Network, NodeId, ReadSizes, Reader,
     SectionsSpec, Start, TcpSpec, TimelineSpec, TransportSpec, Workload,
 };
+use comity_sim::transfers::Sizes;
 use comity_transport::datagram;
 use comity_transport::tcp::timeline::{DeadlineClock, TimelineConfig};
 use comity_transport::tcp::{Config, DelayedAck};
@@ -308,6 +309,11 @@ fn flow() -> impl Strategy<Value = What> {
     let workload = prop_oneof![
         3 => Just(Workload::Greedy),
         2 => (0u64..200_000).prop_map(|bytes| Workload::File(Bytes::new(bytes))),
+        1 => (1u64..100_000, 1.01f64..3.0, 1u64..1_000_000).prop_map(|(mean, shape, beyond)| {
+            let max = Bytes::new(mean + beyond);
+            let sizes = Sizes::pareto(Bytes::new(mean), shape, max);
+            Workload::RandomFile(sizes.expect("the mean is below the maximum"))
+        }),
         2 => emission(),
     ];
     let reader = prop_oneof![
@@ -378,9 +384,17 @@ pub(crate) fn network() -> impl Strategy<Value = Network> {
                         transport,
                         workload,
                         reader,
-                        start: Start {
-                            at: Time::ZERO,
-                            spread: Span::from_millis(start),
+                        // A quarter of the flows arrive one after another.
+                        start: if start % 4 == 0 {
+                            Start {
+                                arrivals: Some(Span::from_millis(200)),
+                                ..Start::default()
+                            }
+                        } else {
+                            Start {
+                                spread: Span::from_millis(start),
+                                ..Start::default()
+                            }
                         },
                         stop: stop.map(Time::from_millis),
                     }

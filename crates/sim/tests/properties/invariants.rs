@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use comity_link::{Jitter, LinkConfig, Queue};
 use comity_sim::Fate;
+use comity_sim::host::file_size;
 use comity_sim::network::{FlowSpec, Network, TransportSpec, Workload};
 use comity_sim::report::{Cost, FlowReport, RunReport, TimelineReport};
 use comity_transport::timeline::{DropPolicy, Reliability};
+use comity_units::Time;
 use proptest::prelude::*;
 
 use crate::properties::record::Record;
@@ -51,6 +53,10 @@ pub(crate) fn check_conservation(
         let went = flow.received_packets + returned + flow.dropped_packets + flow.in_flight_at_end;
         prop_assert_eq!(came_in, went, "{:?}", flow);
 
+        let end = spec.stop.unwrap_or(Time::MAX);
+        if flow.started >= end.min(Time::ZERO + network.duration) {
+            prop_assert_eq!(flow.sent_packets, 0, "{:?}", flow);
+        }
         let delivered = record.delivered.get(&index).copied().unwrap_or(0);
         prop_assert_eq!(delivered, flow.delivered_bytes_total);
         prop_assert!(flow.delivered_bytes <= flow.delivered_bytes_total);
@@ -70,8 +76,12 @@ pub(crate) fn check_conservation(
         if let Some(report) = &flow.timeline {
             check_timeline(flow, report, delivered, sent)?;
         }
-        if let Workload::File(bytes) = spec.workload {
+        if let Some(bytes) = file_size(spec, report.seed) {
+            prop_assert_eq!(flow.size_bytes, Some(bytes.get()));
             prop_assert!(sent <= bytes.get());
+            if flow.completion_time().is_some() {
+                prop_assert_eq!(delivered, bytes.get());
+            }
             if flow.finished.is_some() && spec.stop.is_none() {
                 prop_assert_eq!(delivered, bytes.get());
             }

@@ -103,11 +103,13 @@ struct Group {
     startup: Vec<f64>,
     stalls: Vec<f64>,
     stalled: Vec<f64>,
-    /// The mean time from start to end of those flows that came to one.
+    /// The mean completion time of the flows that started in measured time and ended.
     completion: Vec<f64>,
     /// The mean rate of these flows in that time, in bit/s.
     transfer: Vec<f64>,
     completed: usize,
+    /// The flows that started in measured time, have an end and did not reach it, in all runs.
+    unfinished: usize,
     sections: Sections,
 }
 
@@ -167,7 +169,7 @@ impl Group {
             self.convergence.extend(time.map(Span::as_secs_f64));
         }
         self.add_playback(flows);
-        self.add_completion(flows);
+        self.add_completion(report, flows);
         self.sections.add(flows);
     }
 
@@ -218,13 +220,18 @@ impl Group {
         self.stalled.extend(of_each(|of| Some(of.stalled_s)));
     }
 
-    /// Takes in how long the flows took that came to an end.
-    fn add_completion(&mut self, flows: &[&FlowReport]) {
+    /// Adds the completion times of the flows that ended, and counts those that did not end.
+    fn add_completion(&mut self, report: &RunReport, flows: &[&FlowReport]) {
         let (mut times, mut rates) = (Vec::new(), Vec::new());
-        for flow in flows {
-            if let Some(time) = flow.finished.and_then(|end| end.since(flow.started)) {
+        for flow in flows
+            .iter()
+            .filter(|flow| report.is_measured_transfer(flow))
+        {
+            if let Some(time) = flow.completion_time() {
                 times.push(time.as_secs_f64());
                 rates.push(flow.delivered_bytes_total as f64 * 8.0 / time.as_secs_f64());
+            } else {
+                self.unfinished += 1;
             }
         }
         self.completed += times.len();
@@ -255,6 +262,7 @@ impl Group {
             "stalled_s": estimate(&self.stalled),
             "convergence_s": estimate(&self.convergence),
             "completed_flows": self.completed,
+            "unfinished_flows": self.unfinished,
             "completion_s": estimate(&self.completion),
             "transfer_bps": estimate(&self.transfer),
             "sections": self.sections.json(),
@@ -397,8 +405,8 @@ impl Summary {
         let mut groups = self.points.iter().flat_map(|point| &point.groups);
         if groups.any(|group| group.completed > 0) {
             text.push_str(
-                "\ngoodput is that of the whole run, also after a transfer has ended; the last two columns are of \
-                 transfers that ended, from their start to their end",
+                "\ngoodput is that of the whole run, also after a transfer has ended; \"done after\" and \
+                 \"transfer\" are means of transfers that ended, from their start to their end",
             );
         }
         let runs = if self.runs == 1 { "run" } else { "runs" };
@@ -477,6 +485,10 @@ impl Summary {
             header.push("done after s".into());
             header.push(format!("transfer {}", unit.name));
         }
+        let has_unfinished = groups().any(|group| group.unfinished > 0);
+        if has_unfinished {
+            header.push("unfinished".into());
+        }
         let columns = header.len();
         let mut table = Table::new(header);
         for column in axes.len() + 1..columns {
@@ -528,6 +540,9 @@ impl Summary {
                 if has_ends {
                     row.push(or_dash(mean(&group.completion), digits));
                     row.push(rate(mean(&group.transfer)));
+                }
+                if has_unfinished {
+                    row.push(thousands(group.unfinished as u64));
                 }
                 table.row(row);
             }

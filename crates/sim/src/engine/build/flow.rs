@@ -13,7 +13,7 @@ use super::workload::{datagram_source, section_producer, tcp_workload};
 use crate::custom::CustomControllers;
 use crate::engine::arrivals::Arrivals;
 use crate::engine::fingerprint::Fingerprint;
-use crate::engine::flow::{Agent, DatagramFlow, Flow, FlowCounts, TcpFlow, start_time};
+use crate::engine::flow::{Agent, DatagramFlow, Flow, FlowCounts, TcpFlow};
 use crate::engine::host::initial_delay;
 use crate::engine::path::Path;
 use crate::engine::paths::Paths;
@@ -41,7 +41,7 @@ fn share(shared: &mut SharedConfigs, config: &Config) -> Arc<Config> {
 
 pub(super) fn build_flow(
     network: &Network,
-    spec: &FlowSpec,
+    (spec, started_at): (&FlowSpec, Time),
     seed: Seed,
     (forward, backward): (Path, Path),
     paths: &Paths,
@@ -50,7 +50,6 @@ pub(super) fn build_flow(
     let seed = flow_stream(seed, &spec.name);
     let stream = |name: &str| Random::new(seed.derive(name));
     let warmup = Time::ZERO + network.warmup;
-    let started_at = start_time(spec.start.at, spec.start.spread, &mut stream("start"));
     let first_link = paths
         .links(forward)
         .first()

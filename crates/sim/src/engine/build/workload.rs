@@ -21,7 +21,7 @@ pub(in crate::engine) fn tcp_workload(
     tcp: &TcpSpec,
     (first_link, reverse_delay): (Option<&LinkConfig>, Span),
     start: Time,
-    random: Random,
+    mut random: Random,
 ) -> Result<TcpWorkload, FlowError> {
     if let Some(timeline) = &tcp.timeline {
         if timeline.feedback.is_some_and(Span::is_zero) {
@@ -38,6 +38,7 @@ pub(in crate::engine) fn tcp_workload(
     match spec.workload {
         Workload::Greedy => Ok(TcpWorkload::Greedy),
         Workload::File(bytes) => Ok(TcpWorkload::File(bytes.get())),
+        Workload::RandomFile(ref sizes) => Ok(TcpWorkload::File(sizes.draw(&mut random).get())),
         Workload::TokenBucket {
             depth,
             refill,
@@ -96,7 +97,9 @@ pub(in crate::engine) fn datagram_source(
             let schedule = calendar(spec, wire.into(), first_link, start, random)?;
             DatagramSource::Schedule(schedule)
         }
-        Workload::Greedy | Workload::File(_) => return Err(FlowError::UnclockedDatagrams),
+        Workload::Greedy | Workload::File(_) | Workload::RandomFile(_) => {
+            return Err(FlowError::UnclockedDatagrams);
+        }
         Workload::Video(_) | Workload::Frames(_) => {
             return Err(FlowError::FramesWithoutSections);
         }
@@ -139,6 +142,7 @@ pub(in crate::engine) fn section_producer(
             ..
         }
         | Workload::File(_)
+        | Workload::RandomFile(_)
         | Workload::TokenBucket { .. } => Err(FlowError::WorkloadOfSections),
         Workload::Cbr { .. } | Workload::OnOff { .. } | Workload::Poisson { .. } => {
             calendar(spec, u64::from(bytes), None, start, random)
@@ -182,6 +186,7 @@ fn calendar(
         Workload::OnOff { rate, .. } => of_rate(rate)?,
         Workload::Greedy
         | Workload::File(_)
+        | Workload::RandomFile(_)
         | Workload::TokenBucket { .. }
         | Workload::Video(_)
         | Workload::Encoder(_)

@@ -23,6 +23,7 @@ use super::preset::PresetRest;
 use super::sections;
 use super::sizes::{narrow, size};
 use super::topology::{Core, access_link};
+use super::transfers;
 use crate::custom::Names;
 use crate::engine::check_flow;
 use crate::network::{
@@ -46,9 +47,17 @@ pub(super) fn build(
     let written = &table.written;
     let transport = transport(table, cx);
     let workload = workload(table, library, cx);
+    let trace = match &table.workload {
+        Some(WorkloadTable::Tmix(trace)) => {
+            transfers::of_trace(trace, table, scenario, library, cx).map(Some)
+        }
+        _ => Some(None),
+    };
     let reader = reader(table, library, cx);
     check_times(table, scenario, cx);
-    let is_whole = workload.is_some() && reader.is_some();
+    let is_whole = workload.is_some() && reader.is_some() && trace.is_some();
+    let trace = trace.flatten();
+    let count = trace.as_ref().map_or(table.count, |them| them.len() as u32);
     let has_workload = workload.is_some();
     let prototype = transport.map(|transport| FlowSpec {
         name: String::new(),
@@ -61,6 +70,7 @@ pub(super) fn build(
         start: Start {
             at: Time::ZERO + table.start.at,
             spread: table.start.spread,
+            arrivals: table.start.arrivals,
         },
         stop: table.stop.map(|stop| Time::ZERO + stop),
     });
@@ -79,13 +89,13 @@ pub(super) fn build(
         (None, _) => Some(core.access_to.clone()),
     };
     let template = match &table.name {
-        Some(template) if table.count > 1 && !template.varies() => {
+        Some(template) if count > 1 && !template.varies() => {
             return cx.report_at(written, "name", Unfit::NameWithoutIndex.into());
         }
         Some(template) => Some(template.clone()),
         None => Some(Template::of_group(&table.group)),
     };
-    let total = graph.flows.len() as u64 + u64::from(table.count);
+    let total = graph.flows.len() as u64 + u64::from(count);
     if total > u64::from(limits.flows) {
         return cx.report_at(
             written,
@@ -97,7 +107,7 @@ pub(super) fn build(
             },
         );
     }
-    let (Some(prototype), true, Some(access), Some(access_to), Some(template)) =
+    let (Some(mut prototype), true, Some(access), Some(access_to), Some(template)) =
         (prototype, is_whole, access, access_to, template)
     else {
         return;
@@ -111,7 +121,11 @@ pub(super) fn build(
         access: &access,
         access_to: &access_to,
     };
-    for index in 0..table.count {
+    for index in 0..count {
+        if let Some(&(start, bytes)) = trace.as_ref().and_then(|them| them.get(index as usize)) {
+            prototype.start.at = Time::ZERO + table.start.at + start;
+            prototype.workload = Workload::File(bytes);
+        }
         let added = template
             .expand(index)
             .ok_or_else(|| cx.report_at(written, "name", Unfit::IndexBelowZero.into()))
@@ -176,6 +190,10 @@ fn check_times(table: &FlowTable, scenario: &ScenarioTable, cx: &mut Context<'_>
     if table.start.at >= scenario.duration {
         cx.report_at(&table.written, "start", Unfit::StartAfterEnd.into());
     }
+    if table.start.arrivals.is_some() && !table.start.spread.is_zero() {
+        let kind = ProblemKind::Excludes { other: "spread" };
+        cx.report_at(&table.start.written, "arrivals", kind);
+    }
     if table.stop.is_some_and(|stop| stop <= latest) {
         cx.report_at(&table.written, "stop", Unfit::StopBeforeStart.into());
     }
@@ -188,7 +206,9 @@ fn workload(table: &FlowTable, library: &Library, cx: &mut Context<'_>) -> Optio
     }
     Some(match &table.workload {
         None | Some(WorkloadTable::Greedy(_)) => Workload::Greedy,
-        Some(WorkloadTable::File(file)) => Workload::File(file.size),
+        Some(WorkloadTable::File(file)) => transfers::file(file, library, cx)?,
+        // Each flow gets the size of its connection.
+        Some(WorkloadTable::Tmix(_)) => Workload::File(Bytes::new(1)),
         Some(WorkloadTable::Cbr(cbr)) => Workload::Cbr {
             spacing: spacing(cbr, cx)?,
             jitter: cbr.jitter,

@@ -12,6 +12,7 @@ use super::super::schema::Files;
 use super::super::tables::flow::MAX_FLOWS;
 use super::super::tables::link::{MAX_LINKS, TraceFormat};
 use crate::frames::{Frame, parse_frames};
+use crate::transfers::{Sizes, TraceConnection, TransfersError, parse_tmix};
 
 /// How large a scenario may become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,15 +35,33 @@ impl Default for Limits {
     }
 }
 
-/// The contents of a file of frames, or its error.
-type FrameList = Result<Arc<[Frame]>, ProblemKind>;
+/// The contents of a file, or its error.
+type Read<T> = Result<T, ProblemKind>;
 
-/// The trace files and files of frames read so far. A sweep reads each once.
+/// The files read so far: traces of links, frames, sizes and connections. A sweep reads each once.
 #[derive(Debug, Default)]
 pub(in crate::scenario) struct Library {
-    read: Mutex<BTreeMap<(String, TraceFormat), Result<RateProfile, ProblemKind>>>,
-    frames: Mutex<BTreeMap<String, FrameList>>,
+    read: Mutex<BTreeMap<(String, TraceFormat), Read<RateProfile>>>,
+    frames: Mutex<BTreeMap<String, Read<Arc<[Frame]>>>>,
+    sizes: Mutex<BTreeMap<String, Read<Sizes>>>,
+    connections: Mutex<BTreeMap<String, Read<Arc<[TraceConnection]>>>>,
     hashes: Mutex<BTreeMap<String, u64>>,
+}
+
+/// The value of `key`, which `read` gives the first time.
+fn once<K: Ord, V: Clone>(map: &Mutex<BTreeMap<K, V>>, key: K, read: impl FnOnce() -> V) -> V {
+    // A thread that panicked while it held the lock left the map as it was before.
+    let mut map = map
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    map.entry(key).or_insert_with(read).clone()
+}
+
+fn invalid(file: &str, error: TransfersError) -> ProblemKind {
+    ProblemKind::Transfers {
+        file: file.into(),
+        error,
+    }
 }
 
 impl Library {
@@ -52,15 +71,9 @@ impl Library {
         file: &str,
         format: TraceFormat,
     ) -> Result<RateProfile, ProblemKind> {
-        let key = (file.to_owned(), format);
-        // A thread that panicked while it held the lock left the map as it was before.
-        let mut read = self
-            .read
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        read.entry(key)
-            .or_insert_with(|| self.read_trace(files, file, format))
-            .clone()
+        once(&self.read, (file.to_owned(), format), || {
+            self.read_trace(files, file, format)
+        })
     }
 
     pub(super) fn frames(
@@ -68,21 +81,33 @@ impl Library {
         files: &dyn Files,
         file: &str,
     ) -> Result<Arc<[Frame]>, ProblemKind> {
-        let mut read = self
-            .frames
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        read.entry(file.to_owned())
-            .or_insert_with(|| {
-                let text = self.read_file(files, file)?;
-                parse_frames(&text)
-                    .map(Into::into)
-                    .map_err(|error| ProblemKind::Frames {
-                        file: file.into(),
-                        error,
-                    })
-            })
-            .clone()
+        once(&self.frames, file.to_owned(), || {
+            let text = self.read_file(files, file)?;
+            let frames = parse_frames(&text).map_err(|error| ProblemKind::Frames {
+                file: file.into(),
+                error,
+            })?;
+            Ok(frames.into())
+        })
+    }
+
+    pub(super) fn sizes(&self, files: &dyn Files, file: &str) -> Result<Sizes, ProblemKind> {
+        once(&self.sizes, file.to_owned(), || {
+            let text = self.read_file(files, file)?;
+            Sizes::parse(&text).map_err(|error| invalid(file, error))
+        })
+    }
+
+    pub(super) fn connections(
+        &self,
+        files: &dyn Files,
+        file: &str,
+    ) -> Result<Arc<[TraceConnection]>, ProblemKind> {
+        once(&self.connections, file.to_owned(), || {
+            let text = self.read_file(files, file)?;
+            let connections = parse_tmix(&text).map_err(|error| invalid(file, error))?;
+            Ok(connections.into())
+        })
     }
 
     /// The hash of the content of a file that was read.

@@ -9,6 +9,7 @@ mod preset;
 mod sections;
 mod sizes;
 mod topology;
+mod transfers;
 
 use std::collections::BTreeMap;
 

@@ -14,6 +14,7 @@ use super::super::parameters::{ControllerName, ParameterTable, ParametersKind};
 use super::super::schema::{At, Default, Keys, Nested, Optional, Required, table, tagged};
 use super::sections::{EncoderTable, FramesTable, SectionsTable, VideoTable};
 use super::topology::{Access, host_link};
+use super::transfers::{FileTable, TmixTable};
 
 /// The most flows of one run.
 pub(in crate::scenario) const MAX_FLOWS: u32 = 100_000;
@@ -27,7 +28,8 @@ table! {
         /// The name of the group in results. Groups whose names are equal up to a `+` also appear
         /// together under that prefix: `net+long` and `net+short` also as `net`.
         group: String = Required(Name("a short name"));
-        /// The number of flows; a sweep may omit the group with 0.
+        /// The number of flows; a sweep may omit the group with 0. Without it, a workload `tmix`
+        /// has a flow for each connection of the trace.
         count: u32 = Default(Count { min: 0, max: MAX_FLOWS }, "1");
         /// The name of each flow. `{i}` is its number in the group from 0, `{i+1}` from 1. The
         /// random numbers of a flow depend on its name.
@@ -70,8 +72,8 @@ table! {
             List { item: SPAN, min: 1, max: 100_000 },
             "the delay of `access`",
         );
-        /// When the flows start: all at one time, or each at a random time, as in
-        /// `{ at = "0s", spread = "1s" }`.
+        /// When the flows start: all at one time, each at a random time, as in
+        /// `{ at = "0s", spread = "1s" }`, or one after another, as in `{ arrivals = "50ms" }`.
         start: StartTable = Default(Either::<StartTable, _, _>::of(SPAN, Nested::<StartTable>::KIND), "\"0s\"");
         /// When the source stops producing data.
         stop: Option<Span> = Optional(POSITIVE_SPAN, "at the end of the run");
@@ -118,6 +120,10 @@ table! {
         at: Span = Default(SPAN, "\"0s\"");
         /// The width of the interval after `at` from which each start is drawn uniformly.
         spread: Span = Default(SPAN, "\"0s\"");
+        /// The mean time from one start to the next: the flows arrive as a Poisson process that
+        /// begins at `at`. A `count` somewhat above duration / `arrivals` lasts for the whole run;
+        /// a flow that arrives after its end sends nothing.
+        arrivals: Option<Span> = Optional(POSITIVE_SPAN, "starts are drawn from `spread`");
     }
 }
 
@@ -127,6 +133,7 @@ impl From<Span> for StartTable {
             written: At::nowhere(),
             at,
             spread: Span::ZERO,
+            arrivals: None,
         }
     }
 }
@@ -535,6 +542,7 @@ tagged! {
     enum WorkloadTable ("a workload") by kind {
         "greedy" => Greedy(GreedyTable);
         "file" => File(FileTable);
+        "tmix" => Tmix(TmixTable);
         "cbr" => Cbr(CbrTable);
         "on_off" => OnOff(OnOffTable);
         "token_bucket" => TokenBucket(TokenBucketTable);
@@ -548,14 +556,6 @@ tagged! {
 table! {
     /// Unlimited data.
     struct GreedyTable ("a greedy source") {}
-}
-
-table! {
-    /// A fixed amount of data.
-    struct FileTable ("a file") {
-        /// The amount.
-        size: Bytes = Required(POSITIVE_BYTES);
-    }
 }
 
 table! {

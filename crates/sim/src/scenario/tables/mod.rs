@@ -4,6 +4,7 @@ pub(super) mod flow;
 pub(super) mod link;
 pub(super) mod sections;
 pub(super) mod topology;
+pub(super) mod transfers;
 
 use comity_units::Span;
 
