@@ -218,6 +218,26 @@ def test_a_sweep_has_the_names_of_its_tables(kind, sweep):
         assert labels == [str(it) for it in AXES[name]["values"]]
 
 
+def test_a_legend_of_completion_times_counts_the_flows_that_did_not_end():
+    def short(group, size, **of):
+        (flow,) = flows(group, **of)
+        start = {"at": "1s", "spread": "500ms"}
+        return {**flow, "start": start, "workload": {"kind": "file", "size": size}}
+
+    # The link carries 750 kB in 3 s: of the large flows, none ends.
+    groups = [short("near", "20kB"), short("far", "3kB"), short("large", "1MB", controller="cubic")]
+    results = simulated([*groups, *LIBRA], seeds=1)
+    figure = plot.completion(results)
+    assert faults(figure) == []
+    assert set(legend(figure)) == {
+        "near(TCPReno),median", "near(TCPReno),95thpercentile",
+        "far(TCPReno),median", "far(TCPReno),95thpercentile", "large(CUBIC),2didnotend",
+    }  # fmt: skip
+    rows = {row["group"]: row for row in results.groups.arrow().to_pylist()}
+    assert [rows[it]["unfinished_flows"] for it in ("near", "far", "large")] == [0, 0, 2]
+    assert rows["libra"]["unfinished_flows"] is None
+
+
 @pytest.mark.parametrize("value", ["mean_throughput_bps", "jain"])
 def test_a_heatmap_has_the_names_of_its_tables(value):
     cubic = flows("cubic", controller="cubic", count=1)

@@ -7,7 +7,7 @@ import matplotlib.image
 import numpy
 import pytest
 from comity import plot
-from comity.plot import _style, _time
+from comity.plot import _style, _time, _transfers
 from conftest import DICT, TEXT, VIDEO, command
 from matplotlib import colors
 
@@ -19,6 +19,18 @@ def results():
 @pytest.fixture(scope="module")
 def video():
     return comity.run(VIDEO, seeds=1, packets=True)
+
+
+@pytest.fixture(scope="module")
+def short():
+    flow = {
+        "group": "short",
+        "controller": "cubic",
+        "count": 100,
+        "start": {"arrivals": "200ms"},
+        "workload": {"kind": "file", "size": {"kind": "pareto", "mean": "10kB", "max": "1MB"}},
+    }
+    return comity.run({**DICT, "sweep": [], "flow": [*DICT["flow"], flow]}, seeds=1)
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +49,7 @@ LABELS = {
     "throughput": ["time (s)", "goodput of a flow (Mb/s), means over", "reno, mean of 2", "libra"],
     "queue": ["time (s)", "longest queue in 1 s (packets)", "bottleneck", "drops"],
     "delay": ["one-way delay (ms)", "share of the data packets", "reno", "libra"],
+    "completion": ["size of the flow (kB)", "flow completion time (ms)", "short (CUBIC), median"],
     "sequence": ["time (s)", "stream offset (kB)", "sent", "retransmitted", "dropped"],
     "shares": ["queue (packets)", "throughput of a flow (Mb/s)", "95 % confidence interval of 2 seeds"],
     "fairness": ["queue (packets)", "Jain's index (1 is equal)", "interval of 2 seeds", "reno"],
@@ -49,9 +62,9 @@ LABELS = {
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("kind", LABELS)
 def test_every_kind_has_labels_with_units_and_a_legend(
-    kind, dark, results, grid, video, tmp_path
+    kind, dark, results, grid, video, short, tmp_path
 ):
-    of = {"heatmap": grid, "slack": video}.get(kind, results)
+    of = {"heatmap": grid, "slack": video, "completion": short}.get(kind, results)
     figure = plot.KINDS[kind](of, dark=dark)
     text = words(figure)
     for label in LABELS[kind]:
@@ -91,6 +104,32 @@ def test_what_is_drawn_is_what_the_tables_say(results):
     repeated = [it for it in ax.get_lines() if it.get_label() == "retransmitted"]
     number = sum(len(it.get_xdata()) for it in repeated)
     assert number == flows["reno-0"]["retransmitted_packets"]
+
+
+def test_completion_times_are_those_of_the_tables(results, short):
+    points, median, high = plot.completion(short).axes[0].get_lines()
+    x, y = points.get_data()
+    (row,) = [row for row in short.groups.arrow().to_pylist() if row["group"] == "short"]
+    assert len(x) == row["completion_count"] > 20
+    assert y.mean() / 1e3 == pytest.approx(row["completion_mean_s"], rel=1e-6)
+    flows = [it for it in short.flows.arrow().to_pylist() if 2e9 <= it["started_ns"] < 10e9]
+    ended = [it for it in flows if it["completion_s"] is not None]
+    expected = sorted((it["size_bytes"] / 1e3, it["completion_s"] * 1e3) for it in ended)
+    assert numpy.array(sorted(zip(x, y))) == pytest.approx(numpy.array(expected))
+    of_group = [it for it in flows if it["group"] == "short"]
+    assert len(of_group) == row["completion_count"] + row["unfinished_flows"]
+    assert numpy.all(median.get_ydata() <= high.get_ydata())
+    assert len(median.get_xdata()) < len(x)
+    with pytest.raises(comity.errors.PlotError, match="flow that ended"):
+        plot.completion(results)
+
+
+def test_completion_times_are_grouped_by_powers_of_two():
+    size, took = numpy.array([4, 5, 7.9, 16]), numpy.array([1.0, 2, 9, 5])
+    x, median, high = _transfers._by_size(size, took)
+    assert x.tolist() == pytest.approx([(4 * 5 * 7.9) ** (1 / 3), 16])
+    assert median.tolist() == [2, 5]
+    assert high.tolist() == pytest.approx([2 + 0.9 * 7, 5])
 
 
 @pytest.mark.parametrize(("bins", "joined"), [(1, 1), (120, 1), (121, 2), (240, 2), (5000, 50)])

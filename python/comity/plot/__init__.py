@@ -10,6 +10,7 @@ pages. `run` is the run to draw; `only` names the flows, groups or links to draw
 | `throughput` | goodput of each flow over time | `bins` |
 | `queue` | longest queue of each link over time, and drops | `bins` |
 | `delay` | distribution function of the one-way delay | |
+| `completion` | completion time of each flow over its size, medians and 95th percentiles | flows that end |
 | `sequence` | packets of a TCP flow over time, drops and retransmissions | `packets=True` |
 | `shares` | throughput per flow of each group over the sweep, 95 % confidence intervals | |
 | `fairness` | Jain's fairness index over the sweep, 95 % confidence intervals | several flows |
@@ -25,12 +26,14 @@ from ._style import Style, protocol, style
 # For a picture of one's own, in a notebook. The API reference has no list of Matplotlib's names.
 from ._style import Picture as Picture
 from ._time import cwnd, delay, queue, throughput
+from ._transfers import completion
 
 KINDS = {
     "cwnd": cwnd,
     "throughput": throughput,
     "queue": queue,
     "delay": delay,
+    "completion": completion,
     "sequence": sequence,
     "shares": shares,
     "fairness": fairness,
@@ -43,6 +46,7 @@ KINDS = {
 __all__ = [
     "KINDS",
     "Style",
+    "completion",
     "cwnd",
     "delay",
     "fairness",

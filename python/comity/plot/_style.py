@@ -205,12 +205,15 @@ def names_across(figure: Figure, axes: Sequence[Axes], name: str) -> None:
         ax.set_xlabel(wrapped(name, letters))
 
 
-def logarithmic(ax: Axes, has_room: bool = True) -> None:
-    """A logarithmic x axis with ticks at 1, 2, 5, 10, ..., or at 1, 10, ... without room."""
-    ax.set_xscale("log")
-    ax.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0) if has_room else (1.0,)))
-    ax.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
-    ax.xaxis.set_minor_formatter(ticker.NullFormatter())
+def logarithmic(
+    ax: Axes, has_room: bool = True, axis: typing.Literal["x", "y"] = "x"
+) -> None:
+    """A logarithmic axis with ticks at 1, 2, 5, 10, ..., or at 1, 10, ... without room."""
+    ax.set(**{f"{axis}scale": "log"})
+    it = ax.xaxis if axis == "x" else ax.yaxis
+    it.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0) if has_room else (1.0,)))
+    it.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    it.set_minor_formatter(ticker.NullFormatter())
 
 
 def legend(figure: Figure, dark: bool, *, loc: str | None = None, title: str | None = None) -> None:

@@ -7,11 +7,12 @@ use clap::Args;
 use super::values::{Offering, named_file};
 
 /// The kinds of pictures, which Python draws.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 11] = [
     "cwnd",
     "throughput",
     "queue",
     "delay",
+    "completion",
     "sequence",
     "shares",
     "fairness",
@@ -33,6 +34,7 @@ Kinds:
   throughput     throughput of each flow over time
   queue          longest queue of each link over time
   delay          distribution function of the one-way delay
+  completion     completion time of each flow over its size
   sequence       packets, drops and retransmissions of a flow over time
   shares         throughput of a flow of each group, with confidence intervals
   fairness       Jain's fairness index over the sweep, with confidence intervals
