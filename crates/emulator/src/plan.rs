@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use comity_link::{ConfigError, DropCause, Link, LinkConfig, Outcome, Packet};
-use comity_units::{Bytes, Seed, Time};
+use comity_link::{ConfigError, DropCause, Link, LinkConfig, LinkSeed, Outcome, Packet};
+use comity_units::{Bytes, Time};
 
 use crate::counts::PacketCounts;
 
@@ -78,7 +78,11 @@ impl<T: Clone> Lane<T> {
     ///
     /// # Errors
     /// If the link's configuration is invalid.
-    pub fn new(config: &LinkConfig, seed: Seed, memory: Bytes) -> Result<Self, ConfigError> {
+    pub fn new(
+        config: &LinkConfig,
+        seed: impl Into<LinkSeed>,
+        memory: Bytes,
+    ) -> Result<Self, ConfigError> {
         Ok(Self {
             link: Link::new(config, seed)?,
             undecided: BTreeMap::new(),

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use comity_link::Packet;
+use comity_link::{LinkSeed, Packet};
 use comity_units::{Span, Time};
 use quinn_udp::{EcnCodepoint, Transmit};
 use rustix::buffer::spare_capacity;
@@ -166,7 +166,11 @@ impl Emulator {
     pub fn bind(config: Config) -> Result<Self, Error> {
         config.validate()?;
         let lane = |direction, link, name| {
-            Lane::new(link, config.seed.derive(name), config.limits.memory)
+            let seed = LinkSeed {
+                own: config.seed.derive(name),
+                pair: config.seed.derive("forward"),
+            };
+            Lane::new(link, seed, config.limits.memory)
                 .map(|lane| lane.recording(config.record))
                 .map_err(|reason| Error::Link { direction, reason })
         };

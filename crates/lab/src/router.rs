@@ -444,7 +444,7 @@ impl LaneOf {
     /// The lane of a link, which records the fate of every packet.
     pub(crate) fn new(
         config: &comity_link::LinkConfig,
-        seed: comity_units::Seed,
+        seed: comity_link::LinkSeed,
     ) -> Result<Self, comity_link::ConfigError> {
         /// Beyond this a link drops packets, and the run is not to be trusted.
         const MEMORY: comity_units::Bytes = comity_units::Bytes::new(256 << 20);

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use comity_units::{Bytes, Seed, Span, Time};
+use comity_units::{Bytes, Span, Time};
 
 use crate::clock::{Clock, WORK_PER_BYTE};
 use crate::config::{DelayProfile, Jitter, LinkConfig, LossPlace};
@@ -12,6 +12,7 @@ use crate::loss::Losses;
 use crate::outcome::{Backlog, DropCause, Outcome, Packet, Passage};
 use crate::profile::{Profile, Server};
 use crate::queue::{Limit, Queue};
+use crate::random::LinkSeed;
 use crate::red::{Found, Red, Verdict};
 use crate::ring::{Records, Ring};
 
@@ -71,11 +72,12 @@ impl AnalyticLink {
     ///
     /// # Errors
     /// If the configuration is invalid, or its queue needs a [`QueuedLink`](crate::QueuedLink).
-    pub fn new(config: &LinkConfig, seed: Seed) -> Result<Self, ConfigError> {
+    pub fn new(config: &LinkConfig, seed: impl Into<LinkSeed>) -> Result<Self, ConfigError> {
+        let seed: LinkSeed = seed.into();
         config.validate()?;
         let (limit, red) = match &config.queue {
             Queue::DropTail(limit) => (*limit, None),
-            Queue::Red(red) => (red.limit, Some(Red::new(red, seed))),
+            Queue::Red(red) => (red.limit, Some(Red::new(red, seed.own))),
             Queue::CoDel(_) | Queue::FqCodel(_) | Queue::Pie(_) => {
                 return Err(ConfigError::NeedsQueuedLink);
             }

@@ -159,7 +159,8 @@ pub enum LossModel {
     /// section 3: both means one second, `drop_off` zero).
     ///
     /// The states depend on the seed alone, not on the traffic: two protocols compared with one
-    /// seed meet the same errors at the same times.
+    /// seed meet the same errors at the same times. Every 4,096 mean cycles the state is drawn
+    /// afresh, so that a late packet never costs more than following that many.
     OnOff {
         /// Mean length of a stay in the on state.
         mean_on: Span,
@@ -171,6 +172,11 @@ pub enum LossModel {
         drop_off: f64,
         /// Whether the first state is on.
         start_on: bool,
+        /// The number of the process that the link shares with the link of the other direction;
+        /// `None` for a process of its own. Links whose [`LinkSeed::pair`](crate::LinkSeed::pair)
+        /// is the same are in one state at all times where this number is the same: an error phase
+        /// hits the packets of both. Each packet is still lost by a draw of its own link.
+        shared: Option<u32>,
     },
     /// Every packet from `at` on, for `lasts`: a cable that is unplugged and plugged in again.
     Outage {
@@ -268,6 +274,7 @@ impl LossModel {
                 drop_on,
                 drop_off,
                 start_on: _,
+                shared: _,
             } => {
                 more_than_zero("losses mean_on", mean_on)?;
                 more_than_zero("losses mean_off", mean_off)?;
@@ -379,6 +386,7 @@ mod tests {
                     drop_on: 0.5,
                     drop_off: 0.0,
                     start_on: true,
+                    shared: None,
                 }),
                 "losses mean_off: zero, expected more than that",
             ),

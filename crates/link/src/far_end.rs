@@ -2,12 +2,12 @@
 
 use alloc::vec::Vec;
 
-use comity_units::{Seed, Span, Time};
+use comity_units::{Span, Time};
 
-use crate::Random;
 use crate::config::{DelayProfile, Jitter, LinkConfig, LossPlace};
 use crate::loss::Losses;
 use crate::outcome::{DropCause, Outcome, Passage};
+use crate::random::{LinkSeed, Random};
 
 /// Losses on the wire, propagation delay, jitter and duplication.
 #[derive(Clone, Debug)]
@@ -23,14 +23,14 @@ pub(crate) struct FarEnd {
 }
 
 impl FarEnd {
-    pub(crate) fn new(config: &LinkConfig, seed: Seed) -> Self {
+    pub(crate) fn new(config: &LinkConfig, seed: LinkSeed) -> Self {
         Self {
             losses: Losses::new(&config.losses, LossPlace::AfterTransmission, seed),
             delay: Delay::new(&config.delay),
             jitter: config.jitter,
-            jitter_random: Random::new(seed.derive("jitter")),
+            jitter_random: Random::new(seed.own.derive("jitter")),
             duplication: config.duplication,
-            duplication_random: Random::new(seed.derive("duplication")),
+            duplication_random: Random::new(seed.own.derive("duplication")),
             last_arrival: Time::ZERO,
         }
     }

@@ -4,7 +4,7 @@
 //! over time, a propagation delay, a queue (drop-tail, RED, CoDel, FQ-CoDel, PIE), losses, jitter
 //! and duplication, all described by one [`LinkConfig`]. Time comes in as an argument. Randomness
 //! comes from a [`Seed`](comity_units::Seed), with one stream for each model, named below the
-//! link's own.
+//! link's own. The two links of a pair may share the states of on/off losses ([`LinkSeed`]).
 //!
 //! ```text
 //! offer ─► MTU ─► losses before the queue ─► queue ─► transmission ─► losses on the wire ─► delay,
@@ -56,7 +56,7 @@ pub use link::Link;
 pub use outcome::{Backlog, DropCause, Outcome, Packet, Passage};
 pub use queue::{CodelConfig, FqCodelConfig, Limit, PieConfig, Queue, RedConfig, RedUnit};
 pub use queued::QueuedLink;
-pub use random::Random;
+pub use random::{LinkSeed, Random};
 pub use trace::{
     DeliveryTrace, MAX_STEPS, TraceError, TraceErrorKind, parse_delay_steps, parse_mahimahi,
     parse_steps,

@@ -2,13 +2,14 @@
 
 use alloc::boxed::Box;
 
-use comity_units::{Seed, Time};
+use comity_units::Time;
 
 use crate::analytic::AnalyticLink;
 use crate::config::LinkConfig;
 use crate::error::ConfigError;
 use crate::outcome::{Backlog, Outcome, Packet, Passage};
 use crate::queued::QueuedLink;
+use crate::random::LinkSeed;
 use crate::waiting::Decision;
 
 /// A one-way link of either kind.
@@ -30,7 +31,7 @@ impl<T: Copy> Link<T> {
     ///
     /// # Errors
     /// When the configuration is not valid.
-    pub fn new(config: &LinkConfig, seed: Seed) -> Result<Self, ConfigError> {
+    pub fn new(config: &LinkConfig, seed: impl Into<LinkSeed>) -> Result<Self, ConfigError> {
         if config.queue.decides_on_arrival() {
             AnalyticLink::new(config, seed).map(Self::Analytic)
         } else {

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use comity_units::{Seed, Span, Time};
 
-use crate::Random;
 use crate::config::{Loss, LossModel, LossPlace};
+use crate::random::{LinkSeed, Random};
 
 /// All loss models at one place of one link.
 #[derive(Clone, Debug)]
@@ -13,12 +13,12 @@ pub(crate) struct Losses(Vec<LossProcess>);
 
 impl Losses {
     /// The models of `losses` at `place`, each with a stream named by its index in the list.
-    pub(crate) fn new(losses: &[Loss], place: LossPlace, seed: Seed) -> Self {
+    pub(crate) fn new(losses: &[Loss], place: LossPlace, seed: LinkSeed) -> Self {
         let processes = losses
             .iter()
             .enumerate()
             .filter(|(_, loss)| loss.place == place)
-            .map(|(index, loss)| LossProcess::new(&loss.model, loss_seed(seed, index)))
+            .map(|(index, loss)| LossProcess::new(&loss.model, index, seed))
             .collect();
         Self(processes)
     }
@@ -36,6 +36,9 @@ impl Losses {
 fn loss_seed(seed: Seed, index: usize) -> Seed {
     seed.derive(&alloc::format!("loss/{index}"))
 }
+
+/// The seed of the states of on/off losses below the seed of the losses.
+const STATES: &str = "states";
 
 #[derive(Clone, Debug)]
 enum LossProcess {
@@ -65,8 +68,10 @@ enum LossProcess {
 }
 
 impl LossProcess {
-    fn new(model: &LossModel, seed: Seed) -> Self {
-        let random = Random::new(seed);
+    /// The model with this index in the list of a link.
+    fn new(model: &LossModel, index: usize, seed: LinkSeed) -> Self {
+        let own = loss_seed(seed.own, index);
+        let random = Random::new(own);
         match *model {
             LossModel::Bernoulli(probability) => Self::Bernoulli {
                 probability,
@@ -89,17 +94,16 @@ impl LossProcess {
                 drop_on,
                 drop_off,
                 start_on,
-            } => Self::OnOff {
-                process: OnOff::new(
-                    mean_on,
-                    mean_off,
-                    start_on,
-                    Random::new(seed.derive("states")),
-                ),
-                drop_on,
-                drop_off,
-                random,
-            },
+                shared,
+            } => {
+                let of = shared.map_or(own, |number| loss_seed(seed.pair, number as usize));
+                Self::OnOff {
+                    process: OnOff::new(mean_on, mean_off, start_on, of.derive(STATES)),
+                    drop_on,
+                    drop_off,
+                    random,
+                }
+            }
             LossModel::Outage { at, lasts } => Self::Outage { at, lasts },
             LossModel::Packets(ref numbers) => {
                 let mut numbers = numbers.clone();
@@ -150,11 +154,15 @@ impl LossProcess {
     }
 }
 
-/// Two states that alternate, each for an exponentially distributed time.
+/// Two states that alternate, each for an exponentially distributed time. They are a function of
+/// the seed and the time alone.
 #[derive(Clone, Debug)]
 struct OnOff {
     mean_on: Span,
     mean_off: Span,
+    seed: Seed,
+    /// When the present stretch ends, and the state is drawn afresh.
+    stretch_ends: Time,
     is_on: bool,
     /// When the present state ends.
     ends: Time,
@@ -162,18 +170,19 @@ struct OnOff {
 }
 
 impl OnOff {
-    /// After this many mean cycles, the state is drawn afresh instead of followed from change to
-    /// change. The earlier state then matters only to a part in e⁸⁰⁰⁰, and a single late packet
-    /// cannot cost hours.
-    const FORGOTTEN: u64 = 4_096;
+    /// The length of a stretch in mean cycles. Each stretch has a stream of its own, so that it can
+    /// be entered without following those before it: a single late packet cannot cost hours.
+    const STRETCH: u64 = 4_096;
 
-    fn new(mean_on: Span, mean_off: Span, is_on: bool, random: Random) -> Self {
+    fn new(mean_on: Span, mean_off: Span, is_on: bool, seed: Seed) -> Self {
         let mut process = Self {
             mean_on,
             mean_off,
+            seed,
+            stretch_ends: Time::ZERO + (mean_on + mean_off) * Self::STRETCH,
             is_on,
             ends: Time::ZERO,
-            random,
+            random: Random::new(seed),
         };
         process.stay(Time::ZERO);
         process
@@ -181,16 +190,26 @@ impl OnOff {
 
     /// `now` does not decrease from call to call.
     fn is_on_at(&mut self, now: Time) -> bool {
-        if now.saturating_since(self.ends) > (self.mean_on + self.mean_off) * Self::FORGOTTEN {
-            let (on, off) = (self.mean_on.as_secs_f64(), self.mean_off.as_secs_f64());
-            self.is_on = self.random.bernoulli(on / (on + off));
-            self.stay(now);
+        if now >= self.stretch_ends {
+            self.enter_stretch_of(now);
         }
         while self.ends <= now {
             self.is_on = !self.is_on;
             self.stay(self.ends);
         }
         self.is_on
+    }
+
+    /// Draws the state with which the stretch of `now` begins, by its share of time.
+    fn enter_stretch_of(&mut self, now: Time) {
+        let length = (self.mean_on + self.mean_off) * Self::STRETCH;
+        let number = now.as_nanos() / length.as_nanos().max(1);
+        let begins = Time::ZERO + length * number;
+        self.stretch_ends = begins + length;
+        self.random = Random::new(self.seed.derive(&alloc::format!("{number}")));
+        let (on, off) = (self.mean_on.as_secs_f64(), self.mean_off.as_secs_f64());
+        self.is_on = self.random.bernoulli(on / (on + off));
+        self.stay(begins);
     }
 
     /// Stays in the present state for some time, at least a nanosecond.
@@ -212,7 +231,7 @@ mod tests {
     use std::vec;
 
     fn strikes(model: &LossModel, seed: u64, count: u64, apart: Span) -> Vec<bool> {
-        let mut process = LossProcess::new(model, Seed::new(seed));
+        let mut process = LossProcess::new(model, 0, Seed::new(seed).into());
         (0..count)
             .map(|number| process.strikes(Time::ZERO + apart * number, number))
             .collect()
@@ -224,7 +243,7 @@ mod tests {
         let hits = strikes(&model, 0, 10, Span::ZERO);
         let numbers: Vec<usize> = (0..10).filter(|&number| hits[number]).collect();
         assert_eq!(numbers, [0, 1, 5]);
-        let mut process = LossProcess::new(&model, Seed::new(0));
+        let mut process = LossProcess::new(&model, 0, Seed::new(0).into());
         assert!(
             !process.strikes(Time::ZERO, 4),
             "numbers that never came do not block the list"
@@ -248,43 +267,48 @@ mod tests {
         );
     }
 
-    #[test]
-    fn on_and_off_follow_the_seed_and_not_the_traffic() {
-        let (mean_on, mean_off) = (Span::from_millis(10), Span::from_millis(30));
-        let model = LossModel::OnOff {
-            mean_on,
-            mean_off,
+    /// On 1 us and off 3 us on average, so that a stretch is 16.384 ms long.
+    const fn quick(start_on: bool) -> LossModel {
+        LossModel::OnOff {
+            mean_on: Span::from_micros(1),
+            mean_off: Span::from_micros(3),
             drop_on: 1.0,
             drop_off: 0.0,
-            start_on: true,
-        };
+            start_on,
+            shared: None,
+        }
+    }
+
+    #[test]
+    fn on_and_off_follow_the_seed_and_not_the_traffic() {
         // An interpreter is slow.
-        let millis = if cfg!(miri) { 500 } else { 10_000 };
-        let fine = strikes(&model, 4, 10 * millis, Span::from_micros(100));
-        let coarse = strikes(&model, 4, millis, Span::from_millis(1));
-        for (index, &hit) in coarse.iter().enumerate() {
-            assert_eq!(hit, fine[index * 10], "at {index} ms");
+        let micros = if cfg!(miri) { 20_000 } else { 200_000 };
+        let fine = strikes(&quick(true), 4, micros, Span::from_micros(1));
+        // The longest gaps leave out whole stretches.
+        for apart in [10, 1_000, 16_384, 40_000] {
+            let coarse = strikes(
+                &quick(true),
+                4,
+                micros.div_ceil(apart),
+                Span::from_micros(apart),
+            );
+            for (index, &hit) in coarse.iter().enumerate() {
+                let micro = index * apart as usize;
+                assert_eq!(hit, fine[micro], "at {micro} us, seen every {apart} us");
+            }
         }
         assert!(fine[0], "the first state is on");
     }
 
     #[test]
     fn a_state_is_forgotten_after_a_long_silence() {
-        let second = Span::from_secs(1);
-        let model = |start_on| LossModel::OnOff {
-            mean_on: Span::from_nanos(1),
-            mean_off: Span::from_nanos(3),
-            drop_on: 1.0,
-            drop_off: 0.0,
-            start_on,
-        };
-        // Following 10⁹ changes a second for 4,000 s would take for ever. Share of on 1/4 (the
-        // minimum stay of one nanosecond does not count here), standard error √(3/16 / 4,000) =
-        // 0.0068.
+        // Following a million changes a second for so long would take for ever. Share of on 1/4.
+        let count = if cfg!(miri) { 16 } else { 1_000 };
         for start_on in [false, true] {
-            let hits = strikes(&model(start_on), 5, 4_000, second);
-            let share = hits.iter().filter(|&&hit| hit).count() as f64 / 4_000.0;
-            assert!((share - 0.25).abs() < 5.0 * 0.0069, "{share}");
+            let hits = strikes(&quick(start_on), 5, count, Span::from_secs(1));
+            let share = hits.iter().filter(|&&hit| hit).count() as f64 / count as f64;
+            let error = libm::sqrt(3.0 / 16.0 / count as f64);
+            assert!((share - 0.25).abs() < 5.0 * error, "{share}");
         }
     }
 }

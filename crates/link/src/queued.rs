@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{Bytes, Rate, Span, Time};
 
 use crate::clock::{Clock, work_of};
 use crate::codel::Codel;
@@ -16,6 +16,7 @@ use crate::outcome::{Backlog, DropCause, Packet};
 use crate::pie::Pie;
 use crate::profile::Server;
 use crate::queue::{Limit, Queue};
+use crate::random::LinkSeed;
 use crate::red::{Found, Red, Verdict};
 use crate::waiting::{Controlled, Decision, Decisions, Fifo, Waiting};
 
@@ -69,14 +70,15 @@ impl<T: Copy> QueuedLink<T> {
     ///
     /// # Errors
     /// When the configuration is not valid.
-    pub fn new(config: &LinkConfig, seed: Seed) -> Result<Self, ConfigError> {
+    pub fn new(config: &LinkConfig, seed: impl Into<LinkSeed>) -> Result<Self, ConfigError> {
+        let seed: LinkSeed = seed.into();
         config.validate()?;
         let discipline = match &config.queue {
             Queue::DropTail(_) => Discipline::DropTail,
-            Queue::Red(red) => Discipline::Red(Red::new(red, seed)),
+            Queue::Red(red) => Discipline::Red(Red::new(red, seed.own)),
             Queue::CoDel(codel) => Discipline::Codel(Codel::new(codel)),
-            Queue::FqCodel(config) => Discipline::FqCodel(Box::new(FqCodel::new(config, seed))),
-            Queue::Pie(pie) => Discipline::Pie(Box::new(Pie::new(pie, seed))),
+            Queue::FqCodel(config) => Discipline::FqCodel(Box::new(FqCodel::new(config, seed.own))),
+            Queue::Pie(pie) => Discipline::Pie(Box::new(Pie::new(pie, seed.own))),
         };
         Ok(Self {
             server: Server::new(&config.rate),

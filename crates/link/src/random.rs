@@ -4,6 +4,24 @@ use comity_units::Seed;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+/// The seeds of a link's random streams. A [`Seed`] alone makes a link with nothing to share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkSeed {
+    /// The seed below which the link names its own streams.
+    pub own: Seed,
+    /// The seed below which it names those that it shares with the link of the other direction.
+    pub pair: Seed,
+}
+
+impl From<Seed> for LinkSeed {
+    fn from(seed: Seed) -> Self {
+        Self {
+            own: seed,
+            pair: seed,
+        }
+    }
+}
+
 /// A stream of random numbers that is the same on every machine.
 ///
 /// xoshiro256++ (Blackman and Vigna 2021), seeded from a [`Seed`] through SplitMix64. Every draw

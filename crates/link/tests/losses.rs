@@ -1,8 +1,8 @@
 //! Loss models, jitter and duplication: statistics within stated bounds, and exact properties.
 
 use comity_link::{
-    AnalyticLink, DropCause, Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome,
-    Packet, Passage, Queue, QueuedLink,
+    AnalyticLink, DropCause, Jitter, Limit, LinkConfig, LinkSeed, Loss, LossModel, LossPlace,
+    Outcome, Packet, Passage, Queue, QueuedLink, Random,
 };
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::prelude::*;
@@ -36,7 +36,12 @@ fn after(model: LossModel) -> Loss {
 }
 
 /// The outcomes of packets offered at a constant interval.
-fn outcomes(config: &LinkConfig, seed: Seed, count: u64, apart: Span) -> Vec<Outcome> {
+fn outcomes(
+    config: &LinkConfig,
+    seed: impl Into<LinkSeed>,
+    count: u64,
+    apart: Span,
+) -> Vec<Outcome> {
     let mut link = AnalyticLink::new(config, seed).unwrap();
     (0..count)
         .map(|number| link.offer(Time::ZERO + apart * number, PACKET))
@@ -154,6 +159,7 @@ fn on_and_off_have_their_shares_of_time() {
             drop_on,
             drop_off: 0.0,
             start_on: false,
+            shared: None,
         };
         for loss in [before(model.clone()), after(model)] {
             let got = share(&outcomes(
@@ -174,6 +180,60 @@ fn on_and_off_have_their_shares_of_time() {
             assert!(bound < 0.3 * drop_on * expected, "the bound is meaningless");
         }
     }
+}
+
+/// On/off losses with both means one second, of a process that both directions share or not.
+fn phases(drop_on: f64, shared: Option<u32>) -> LinkConfig {
+    config(vec![before(LossModel::OnOff {
+        mean_on: Span::from_secs(1),
+        mean_off: Span::from_secs(1),
+        drop_on,
+        drop_off: 0.0,
+        start_on: true,
+        shared,
+    })])
+}
+
+/// The seeds of both directions of a pair of links.
+fn both_ways(run: Seed) -> [LinkSeed; 2] {
+    let pair = run.derive("forward");
+    [pair, run.derive("reverse")].map(|own| LinkSeed { own, pair })
+}
+
+/// The share of on time has the standard deviation of the test above. A packet is lost while on by
+/// a draw of its own direction: both packets of one instant are lost with p² of the shared on time,
+/// and with the square of p times the share if each direction has states of its own.
+#[test]
+fn both_directions_lose_their_share_in_the_same_phases() {
+    const COUNT: u64 = 400_000;
+    let apart = Span::from_millis(10);
+    let seconds = apart.as_secs_f64() * COUNT as f64;
+    let stddev = (0.5 * 0.5 * 2.0 / (2.0 * seconds)).sqrt();
+    for p in [1.0, 0.5] {
+        for (shared, expected) in [(Some(0), p * p / 2.0), (None, p * p / 4.0)] {
+            let config = phases(p, shared);
+            let [forward, reverse] =
+                both_ways(Seed::new(15)).map(|seed| outcomes(&config, seed, COUNT, apart));
+            let bound = 4.0 * p * stddev + 4.0 * (0.25 / COUNT as f64).sqrt();
+            for got in [share(&forward), share(&reverse)] {
+                assert!((got - p / 2.0).abs() < bound, "{p} {shared:?}: {got}");
+            }
+            let pairs = forward.iter().zip(&reverse);
+            let both = pairs.filter(|(a, b)| is_loss(a) && is_loss(b)).count();
+            let both = both as f64 / COUNT as f64;
+            assert!((both - expected).abs() < bound, "{p} {shared:?}: {both}");
+            assert!(bound < p * p / 8.0, "the bound is meaningless");
+        }
+    }
+}
+
+/// The process of the forward direction is the same with and without a direction to share it with.
+#[test]
+fn sharing_changes_nothing_in_the_forward_direction() {
+    let [forward, _] = both_ways(Seed::new(16));
+    let of = |shared| outcomes(&phases(0.4, shared), forward, 20_000, Span::from_millis(5));
+    assert_eq!(of(Some(0)), of(None));
+    assert_ne!(of(Some(1)), of(None), "another process");
 }
 
 /// Numbers count every offered packet, also those that the queue refuses.
@@ -410,15 +470,21 @@ fn any_loss() -> impl Strategy<Value = Loss> {
                 loss_bad,
             }
         ),
-        (1..5_000_000_u64, 1..5_000_000_u64, 0.0..=1.0, any::<bool>()).prop_map(
-            |(on, off, drop_on, start_on)| LossModel::OnOff {
+        (
+            1..5_000_000_u64,
+            1..5_000_000_u64,
+            0.0..=1.0,
+            any::<bool>(),
+            prop::option::of(0..3_u32),
+        )
+            .prop_map(|(on, off, drop_on, start_on, shared)| LossModel::OnOff {
                 mean_on: Span::from_nanos(on),
                 mean_off: Span::from_nanos(off),
                 drop_on,
                 drop_off: 0.0,
                 start_on,
-            }
-        ),
+                shared,
+            }),
         (0..5_000_000_u64, 1..5_000_000_u64).prop_map(|(at, lasts)| LossModel::Outage {
             at: Time::from_nanos(at),
             lasts: Span::from_nanos(lasts),
@@ -511,6 +577,48 @@ fn an_outage_loses_all_packets_during_it() {
         let outcomes = outcomes(&config(vec![loss]), Seed::new(1), 8, Span::from_micros(10));
         let lost: Vec<usize> = (0..8).filter(|&at| is_loss(&outcomes[at])).collect();
         assert_eq!(lost, expected);
+    }
+}
+
+/// The times at which a shared process of number 0 changes its state, from on to off first, as the
+/// documentation of the model has it.
+fn changes(pair: Seed, mean: Span, until: Time) -> Vec<Time> {
+    let mut random = Random::new(pair.derive("loss/0").derive("states"));
+    let mut changes = vec![];
+    let mut at = Time::ZERO;
+    while at < until {
+        let stay = random.exponential(mean.as_nanos() as f64) as u64;
+        at += Span::from_nanos(stay.max(1));
+        changes.push(at);
+    }
+    changes
+}
+
+proptest! {
+    /// A packet of either direction is lost exactly while the shared process is on, whatever else
+    /// passes in either direction, and a second run with the seed has the same outcomes.
+    #[test]
+    fn an_error_phase_hits_both_directions(
+        forward in prop::collection::btree_set(0..30_000_u64, 1..200),
+        reverse in prop::collection::btree_set(0..30_000_u64, 1..200),
+        seed: u64,
+    ) {
+        let run = Seed::new(seed);
+        let seeds = both_ways(run);
+        let changes = changes(seeds[0].pair, Span::from_secs(1), Time::from_secs(31));
+        for (seed, millis) in seeds.into_iter().zip([forward, reverse]) {
+            let pass = || -> Vec<Outcome> {
+                let mut link = AnalyticLink::new(&phases(1.0, Some(0)), seed).unwrap();
+                let offer = |&at| link.offer(Time::from_millis(at), PACKET);
+                millis.iter().map(offer).collect()
+            };
+            let got = pass();
+            for (&at, outcome) in millis.iter().zip(&got) {
+                let changed = changes.partition_point(|&change| change <= Time::from_millis(at));
+                prop_assert_eq!(is_loss(outcome), changed % 2 == 0, "at {} ms", at);
+            }
+            prop_assert_eq!(pass(), got);
+        }
     }
 }
 

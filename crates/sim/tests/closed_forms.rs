@@ -313,6 +313,7 @@ fn an_on_off_link_loses_its_share() {
             drop_on,
             drop_off: 0.0,
             start_on: true,
+            shared: None,
         };
         forward.losses.push(Loss {
             model,

@@ -6,9 +6,10 @@ use comity_congestion::recovery::RecoveryConfig;
 use comity_link::{Limit, Loss, LossModel, LossPlace};
 use comity_sim::network::{Network, Workload};
 use comity_sim::report::RunReport;
+use comity_sim::scenario::{NoFiles, Reading, Scenario};
 use comity_sim::{Fate, LinkEvent, Observer, RunOptions, run_observed};
 use comity_transport::tcp::Config;
-use comity_units::{Rate, Seed, Span};
+use comity_units::{Rate, Seed, Span, Time};
 
 /// Counts the losses of each of two links and each of two flows: data and acknowledgements.
 #[derive(Default)]
@@ -83,4 +84,84 @@ fn a_link_without_losses_drops_nothing_of_the_reverse_flow() {
     assert_eq!(flow.dropped_acks, 0);
     let returned: Vec<u64> = report.links.iter().map(|link| link.dropped_acks).collect();
     assert_eq!(returned, [0, 0]);
+}
+
+/// The losses of each of two links, by the times of the offers.
+#[derive(Default)]
+struct Losses([Vec<(Time, bool)>; 2]);
+
+impl Observer for Losses {
+    fn on_link(&mut self, link: u32, event: &LinkEvent<'_>) {
+        let is_lost = !matches!(event.fate, Fate::Carried { .. });
+        self.0[link as usize].push((event.offered_at, is_lost));
+    }
+}
+
+/// The losses of packets that enter both directions of a link at the same times, where on/off
+/// losses of the link have this direction. All packets of an error phase are lost.
+fn phases(direction: &str) -> [Vec<(Time, bool)>; 2] {
+    let text = format!(
+        r#"
+        scenario = {{ name = "x", duration = "60s" }}
+        [topology]
+        kind = "dumbbell"
+        [topology.bottleneck]
+        rate = "8Mbps"
+        delay = "10ms"
+        reverse.losses = [{{ model = "packets", packets = [7], place = "before_queue" }}]
+        [[topology.bottleneck.losses]]
+        model = "on_off"
+        mean_on = "1s"
+        mean_off = "1s"
+        drop_on = 1
+        place = "before_queue"
+        direction = "{direction}"
+        [[flow]]
+        group = "there"
+        transport = "datagram"
+        from = "left"
+        to = "right"
+        workload = {{ kind = "cbr", interval = "10ms" }}
+        [[flow]]
+        group = "back"
+        transport = "datagram"
+        from = "right"
+        to = "left"
+        workload = {{ kind = "cbr", interval = "10ms" }}
+        "#
+    );
+    let scenario = Scenario::parse("x.toml", &text, NoFiles, &Reading::default());
+    let scenario = scenario.unwrap_or_else(|problems| panic!("{problems}"));
+    let run = &scenario.runs()[0];
+    let (network, _) = scenario.prepare(run);
+    let mut losses = Losses::default();
+    run_observed(&network, run.seed, &RunOptions::default(), &mut losses).unwrap();
+    let [forward, mut reverse] = losses.0;
+    assert!(reverse[7].1, "losses of the reverse direction stay");
+    reverse[7] = forward[7];
+    [forward, reverse]
+}
+
+#[test]
+fn a_loss_of_both_directions_has_one_state_and_that_of_each_has_two() {
+    let share = |losses: &[(Time, bool)]| {
+        losses.iter().filter(|(_, is_lost)| *is_lost).count() as f64 / losses.len() as f64
+    };
+    let [alone, clean] = phases("forward");
+    assert!(alone.len() > 5_900, "{}", alone.len());
+    assert_eq!(share(&clean[8..]), 0.0);
+    // A share of 1/2, with a standard deviation of 0.065 over 60 s.
+    assert!((share(&alone) - 0.5).abs() < 0.26, "{}", share(&alone));
+    let [forward, reverse] = phases("both");
+    assert_eq!(
+        forward, alone,
+        "the phases are those of the forward direction"
+    );
+    assert_eq!(reverse, forward);
+    let [forward, reverse] = phases("each");
+    assert_eq!(forward, alone);
+    let differ = forward.iter().zip(&reverse).filter(|(a, b)| a.1 != b.1);
+    let differ = differ.count() as f64 / forward.len() as f64;
+    assert!((0.2..0.8).contains(&differ), "{differ}");
+    assert!((share(&reverse) - 0.5).abs() < 0.26, "{}", share(&reverse));
 }

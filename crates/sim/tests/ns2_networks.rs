@@ -546,6 +546,7 @@ fn over_errors(variant: &str, loss: f64, is_forward: bool) -> Network {
             drop_on: loss,
             drop_off: 0.0,
             start_on: true,
+            shared: None,
         };
         let way = if is_forward {
             &mut forward

@@ -700,6 +700,109 @@ fn links_carry_everything_that_a_link_can() {
 }
 
 #[test]
+fn losses_of_both_directions_come_behind_those_of_the_reverse_direction() {
+    use comity_link::{Loss, LossModel, LossPlace};
+
+    let links = |keys: &str| {
+        let text = format!(
+            "scenario = {{ name = 'x', duration = '1s' }}\nflow = [{{ group = 'tcp' }}]\n\
+             [topology]\nkind = 'dumbbell'\n[topology.bottleneck]\n\
+             rate = '1Mbps'\ndelay = '1ms'\n{keys}"
+        );
+        Scenario::parse("x.toml", &text, NoFiles, &Reading::default())
+            .map(|scenario| first(&scenario).links)
+            .map_err(|problems| problems.to_string())
+    };
+    let on_off = |direction: &str| {
+        format!(
+            "{{ model = 'on_off', mean_on = '1s', mean_off = '1s', drop_on = 0.5, \
+             direction = '{direction}' }}"
+        )
+    };
+    let bernoulli = "{ model = 'bernoulli', probability = 0.1 }";
+    let written = |first: &str, second: &str| {
+        format!("losses = [{first}, {second}]\nreverse.losses = [{bernoulli}]")
+    };
+    let at = |model| Loss {
+        model,
+        place: LossPlace::AfterTransmission,
+    };
+    let on_off_of = |shared| {
+        at(LossModel::OnOff {
+            mean_on: Span::from_secs(1),
+            mean_off: Span::from_secs(1),
+            drop_on: 0.5,
+            drop_off: 0.0,
+            start_on: true,
+            shared,
+        })
+    };
+    let independent = at(LossModel::Bernoulli(0.1));
+    let found = links(&written(bernoulli, &on_off("both"))).unwrap();
+    assert_eq!(
+        found[0].config.losses,
+        [independent.clone(), on_off_of(Some(1))]
+    );
+    assert_eq!(
+        found[1].config.losses,
+        [independent.clone(), on_off_of(Some(1))]
+    );
+    let found = links(&written(&on_off("each"), bernoulli)).unwrap();
+    assert_eq!(
+        found[0].config.losses,
+        [on_off_of(None), independent.clone()]
+    );
+    assert_eq!(found[1].config.losses, [independent, on_off_of(None)]);
+
+    let problem = links(&format!("losses = [{}]", on_off("boht"))).unwrap_err();
+    for part in [
+        "topology.bottleneck.losses.0.direction",
+        "x.toml:8",
+        "did you mean \"both\"?",
+        "expected one of \"forward\", \"both\", \"each\"",
+    ] {
+        assert!(problem.contains(part), "{part} is not in:\n{problem}");
+    }
+    let mistyped = on_off("both").replace("direction", "directon");
+    let problem = links(&format!("losses = [{mistyped}]")).unwrap_err();
+    for part in ["directon", "x.toml:8", "did you mean `direction`?"] {
+        assert!(problem.contains(part), "{part} is not in:\n{problem}");
+    }
+}
+
+#[test]
+fn a_one_way_link_has_no_losses_in_both_directions() {
+    let text = r#"
+        scenario = { name = "x", duration = "1s" }
+        flow = [{ group = "tcp", from = "a", to = "b" }]
+        [topology]
+        kind = "graph"
+        nodes = ["a", "b"]
+        [[topology.link]]
+        from = "a"
+        to = "b"
+        duplex = false
+        rate = "1Mbps"
+        delay = "1ms"
+        losses = [{ model = "bernoulli", probability = 0.1, direction = "each" }]
+        [[topology.link]]
+        from = "b"
+        to = "a"
+        duplex = false
+        rate = "1Mbps"
+        delay = "1ms"
+    "#;
+    let problems = Scenario::parse("x.toml", text, NoFiles, &Reading::default());
+    let said = problems.unwrap_err().to_string();
+    for part in [
+        "losses.0.direction` cannot be used together with `duplex = false`",
+        "x.toml:13",
+    ] {
+        assert!(said.contains(part), "{part} is not in:\n{said}");
+    }
+}
+
+#[test]
 fn shared_hosts_are_used_in_turn() {
     let text = r#"
         scenario = { name = "x", duration = "1s" }

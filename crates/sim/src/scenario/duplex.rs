@@ -30,7 +30,8 @@ pub struct Setting {
 ///
 /// Differs from a link in a scenario in: 1. a link without `rate` and `trace` is unlimited, and one
 /// without `delay` has none. 2. `settings` for the forward direction do not change the reverse
-/// direction. 3. a setting for `rate` replaces a `trace`, and the other way round.
+/// direction, except by a loss that names both. 3. a setting for `rate` replaces a `trace`, and the
+/// other way round.
 ///
 /// # Errors
 /// Everything that is wrong with the text and the settings.
@@ -221,7 +222,10 @@ mod tests {
             model: LossModel::Bernoulli(0.01),
             place: LossPlace::AfterTransmission,
         };
-        assert_eq!(forward.losses, [loss]);
+        assert_eq!(forward.losses, std::slice::from_ref(&loss));
+        let both = "[{ model = 'bernoulli', probability = 0.01, direction = 'each' }]";
+        let (_, reverse) = read("", &[setting("losses", both)]);
+        assert_eq!(reverse.losses, [loss]);
     }
 
     #[test]

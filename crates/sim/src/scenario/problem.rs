@@ -396,6 +396,10 @@ pub enum Unfit {
     RefillBeyondDepth,
     /// A mean size that is not below the maximum.
     MeanBeyondMax,
+    /// Losses of a reverse direction with a direction.
+    DirectionOfReverse,
+    /// Losses by the packets of a direction, which both directions cannot share.
+    NoStateOfBoth,
 }
 
 impl From<Unfit> for ProblemKind {
@@ -447,6 +451,14 @@ impl fmt::Display for Unfit {
             }
             Self::RefillBeyondDepth => "`refill` is larger than the `depth` of the bucket",
             Self::MeanBeyondMax => "the mean has to be smaller than `max`",
+            Self::DirectionOfReverse => {
+                "losses in `reverse` are those of the reverse direction; leave it out, or move the \
+                 loss to the link's own `losses`"
+            }
+            Self::NoStateOfBoth => {
+                "this model follows the packets of one direction; expected \"each\" or \"forward\", \
+                 or one of the models on_off, outage and bernoulli"
+            }
         })
     }
 }

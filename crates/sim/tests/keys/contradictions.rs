@@ -133,6 +133,20 @@ pub(super) const CONTRADICTIONS: &[(&[&str], &str)] = &[
         "scenario.convergence",
     ),
     (
+        &[
+            "topology.bottleneck.losses=[{ model = 'gilbert_elliott', good_to_bad = 0.1, \
+             bad_to_good = 0.5, direction = 'both' }]",
+        ],
+        "topology.bottleneck.losses.0.direction",
+    ),
+    (
+        &[
+            "topology.bottleneck.reverse={ losses = [{ model = 'bernoulli', probability = 0.1, \
+           direction = 'both' }] }",
+        ],
+        "topology.bottleneck.reverse.losses.0.direction",
+    ),
+    (
         &["topology.bottleneck.trace=a.up"],
         "topology.bottleneck.trace",
     ),

@@ -374,7 +374,10 @@ const GROUPS: &[Group] = &[
         "a_loss",
         "topology.bottleneck.losses.0.",
         &["topology.bottleneck.losses=[{ model = 'bernoulli', probability = 0.02 }]"],
-        &[("place", "after_transmission", "before_queue")],
+        &[
+            ("place", "after_transmission", "before_queue"),
+            ("direction", "forward", "both"),
+        ],
     ),
     Group(
         "a_loss(packets)",

@@ -71,6 +71,7 @@ fn a_link_draws_the_same_losses_with_any_other_flows() {
             drop_on: 0.3,
             drop_off: 0.0,
             start_on: true,
+            shared: None,
         },
     ];
     for model in models {

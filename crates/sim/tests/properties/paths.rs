@@ -128,6 +128,7 @@ fn loss() -> impl Strategy<Value = Loss> {
                     drop_on,
                     drop_off: 0.0,
                     start_on,
+                    shared: None,
                 }
             }
         ),

@@ -9,7 +9,8 @@ use comity_units::Time;
 use super::super::problem::{ProblemKind, Unfit};
 use super::super::schema::{At, Context};
 use super::super::tables::link::{
-    DelayValue, DuplexTable, LinkTable, LossModelTable, LossTable, QueueTable, RateValue, limit,
+    DelayValue, DuplexTable, LinkTable, LossDirection, LossModelTable, LossTable, QueueTable,
+    RateValue, limit,
 };
 use super::library::Library;
 
@@ -20,11 +21,41 @@ pub(in crate::scenario) fn duplex(
     cx: &mut Context<'_>,
 ) -> Option<(LinkConfig, LinkConfig)> {
     let forward = one_way(&table.forward, None, library, cx);
-    let reverse = match &table.reverse {
+    let mut reverse = match &table.reverse {
         None => forward.as_ref().map(inherited),
         Some(reverse) => one_way(reverse, forward.as_ref(), library, cx),
-    };
-    Some((forward?, reverse?))
+    }?;
+    check_directions(table, cx);
+    reverse.losses.extend(
+        losses(&table.forward)
+            .filter(|(_, table)| table.direction != LossDirection::Forward)
+            .map(|(number, table)| loss(number, table)),
+    );
+    Some((forward?, reverse))
+}
+
+/// Reports a direction where losses have none to choose, and losses that both directions cannot
+/// have in one state.
+fn check_directions(table: &DuplexTable, cx: &mut Context<'_>) {
+    for (_, loss) in table.reverse.iter().flat_map(losses) {
+        if loss.written.has("direction") {
+            cx.report_at(&loss.written, "direction", Unfit::DirectionOfReverse.into());
+        }
+    }
+    for (_, loss) in losses(&table.forward) {
+        let counts = matches!(
+            loss.model,
+            LossModelTable::GilbertElliott(_) | LossModelTable::Packets(_)
+        );
+        if counts && loss.direction == LossDirection::Both {
+            cx.report_at(&loss.written, "direction", Unfit::NoStateOfBoth.into());
+        }
+    }
+}
+
+/// The losses of a direction with their numbers in its list.
+fn losses(table: &LinkTable) -> impl Iterator<Item = (u32, &LossTable)> {
+    (0..).zip(table.losses.iter().flatten())
 }
 
 /// The keys that the reverse direction copies from the forward direction.
@@ -96,7 +127,9 @@ fn one_way(
         delay: delay?,
         mtu: table.mtu.or(forward.and_then(|forward| forward.mtu)),
         queue,
-        losses: table.losses.iter().flatten().map(loss).collect(),
+        losses: losses(table)
+            .map(|(number, table)| loss(number, table))
+            .collect(),
         jitter: table
             .jitter
             .as_ref()
@@ -185,8 +218,9 @@ fn queue(table: &QueueTable) -> Queue {
     }
 }
 
-fn loss(table: &LossTable) -> Loss {
-    let model = match &table.model {
+/// The loss with this number in the list of the forward direction, or of the reverse direction.
+fn loss(number: u32, loss: &LossTable) -> Loss {
+    let model = match &loss.model {
         LossModelTable::Packets(table) => LossModel::Packets(table.packets.clone()),
         LossModelTable::Bernoulli(table) => LossModel::Bernoulli(table.probability),
         LossModelTable::GilbertElliott(table) => LossModel::GilbertElliott {
@@ -201,6 +235,7 @@ fn loss(table: &LossTable) -> Loss {
             drop_on: table.drop_on,
             drop_off: table.drop_off,
             start_on: table.start_on,
+            shared: (loss.direction == LossDirection::Both).then_some(number),
         },
         LossModelTable::Outage(table) => LossModel::Outage {
             at: Time::ZERO + table.at,
@@ -209,6 +244,6 @@ fn loss(table: &LossTable) -> Loss {
     };
     Loss {
         model,
-        place: table.place,
+        place: loss.place,
     }
 }

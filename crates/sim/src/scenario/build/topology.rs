@@ -8,6 +8,7 @@ use comity_link::LinkConfig;
 use super::super::problem::ProblemKind;
 use super::super::schema::{At, Context};
 use super::super::source::SourceSpan;
+use super::super::tables::link::LossDirection;
 use super::super::tables::topology::{
     Access, DumbbellTable, GraphTable, ParkingLotTable, TopologyTable,
 };
@@ -271,6 +272,17 @@ fn general(
                     other: "duplex = false",
                 },
             );
+        }
+        for loss in link.link.forward.losses.iter().flatten() {
+            if !link.duplex && loss.direction != LossDirection::Forward {
+                cx.report_at(
+                    &loss.written,
+                    "direction",
+                    ProblemKind::Excludes {
+                        other: "duplex = false",
+                    },
+                );
+            }
         }
         let (Some(from), Some(to), Some(configs)) = (from, to, configs) else {
             continue;

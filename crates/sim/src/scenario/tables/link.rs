@@ -18,7 +18,7 @@ table! {
         /// The forward direction.
         forward: LinkTable = Keys::<LinkTable>::OF;
         /// The reverse direction. Missing keys are as in the forward direction, except that
-        /// losses, jitter and duplication are never copied.
+        /// losses, jitter and duplication are never copied. A loss may name both directions.
         reverse: Option<LinkTable> = Optional(
             Nested::<LinkTable>::KIND,
             "rate, delay, mtu and queue as in the forward direction, no losses, jitter or duplication",
@@ -317,9 +317,32 @@ table! {
             ]),
             "\"after_transmission\"",
         );
+        /// The directions of the link in which packets are lost. Losses in `reverse` are those of
+        /// the reverse direction, and have no such key.
+        direction: LossDirection = Default(
+            Choice(&[
+                ("forward", LossDirection::Forward, "the forward direction alone"),
+                (
+                    "both",
+                    LossDirection::Both,
+                    "both, by one process: on/off losses of both directions are in one state at \
+                     all times",
+                ),
+                ("each", LossDirection::Each, "both, each by a process of its own"),
+            ]),
+            "\"forward\"",
+        );
         /// The loss model.
         model: LossModelTable = Keys::<LossModelTable>::OF;
     }
+}
+
+/// The directions of a link in which packets are lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::scenario) enum LossDirection {
+    Forward,
+    Both,
+    Each,
 }
 
 tagged! {
