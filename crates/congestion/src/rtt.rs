@@ -78,6 +78,17 @@ impl RttConfig {
         forget_after_backoff: true,
     };
 
+    /// 4.4BSD, whose TCP many systems of the 1990s took over: ticks of 500 ms, at least 1 s, at the
+    /// most 64 s (`PR_SLOWHZ`, `TCPTV_MIN` and `TCPTV_REXMTMAX` of tcp_timer.h; Stevens, TCP/IP
+    /// Illustrated 2, chapter 25). Differs in: the timer expires at its time and not at the tick
+    /// behind it.
+    pub const BSD: Self = Self {
+        tick: Span::from_millis(500),
+        min_timeout: Span::from_secs(1),
+        max_timeout: Span::from_secs(64),
+        ..Self::NS2_2000
+    };
+
     /// The first tick at or after a time.
     #[must_use]
     pub fn next_tick(&self, at: Time) -> Time {

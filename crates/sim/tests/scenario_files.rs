@@ -483,6 +483,41 @@ fn every_key_replaces_its_own_setting() {
             },
         ),
         (
+            "delayed_ack = \"bsd\"",
+            Config {
+                delayed_ack: Some(DelayedAck {
+                    segments: 2,
+                    timeout: Span::from_millis(200),
+                    quick: 0,
+                }),
+                ..base
+            },
+        ),
+        (
+            "rto = \"bsd\"",
+            Config {
+                rtt: RttConfig {
+                    tick: Span::from_millis(500),
+                    phase: Span::ZERO,
+                    granularity: Span::ZERO,
+                    initial_timeout: Span::from_secs(6),
+                    min_timeout: Span::from_secs(1),
+                    max_timeout: Span::from_secs(64),
+                    max_doublings: 6,
+                    floor_before_backoff: false,
+                    forget_after_backoff: true,
+                },
+                ..base
+            },
+        ),
+        (
+            "rto = \"rfc6298\"",
+            Config {
+                rtt: RttConfig::RFC6298,
+                ..base
+            },
+        ),
+        (
             "window_scaling = false",
             Config {
                 window_scaling: false,

@@ -93,6 +93,17 @@ pub struct DelayedAck {
     pub quick: u8,
 }
 
+impl DelayedAck {
+    /// 4.4BSD: every second segment, or after 200 ms (`tcp_fasttimo`; Stevens, TCP/IP Illustrated
+    /// 2, chapter 25). Differs in: the delay begins with the segment, where BSD's ends at a tick
+    /// and so is 100 ms on average.
+    pub const BSD: Self = Self {
+        segments: 2,
+        timeout: Span::from_millis(200),
+        quick: 0,
+    };
+}
+
 impl Config {
     /// The behaviour of current hosts, after Linux 6: RACK-TLP with proportional rate reduction,
     /// SACK with duplicates, timestamps and window scaling, delayed acknowledgements of 40 ms after

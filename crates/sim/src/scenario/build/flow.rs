@@ -13,7 +13,7 @@ use super::super::problem::{ProblemKind, Unfit};
 use super::super::schema::{At, Context};
 use super::super::tables::ScenarioTable;
 use super::super::tables::flow::{
-    CbrTable, DelayedAckTable, FlowTable, HeadersTable, ReaderTable, RecoveryName, RtoTable,
+    CbrTable, DelayedAckTable, FlowTable, HeadersTable, ReaderTable, RecoveryName, RtoValue,
     TcpTable, TransportTable, WorkloadTable,
 };
 use super::graph::Graph;
@@ -628,6 +628,7 @@ fn delayed_ack(table: &TcpTable, base: &tcp::Config) -> Option<tcp::DelayedAck> 
         None => base.delayed_ack,
         Some(DelayedAckTable::Flag(false)) => None,
         Some(DelayedAckTable::Flag(true)) => Some(base.delayed_ack.unwrap_or(USUAL)),
+        Some(DelayedAckTable::Named(named)) => Some(*named),
         Some(DelayedAckTable::Settings(settings)) => Some(tcp::DelayedAck {
             segments: u8::try_from(settings.segments).unwrap_or(u8::MAX),
             timeout: settings.timeout,
@@ -640,12 +641,16 @@ fn delayed_ack(table: &TcpTable, base: &tcp::Config) -> Option<tcp::DelayedAck> 
 }
 
 fn rtt(
-    table: Option<&RtoTable>,
+    value: Option<&RtoValue>,
     base: &tcp::Config,
     cx: &mut Context<'_>,
 ) -> comity_congestion::RttConfig {
     let base = base.rtt;
-    let Some(table) = table else { return base };
+    let table = match value {
+        None => return base,
+        Some(RtoValue::Named(named)) => return *named,
+        Some(RtoValue::Settings(table)) => table,
+    };
     let config = comity_congestion::RttConfig {
         tick: table.tick.unwrap_or(base.tick),
         phase: table.phase.unwrap_or(base.phase),

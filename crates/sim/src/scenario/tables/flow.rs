@@ -1,6 +1,8 @@
 //! The tables of flows, workloads and readers.
 
+use comity_congestion::RttConfig;
 use comity_congestion::recovery::{PipeRule, RecoveryConfig};
+use comity_transport::tcp::DelayedAck;
 use comity_transport::tcp::timeline::DeadlineClock;
 use comity_units::{Bytes, Rate, Span};
 
@@ -302,9 +304,15 @@ table! {
         /// reaction (ns-2's `bugFix_`).
         bugfix: Option<bool> = Optional(Flag, FROM_PRESET);
         /// Whether the receiver delays acknowledgements: `false`, `true` for every second segment
-        /// or 40 ms, or a table.
+        /// or 40 ms, `"bsd"` for every second segment or 200 ms, or a table.
         delayed_ack: Option<DelayedAckTable> = Optional(
-            Either::<DelayedAckTable, _, _>::of(Flag, Nested::<DelayedAckSettings>::KIND),
+            Either::<DelayedAckTable, _, _>::of(
+                Flag,
+                Either::<DelayedAckTable, _, _>::of(
+                    Choice(&[("bsd", DelayedAck::BSD, "every second segment, or after 200 ms")]),
+                    Nested::<DelayedAckSettings>::KIND,
+                ),
+            ),
             FROM_PRESET,
         );
         /// Whether segments carry timestamps.
@@ -344,8 +352,13 @@ table! {
         time_wait: Option<Span> = Optional(SPAN, FROM_PRESET);
         /// The most segments sent after one event.
         max_burst: Option<u32> = Optional(Count { min: 1, max: 1_000_000 }, "no limit");
-        /// The round-trip estimator and the retransmission timer.
-        rto: Option<RtoTable> = Optional(Nested::<RtoTable>::KIND, FROM_PRESET);
+        /// The round-trip estimator and the retransmission timer: `"bsd"` (ticks of 500 ms, at
+        /// least 1 s, at the most 64 s), `"ns2-2000"` and `"ns2-2.35"` as in these presets,
+        /// `"rfc6298"` (no ticks, at least 1 s), `"linux"` as in preset "modern", or a table.
+        rto: Option<RtoValue> = Optional(
+            Either::<RtoValue, _, _>::of(Choice(TIMERS), Nested::<RtoTable>::KIND),
+            FROM_PRESET,
+        );
         /// Sections with deadlines: time-lined TCP (TLTCP). The workload must be greedy, periodic
         /// (one section each time), `video` or `frames` (one section for each frame).
         timeline: Option<TimelineTable> = Optional(Nested::<TimelineTable>::KIND, "none: plain TCP");
@@ -459,12 +472,19 @@ table! {
 #[derive(Clone, Debug)]
 pub(in crate::scenario) enum DelayedAckTable {
     Flag(bool),
+    Named(DelayedAck),
     Settings(DelayedAckSettings),
 }
 
 impl From<bool> for DelayedAckTable {
     fn from(flag: bool) -> Self {
         Self::Flag(flag)
+    }
+}
+
+impl From<DelayedAck> for DelayedAckTable {
+    fn from(named: DelayedAck) -> Self {
+        Self::Named(named)
     }
 }
 
@@ -484,6 +504,34 @@ table! {
         /// The number of acknowledgements without delay at the beginning of a flow, after a pause,
         /// and after a segment that is marked or arrives twice.
         quick: Option<u32> = Optional(Count { min: 0, max: 255 }, "16 in preset \"modern\", else 0");
+    }
+}
+
+/// The retransmission timers by name.
+const TIMERS: &[(&str, RttConfig, &str)] = &[
+    ("bsd", RttConfig::BSD, "4.4BSD"),
+    ("ns2-2000", RttConfig::NS2_2000, "ns-2 in 1999 to 2001"),
+    ("ns2-2.35", RttConfig::NS2_2_35, "ns-2's last release"),
+    ("rfc6298", RttConfig::RFC6298, "RFC 6298"),
+    ("linux", RttConfig::LINUX, "Linux"),
+];
+
+/// A retransmission timer, as written.
+#[derive(Clone, Debug)]
+pub(in crate::scenario) enum RtoValue {
+    Named(RttConfig),
+    Settings(RtoTable),
+}
+
+impl From<RttConfig> for RtoValue {
+    fn from(named: RttConfig) -> Self {
+        Self::Named(named)
+    }
+}
+
+impl From<RtoTable> for RtoValue {
+    fn from(settings: RtoTable) -> Self {
+        Self::Settings(settings)
     }
 }
 
