@@ -198,6 +198,7 @@ def windows(runs):
     panels = {}
     of_one = ["sweep.delay.values=['45ms']", "sweep.loss.values=[0.001]", "sweep.queue.values=[600]"]
     of_real = ["sweep.rate.values=['5Mbps']", "sweep.delay.values=['15ms']", "sweep.drop.values=[0.05]"]
+    of_real.append("sweep.direction.values=['both']")
     titles = {
         "libra": "Libra, 90 ms, 1 in 1,000 lost",
         "cubic": "CUBIC, 90 ms, 1 in 1,000 lost",

@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from comity.reproduction import Run, Study, Values, table
+from comity.reproduction import Cause, Run, Study, Values, table
 
-#: The drop rates of the bad state, of the tables with losses in the forward and in the reverse
-#: direction.
-FORWARD = [0, 0.01, 0.05, 0.1, 0.2, 0.33, 0.5]
+#: The drop rates of the bad state, of the tables with transient losses and with losses in the
+#: reverse direction.
+TRANSIENT = [0, 0.01, 0.05, 0.1, 0.2, 0.33, 0.5]
 REVERSE = [0, 0.019, 0.098, 0.19, 0.36, 0.555, 0.75]
 
-#: Why nothing holds with a queue of 10 packets.
-QUEUE_10 = (
-    "a timeout lets a whole window leave at once: up to 48 segments into a queue of 10 packets. "
-    "Most are dropped, and the next timeout follows"
-)
-#: The same, of a row of the paper beside ours.
-QUEUE_10_ROW = f"with a queue of 50 packets Real is as good as Reno and Tahoe. With 10 {QUEUE_10}"
-CUMULATIVE = (
-    "acknowledgements are cumulative, and enough of those of up to 48 segments in flight arrive"
-)
-
+#: What the paper leaves open, by the axes of the scenarios, and how a reading calls each value.
+OPEN = {
+    "direction": {
+        "both": "both ways at once",
+        "each": "both ways apart",
+        "forward": "forward alone",
+    },
+    "window": {8: "8 segments", 16: "16 segments", 48: "48 segments"},
+    "rate": {f"{mbps}Mbps": f"{mbps} Mb/s" for mbps in ("1.9", "5", "6", "10")},
+    "acks": {"false": "every ACK", "bsd": "delayed ACKs"},
+    "timers": {"ns2-2000": "timers of ns-2", "bsd": "timers of BSD"},
+}
 
 NAMES = ("Real", "Reno", "Tahoe")
+
+#: What is known of a check: `fails` or `chance` and why, for the readings with these values.
+Known = Sequence[tuple[Mapping[str, object], Mapping[str, "str | Cause"]]]
+
+
+def known(rules: Known, reading: Mapping[str, object]) -> Mapping[str, str | Cause]:
+    """What the first of the rules says that is about this reading; nothing if none is."""
+    for values, says in rules:
+        if values.items() <= reading.items():
+            return says
+    return {}
 
 
 class Protocols(NamedTuple):
@@ -56,8 +68,24 @@ class Protocols(NamedTuple):
             check.show(f"{name}, {unit}", ours, paper=theirs, note=note)
 
     def at(self, **axes: object) -> Protocols:
-        """The numbers at the points where axes have these values."""
-        return Protocols(*(value.at(**axes) for value in self))
+        """The numbers at the points where axes have these values. What has no such axis is the same
+        for all of its values."""
+        return Protocols(
+            *(
+                value.at(**{axis: choice for axis, choice in axes.items() if axis in value.axes})
+                for value in self
+            )
+        )
+
+    def readings(self) -> dict[str, dict[str, object]]:
+        """Every way to read what the paper leaves open that was run: its name, and the values of
+        its axes."""
+        axes = [axis for axis in OPEN if axis in self.reno.axes]
+        found = self.reno.points[axes].drop_duplicates().to_dict("records")
+        return {
+            ", ".join(OPEN[axis][value] for axis, value in reading.items()): reading
+            for reading in found
+        }
 
     def beside(self, paper: Protocols) -> dict[str, tuple[Values, Values | float]]:
         """The numbers and the paper's, by the name of the protocol."""
@@ -67,9 +95,9 @@ class Protocols(NamedTuple):
         """Draws the numbers over the drop rate, beside the paper's."""
         draw.lines(title, self.beside(paper), over="drop", x="drop rate in the bad state", y=y)
 
-    def draw_handoffs(self, draw, paper: Protocols, y: str) -> None:
-        """Draws the numbers with handoffs for each queue, beside the paper's."""
-        draw.bars("handoffs", self.beside(paper), over="queue", x="queue, packets", y=y)
+    def draw_handoffs(self, draw, paper: Protocols, y: str, over: str, x: str) -> None:
+        """Draws the numbers with handoffs over an axis, beside the paper's."""
+        draw.bars("handoffs", self.beside(paper), over=over, x=x, y=y)
 
 
 def printed(
@@ -92,47 +120,55 @@ def goodput_kBps(runs: Study, repair: str = "reno") -> Protocols:
     """Bytes of the file over the time that it took, in kB/s; 0 for a transfer that did not end."""
 
     def goodput(run: Run) -> float:
-        flows = run.flows("tcp")
+        flows = run.flows()
         return (flows.delivered_total_bytes / flows.finished_ns).fillna(0).mean() * 1e6
 
     return by_protocol(runs.measure(goodput), repair)
 
 
 def satisfied_reads(runs: Study) -> Protocols:
-    """The share of a player's reads that found all their data, in per cent; read every 40 ms."""
+    """The share of a player's reads that found all their data, in per cent. Reads begin with the
+    first byte; 0 where none arrives."""
 
     def share(run: Run) -> float:
-        flows = run.flows("tcp")
-        return 100 * flows.reads_satisfied.sum() / flows.reads.sum()
+        flows = run.flows()
+        return 100 * flows.reads_satisfied.sum() / max(flows.reads.sum(), 1)
 
-    return by_protocol(runs.measure(share).at(interval="40ms"))
+    return by_protocol(runs.measure(share))
 
 
 def playback(column: str) -> Callable[[Study], Protocols]:
-    """A measure of a player that reads every 40 ms: its `stalls`, `stalled_s` and so on."""
+    """A measure of a player: its `stalls`, `stalled_s` and so on. One for whom nothing arrives
+    waits for the start as long as the run."""
 
     def measure(runs: Study) -> Protocols:
-        values = runs.measure(lambda run: run.flows("tcp")[column].mean())
-        return by_protocol(values.at(interval="40ms"))
+        return by_protocol(runs.measure(lambda run: run.flows()[column].fillna(28).mean()))
 
     return measure
 
 
-#: What of a playback scenario is run: a read of 5 kB every 40 ms.
-EVERY_40_MS = {"only": {"interval": ["40ms"], "bytes": ["5kB"]}}
+#: The quick form has the first of the seeds, and the timers of ns-2.
+QUICK = {"seeds": 20, "only": {"timers": ["ns2-2000"]}}
 
 
 def of_tables(runs: Study, measure: Callable[[Study], Protocols]) -> tuple[Protocols, ...]:
-    """The numbers of three tables: losses forward and in reverse, handoffs."""
-    return tuple(measure(runs[name]) for name in ("forward", "reverse", "handoff"))
+    """The numbers of three tables: transient losses, losses in reverse, handoffs."""
+    return tuple(measure(runs[name]) for name in ("transient", "reverse", "handoff"))
 
 
 def draw_tables(
-    runs: Study, draw, measure: Callable[[Study], Protocols], y: str, *papers: Protocols
+    runs: Study,
+    draw,
+    measure: Callable[[Study], Protocols],
+    y: str,
+    reading: Mapping[str, object],
+    *papers: Protocols,
 ) -> None:
-    """Draws three tables, each as ours and the paper's: losses forward and in reverse, handoffs."""
-    forward, reverse, handoff = zip(of_tables(runs, measure), papers)
-    for title, (ours, paper) in (("losses forward", forward), ("losses in reverse", reverse)):
-        ours.at(queue=50).draw_losses(draw, f"{title}, queue of 50", paper, y)
+    """Draws three tables in one reading, each as ours and the paper's: transient losses, losses in
+    reverse, handoffs. Those with handoffs stand over the ways in which packets are lost."""
+    transient, reverse, handoff = zip(of_tables(runs, measure), papers)
+    for title, (ours, paper) in (("transient losses", transient), ("losses in reverse", reverse)):
+        ours.at(**reading).draw_losses(draw, title, paper, y)
     ours, paper = handoff
-    ours.draw_handoffs(draw, paper, y)
+    of_handoffs = {axis: value for axis, value in reading.items() if axis != "direction"}
+    ours.at(**of_handoffs).draw_handoffs(draw, paper, y, "direction", "losses")

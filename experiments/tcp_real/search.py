@@ -1,250 +1,235 @@
-"""Table 1 of TCP-Real under all that the paper leaves open.
+"""Which reading of the paper is nearest to each table of TCP-Real?
 
 Makes docs/results/tcp-real-search.md:
 
-    python -m experiments.tcp_real.search [--seeds N]
+    scripts/python.sh experiments.tcp_real.search
 
-Every setting has the same network, timers, queue and repair for the three protocols, and one
-reading of TCP-Real. The nearer its 21 numbers are to those of the table, the better it explains
-the table.
+What the paper leaves open is crossed, as in the full form of the claims. The nearest reading of a
+table is chosen on seeds that take no part in the claims, and is judged on those of the claims.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import textwrap
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import comity
 import numpy as np
-import pandas as pd
-from scipy.stats import spearmanr
+from comity.reproduction import Claim, Form, Outcome, Study
 
-from ._shared import FORWARD, NAMES
-from .table01_goodput_15ms import BSD_TIMERS
-from .table01_goodput_15ms import PAPER as TABLE_1
+from . import (
+    table01_goodput_15ms,
+    table02_reverse_15ms,
+    table03_handoff_15ms,
+    table04_06_playback_15ms,
+    table07_09_goodput_50ms,
+    table10_12_playback_50ms,
+)
+from ._shared import OPEN, Protocols, goodput_kBps, satisfied_reads
 
 FOLDER = Path(__file__).parent
-PAGE = FOLDER.parent.parent / "docs" / "results" / "tcp-real-search.md"
-
-#: The numbers of table 1, kB/s, in the order of its drop rates.
-PAPER = {name: values.numbers[:, 0] for name, values in zip(NAMES, TABLE_1)}
-#: The rate of the link, the size of a segment with its headers, and the largest window in segments.
-NETWORKS = {
-    "1.9 Mb/s, 48 × 1,460 B": ("1.9Mbps", "1500B", 48),
-    "1.9 Mb/s, 24 × 1,460 B": ("1.9Mbps", "1500B", 24),
-    "1.9 Mb/s, 8 × 1,460 B": ("1.9Mbps", "1500B", 8),
-    "5 Mb/s, 8 × 1,000 B": ("5Mbps", "1040B", 8),
-    "10 Mb/s, 8 × 1,000 B": ("10Mbps", "1040B", 8),
-    "10 Mb/s, 8 × 1,024 B": ("10Mbps", "1064B", 8),
-}
-TIMERS = {
-    "ns-2: ticks of 100 ms": {"tick": "100ms", "min_timeout": "0s"},
-    "BSD: ticks of 500 ms, at least 1 s": BSD_TIMERS,
-    "RFC 6298: at least 1 s": {"tick": "1ms", "min_timeout": "1s"},
-}
-QUEUES = [10, 50, 100]
-REPAIRS = {"reno": "Reno", "newreno": "NewReno", "sack": "SACK"}
-#: What of TCP-Real the paper leaves open or says twice.
-READINGS = {
-    "weights": ("figure", "text"),
-    "timeout_reduction": ("without_duplicates", "always"),
-    "timeout_repair": ("go_back_n", "first_segment"),
-    "threshold_share": (0.5, 1),
-    "opening": ("slow_start", "sender"),
-}
+PAGE = FOLDER.parents[1] / "docs" / "results" / "tcp-real-search.md"
+#: The seeds on which a reading is chosen, and those of the claims, on which it is judged.
+CHOICE, JUDGEMENT = range(1, 61), range(61, 121)
 
 
-def variants() -> list[tuple[str, str, dict[str, object]]]:
-    """The protocol, the repair and the parameters of every flow that is run on a network."""
-    real = [dict(zip(READINGS, values)) for values in itertools.product(*READINGS.values())]
-    return [
-        *(("Real", repair, parameters) for repair in REPAIRS for parameters in real),
-        *(("Reno", repair, {}) for repair in REPAIRS),
-        ("Tahoe", "tahoe", {}),
+class Table(NamedTuple):
+    """A table of the paper: what judges it, which of the scenarios it is, and its numbers."""
+
+    claim: Claim
+    scenario: str
+    measure: Callable[[Study], Protocols]
+    paper: Protocols
+
+    def distance(self, ours: Protocols) -> float:
+        """The root mean square over all numbers of the table: of ln(ours / the paper's) for a
+        goodput, where 0.1 is about a tenth, and of the difference for a share of reads, in
+        points."""
+        if self.measure is satisfied_reads:
+            off = [(mine - its).value for mine, its in zip(ours, self.paper)]
+        else:
+            off = [np.log(np.maximum((o / p).value, 1e-3)) for o, p in zip(ours, self.paper)]
+        return float(np.sqrt(np.mean(np.concatenate(off) ** 2)))
+
+
+TABLES = {
+    1: Table(table01_goodput_15ms.table_1, "", goodput_kBps, table01_goodput_15ms.PAPER),
+    2: Table(table02_reverse_15ms.table_2, "", goodput_kBps, table02_reverse_15ms.PAPER),
+    3: Table(table03_handoff_15ms.table_3, "", goodput_kBps, table03_handoff_15ms.PAPER),
+}
+for module, judge, numbers, measure in (
+    (table04_06_playback_15ms, "tables_4_to_6", (4, 5, 6), satisfied_reads),
+    (table07_09_goodput_50ms, "tables_7_to_9", (7, 8, 9), goodput_kBps),
+    (table10_12_playback_50ms, "tables_10_to_12", (10, 11, 12), satisfied_reads),
+):
+    papers = (module.TRANSIENT_PAPER, module.REVERSE_PAPER, module.HANDOFF_PAPER)
+    for number, scenario, paper in zip(numbers, ("transient", "reverse", "handoff"), papers):
+        TABLES[number] = Table(getattr(module, judge), scenario, measure, paper)
+
+
+class Found(NamedTuple):
+    """What was found for a table."""
+
+    nearest: str
+    chosen: float
+    """The distance of the nearest reading on the seeds of the choice."""
+    judged: float
+    """Its distance on the others."""
+    holds: bool | None
+    """Whether what the claim says of the table holds there; `None` where it says nothing."""
+    readings: Counter[str]
+    """How many readings there are of each direction of losses."""
+    holding: Counter[str]
+    """In how many of them it holds."""
+
+
+def studies(claim: Claim, seeds: range, names: list[str] | None = None) -> Mapping[str, Study]:
+    """The runs of a claim's scenarios, or of those with these names, in full with these seeds."""
+    found = {}
+    for name, scenario in claim.scenarios.items():
+        if names is None or name in names:
+            print(f"{Path(scenario.path).name}, seeds {seeds[0]} to {seeds[-1]}", flush=True)
+            results = comity.run(
+                FOLDER / Path(scenario.path).name, set=dict(scenario.changes()), seeds=seeds
+            )
+            found[name] = Study.of(results)
+    return found
+
+
+def find(numbers: list[int]) -> dict[int, Found]:
+    """What is found for these tables, which one claim judges."""
+    claim = TABLES[numbers[0]].claim
+    judged = studies(claim, JUDGEMENT)
+    checks = claim.checks(judged if list(judged) != [""] else judged[""], Form.FULL)
+    names = [TABLES[number].scenario for number in numbers]
+    chosen = studies(claim, CHOICE, names)
+    found = {}
+    for number in numbers:
+        table = TABLES[number]
+        measured = table.measure(chosen[table.scenario])
+        readings = measured.readings()
+        nearest = min(readings, key=lambda name: table.distance(measured.at(**readings[name])))
+        again = table.measure(judged[table.scenario]).at(**readings[nearest])
+        outcomes: dict[str, bool] = {}
+        for check in checks:
+            is_ours = check.part is None or check.part.startswith(f"table {number}")
+            if check.reading and is_ours and check.outcome is not Outcome.SHOWN:
+                holds = check.outcome is Outcome.HOLDS
+                outcomes[check.reading] = outcomes.get(check.reading, True) and holds
+        # Where losses go in reverse alone, a reading of the claim has a direction of other tables.
+        own = {name: _holds(outcomes, name) for name in readings}
+        known = {name: holds for name, holds in own.items() if holds is not None}
+        found[number] = Found(
+            nearest,
+            table.distance(measured.at(**readings[nearest])),
+            table.distance(again),
+            own[nearest],
+            Counter(readings[name].get("direction", "reverse") for name in readings),
+            Counter(readings[n].get("direction", "reverse") for n, holds in known.items() if holds),
+        )
+    return found
+
+
+def _holds(outcomes: Mapping[str, bool], reading: str) -> bool | None:
+    """Whether the claim holds in a reading; of those that end like it, in any."""
+    found = [holds for name, holds in outcomes.items() if name.endswith(reading)]
+    return any(found) if found else None
+
+
+def row(number: int, found: Found) -> str:
+    """A row of the page."""
+    counts = [
+        f"{found.holding[way]} of {found.readings[way]}" if found.readings[way] else "–"
+        for way in (*OPEN["direction"], "reverse")
     ]
+    if found.holds is None:
+        counts = ["no check" if count != "–" else count for count in counts]
+    is_share = TABLES[number].measure is satisfied_reads
+    off = [f"{of:.1f} points" if is_share else f"{of:.2f}" for of in (found.chosen, found.judged)]
+    verdict = {True: "holds", False: "does not hold", None: "no check"}[found.holds]
+    return f"| {' | '.join([str(number), *counts, found.nearest, *off, verdict])} |"
 
 
-def goodput(network: str, timers: str, seeds: int) -> pd.DataFrame:
-    """The mean goodput of every variant, queue and drop rate with a network and timers, in kB/s."""
-    rate, packet, window = NETWORKS[network]
-    chosen = variants()
-    results = comity.run(
-        FOLDER / "search.toml",
-        seeds=range(1, seeds + 1),
-        set={
-            "topology.link.wireless.rate": rate,
-            "flow.tcp.packet": packet,
-            "flow.tcp.rwnd": window,
-            "flow.tcp.rto": TIMERS[timers],
-            "sweep.protocol.values": [
-                "real" if name == "Real" else "reno" for name, _, _ in chosen
-            ],
-            "sweep.recovery.values": [repair for _, repair, _ in chosen],
-            "sweep.parameters.values": [parameters for _, _, parameters in chosen],
-            "sweep.drop.values": FORWARD,
-            "sweep.queue.values": QUEUES,
-        },
-    )
-    flows = results.flows.arrow().to_pandas().sort_values("run")
-    # Of a transfer that does not end: what arrived of it in the time of the run.
-    took = flows.finished_ns.fillna(1000e9)
-    # Runs are in the order of the axes, and the protocol is the slowest.
-    flows["variant"] = np.repeat(np.arange(len(chosen)), len(flows) // len(chosen))
-    flows["kBps"] = flows.delivered_total_bytes / took * 1e6
-    return flows.groupby(["axis.queue", "variant", "axis.drop"]).kBps.mean().unstack()
-
-
-def distance(ours: np.ndarray, paper: np.ndarray) -> np.ndarray:
-    """The root of the mean square of ln(ours / the paper's): 0.1 is about a tenth."""
-    ratio = np.log(np.maximum(ours, 0.1) / paper)
-    return np.sqrt((ratio**2).mean(axis=-1))
-
-
-def settings(seeds: int) -> pd.DataFrame:
-    """A row for every setting: what it is, how near, and what of the claim's check it fulfils."""
-    rows = []
-    chosen = variants()
-    number = {variant[:2]: at for at, variant in enumerate(chosen) if variant[0] != "Real"}
-    for done, (network, timers) in enumerate(itertools.product(NETWORKS, TIMERS)):
-        print(f"{done} of {len(NETWORKS) * len(TIMERS)}: {network}, {timers}", flush=True)
-        table = goodput(network, timers, seeds)
-        for queue in QUEUES:
-            ours = table.loc[queue].to_numpy()
-            tahoe = ours[number["Tahoe", "tahoe"]]
-            for at, (name, repair, parameters) in enumerate(chosen):
-                if name != "Real":
-                    continue
-                real, reno = ours[at], ours[number["Reno", repair]]
-                gain, wanted = real / np.maximum(reno, 0.1), PAPER["Real"] / PAPER["Reno"]
-                off = np.array(
-                    [distance(*pair) for pair in zip((real, reno, tahoe), PAPER.values())]
-                )
-                rows.append(
-                    {
-                        "network": network,
-                        "timers": timers,
-                        "queue": queue,
-                        "repair": REPAIRS[repair],
-                        **parameters,
-                        "real": off[0],
-                        "reno": off[1],
-                        "tahoe": off[2],
-                        "all": np.sqrt((off**2).mean()),
-                        "rates above": (gain > 1).sum(),
-                        "many losses": gain[4:].min(),
-                        "correlation": spearmanr(gain, wanted).statistic,
-                        "numbers": (real, reno, tahoe),
-                    }
-                )
-    return pd.DataFrame(rows)
-
-
-def described(row: pd.Series, with_reading: bool = True) -> list[str]:
-    """What a setting is, a cell for each of its parts."""
-    others = [
-        f"{name} = {row[name]}" for name, values in READINGS.items() if row[name] != values[0]
-    ]
-    reading = ", ".join(others) or "the defaults"
-    return [row.network, row.timers, str(row.queue), row.repair, reading if with_reading else "–"]
-
-
-def line(cells: list[str]) -> str:
-    """A row of a table in Markdown."""
-    return f"| {' | '.join(cells)} |"
-
-
-HEAD = ["network", "timers", "queue", "repair", "reading of TCP-Real"]
-FOUND = ["distance", "Real above Reno at", "least gain from 0.20 on", "rank correlation"]
-
-
-def table(rows: pd.DataFrame) -> str:
-    """A table of settings, a row for each."""
-    lines = [line([*HEAD, *FOUND]), line(["---"] * len(HEAD) + ["---:"] * len(FOUND))]
-    for _, row in rows.iterrows():
-        found = [
-            f"{row['all']:.3f}",
-            f"{row['rates above']} of 7",
-            f"{row['many losses']:.2f}",
-            f"{row.correlation:.2f}",
-        ]
-        lines.append(line([*described(row), *found]))
-    return "\n".join(lines)
-
-
-def page(found: pd.DataFrame, seeds: int) -> str:
+def page(found: Mapping[int, Found]) -> str:
     """The whole page."""
-    best = found.sort_values("all")
-    above = found[found["rates above"] == len(FORWARD)]
-    holds = above[(above["many losses"] >= 1.3) & (above.correlation > 0.8)]
-    readings = len(found) // (len(NETWORKS) * len(TIMERS) * len(QUEUES) * len(REPAIRS))
-    nearest = best.iloc[0]
-    alone = [line(["protocol", *HEAD, "distance"]), line(["---"] * 6 + ["---:"])]
-    for name in PAPER:
-        row = found.sort_values(name.lower()).iloc[0]
-        alone.append(line([name, *described(row, name == "Real"), f"{row[name.lower()]:.3f}"]))
+    both_ways = [one for one in found.values() if one.readings["forward"]]
+    nearest = Counter(
+        way for one in both_ways for way, name in OPEN["direction"].items() if name in one.nearest
+    )
+    held = [number for number, one in found.items() if one.holds]
+    failed = [number for number, one in found.items() if one.holds is False]
+    goodputs = [number for number in found if TABLES[number].measure is goodput_kBps]
+    farthest = max(goodputs, key=lambda number: found[number].judged)
     texts = (
-        f"Made by `python -m experiments.tcp_real.search --seeds {seeds}`. Do not edit.",
-        f"{len(found):,} settings: {len(NETWORKS)} networks, {len(TIMERS)} timers, {len(QUEUES)} "
-        f"queues and {len(REPAIRS)} repairs, the same for all three protocols, and {readings} "
-        "readings of TCP-Real. The distance is the root of the mean square of ln(ours / the "
-        "paper's), over the 7 rates: 0.1 is about 10 %.",
-        f"- The nearest setting is {nearest['all']:.3f} off over the 21 numbers: Real "
-        f"{nearest.real:.3f}, Reno {nearest.reno:.3f}, Tahoe {nearest.tahoe:.3f}.",
-        f"- Real has more than Reno at every rate in {len(above):,} settings.",
-        "- The whole check (more at every rate, 1.3 times and more from 0.20 on, rank correlation "
-        f"above 0.8) is fulfilled by {len(holds):,} of them.",
+        "**Losses in both directions.** Section 4.1 calls table 2 the case in which the virtual "
+        'protocol is "only configured in the reverse direction", and its rates are 1 − (1 − p)² of '
+        "those of table 1, which is the loss of a round trip.",
+        f"What the paper leaves open was crossed, with {len(CHOICE)} seeds for each reading. The "
+        f"nearest reading of a table was chosen on seeds {CHOICE[0]} to {CHOICE[-1]}, and judged "
+        f"on seeds {JUDGEMENT[0]} to {JUDGEMENT[-1]}, which the claims have. Of the "
+        f"{len(both_ways)} tables with losses both ways the nearest reading has one state for both "
+        f"directions in {nearest['both']}, a state for each in {nearest['each']}, and losses of "
+        f"data alone in {nearest['forward']}. On the seeds of the judgement the nearest reading "
+        f"fulfils the check of {_tables(held)}, and not that of {_tables(failed)}. No reading comes "
+        f"near table {farthest}.",
+        "The distance is the root mean square over all numbers of a table: of ln(ours / the "
+        "paper's) for a goodput, where 0.1 is about 10 %, and of the difference for a share of "
+        "reads. A column of a direction has the readings in which the whole check of the table "
+        "holds.",
     )
-    made, tried, *answers = (
-        textwrap.fill(text, 100, subsequent_indent=hang(text)) for text in texts
-    )
+    heads = [*OPEN["direction"].values(), "reverse alone"]
+    columns = ["table", *heads, "nearest reading", "distance, choice", "judgement", "check there"]
+    lines = [f"| {' | '.join(columns)} |", "| ---: " + "| --- " * (len(columns) - 1) + "|"]
+    lines += [row(number, one) for number, one in found.items()]
     parts = [
-        "# Table 1 of TCP-Real: a search over what the paper leaves open",
-        made,
-        tried,
-        "\n".join(answers),
-        "## The nearest settings",
-        table(best.head(10)),
-        "The nearest beside the table:",
-        numbers(nearest),
-        "## The largest gains where Real is above Reno at every rate",
-        "The first of so many are there partly by chance. The claim `real-table1-goodput-15ms`\n"
-        "runs one of them, BSD timers with SACK, with 20 seeds.",
-        table(above.sort_values("many losses", ascending=False).head(5)),
-        "## The nearest for each protocol alone",
-        "\n".join(alone),
+        "# TCP-Real: which reading of the paper fits its tables?",
+        *(textwrap.fill(text, 100) for text in texts[:2]),
+        "\n".join(lines),
+        textwrap.fill(texts[2], 100),
+        "Made by this command, not by hand:",
+        "```sh\nscripts/python.sh experiments.tcp_real.search\n```",
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def hang(text: str) -> str:
-    """How far the further lines of a text are indented."""
-    return "  " if text.startswith("- ") else ""
-
-
-def numbers(row: pd.Series) -> str:
-    """The table's numbers with ours behind them, in kB/s."""
-    lines = [
-        line(["kB/s", *(f"{drop:g}" for drop in FORWARD)]),
-        line(["---"] + ["---:"] * len(FORWARD)),
-    ]
-    for name, ours in zip(PAPER, row.numbers):
-        lines.append(line([f"{name}, the paper", *(f"{value:.0f}" for value in PAPER[name])]))
-        lines.append(line([f"{name}, here", *(f"{value:.0f}" for value in ours)]))
-    return "\n".join(lines)
+def _tables(numbers: list[int]) -> str:
+    """Some tables in words."""
+    if not numbers:
+        return "no table"
+    names = list(map(str, numbers))
+    return "table " + names[0] if len(names) == 1 else "tables " + ", ".join(names)
 
 
 def main() -> None:
-    """Runs the settings and writes the page."""
+    """Runs the readings and writes the page."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--seeds", type=int, default=10, metavar="N", help="how many seeds each has (10)"
+        "tables",
+        nargs="*",
+        type=int,
+        metavar="N",
+        help="print the rows of these tables, and write no page (all, and the page)",
     )
-    options = parser.parse_args()
-    PAGE.write_text(page(settings(options.seeds), options.seeds), encoding="utf-8")
+    chosen = parser.parse_args().tables
+    unknown = sorted(set(chosen) - set(TABLES))
+    if unknown:
+        parser.error(f"there is no table {unknown[0]}: expected 1 to {max(TABLES)}")
+    claims: dict[str, list[int]] = {}
+    for number in chosen or TABLES:
+        claims.setdefault(TABLES[number].claim.id, []).append(number)
+    found = {}
+    for numbers in claims.values():
+        found |= find(numbers)
+    if chosen:
+        print("\n".join(row(number, one) for number, one in found.items()))
+    else:
+        PAGE.write_text(page(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

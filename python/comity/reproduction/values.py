@@ -244,9 +244,11 @@ def replicated(runs: pd.DataFrame, axes: list[str], column: str, seeds: Sequence
 def spearman(one: Values, other: Values) -> Values:
     """The rank correlation over the points that both have."""
     one, other = meet(one, other)
-    columns = zip(one.numbers.T, other.numbers.T)
-    numbers = np.array([[scipy.stats.spearmanr(a, b).statistic for a, b in columns]])
-    return Values(pd.DataFrame(index=[0]), numbers, one.seeds, ordinal=True)
+    ranks = (scipy.stats.rankdata(values.numbers, axis=0) for values in (one, other))
+    a, b = (rank - rank.mean(axis=0) for rank in ranks)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        numbers = (a * b).sum(axis=0) / np.sqrt((a**2).sum(axis=0) * (b**2).sum(axis=0))
+    return Values(pd.DataFrame(index=[0]), numbers[None], one.seeds, ordinal=True)
 
 
 def meet(one: Values | float, other: Values | float) -> tuple[Values, Values]:
