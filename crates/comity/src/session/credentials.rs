@@ -340,12 +340,12 @@ fn from_hex(text: &str, before: usize) -> Result<Zeroizing<[u8; 32]>, Credential
         return Err(CredentialError::KeyLength(length));
     }
     let mut bytes = Zeroizing::new([0_u8; 32]);
-    for (at, found) in text.chars().enumerate() {
-        let at = before + at + 1;
-        let digit = found
-            .to_digit(16)
-            .ok_or(CredentialError::KeyDigit { at, found })?;
-        bytes[at / 2] = bytes[at / 2] << 4 | digit as u8;
+    for (index, found) in text.chars().enumerate() {
+        let digit = found.to_digit(16).ok_or(CredentialError::KeyDigit {
+            at: before + index + 1,
+            found,
+        })?;
+        bytes[index / 2] = bytes[index / 2] << 4 | digit as u8;
     }
     Ok(bytes)
 }
