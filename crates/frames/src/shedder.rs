@@ -193,7 +193,7 @@ const MIN_MEASURED: Span = Span::from_millis(500);
 /// Without whole groups, the known share of the window required before anything is shed.
 const MIN_SHARE_OF_WINDOW: f64 = 0.75;
 /// An encoder that follows its target shows it in so many pictures in so much time.
-const TREND: Span = Span::from_millis(300);
+const TREND: Span = Span::from_millis(600);
 const MIN_TREND: u32 = 6;
 /// During shedding, the source must fall below this share of the target before everything is kept
 /// again.
@@ -379,11 +379,11 @@ impl Shedder {
     }
 
     /// The size of the latest pictures, without intra pictures, as a share of the size of all of
-    /// the window; 1 if they are not smaller. An encoder that has reduced its rate is below 1, long
+    /// the window; 1 if they are not smaller. An encoder that has reduced its rate is below 1 long
     /// before a whole group says so.
     ///
     /// ```text
-    /// trend = min( 1, mean size of the last 0.3 s / mean size of the window )
+    /// trend = min( 1, mean size of the last 0.6 s / mean size of the window )
     /// ```
     fn trend(&self) -> f64 {
         let now = { self.recent.back() }.map_or(Time::ZERO, |one| one.source_time);
