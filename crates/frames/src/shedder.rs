@@ -127,9 +127,10 @@ impl Plan {
 /// shedder therefore sheds nothing while the target sets new maxima, nor for
 /// [`ShedderConfig::hold`] after the last one.
 ///
-/// Later, a lower target takes effect at once. During shedding, a higher target takes effect after
-/// it has exceeded the old one by [`ShedderConfig::rise`] for [`ShedderConfig::hold`]. Otherwise
-/// each feedback would change the smoothness of the picture.
+/// Later, a lower target takes effect at once. An encoder that follows it ends the shedding within
+/// the group, as soon as its pictures are small enough. During shedding, a higher target takes
+/// effect after it has exceeded the old one by [`ShedderConfig::rise`] for [`ShedderConfig::hold`].
+/// Otherwise each feedback would change the smoothness of the picture.
 ///
 /// ```
 /// use comity_frames::{Frame, FrameType, Shedder, ShedderConfig, Verdict};
@@ -180,9 +181,8 @@ pub struct Shedder {
 #[derive(Clone, Copy, Debug)]
 struct Recent {
     source_time: Time,
+    frame_type: FrameType,
     class: Class,
-    is_intra: bool,
-    is_predicted: bool,
     size: Bytes,
 }
 
@@ -264,8 +264,8 @@ impl Shedder {
     /// Decides whether to send the next frame of the source.
     pub fn offer(&mut self, frame: &Frame) -> Verdict {
         self.measure(frame);
-        let has_followed = self.is_shedding && { self.rate_now().zip(self.limit()) }
-            .is_some_and(|((source, _), limit)| source <= limit);
+        let has_followed = self.is_shedding && { self.rate_now().zip(self.room()) }
+            .is_some_and(|((source, _), allowed)| !self.is_excess(source, allowed));
         if frame.frame_type.is_intra() || has_followed {
             self.decide(frame.source_time);
         }
@@ -326,12 +326,8 @@ impl Shedder {
         let now = frame.source_time;
         self.recent.push_back(Recent {
             source_time: now,
+            frame_type: frame.frame_type,
             class: class(frame),
-            is_intra: frame.frame_type.is_intra(),
-            is_predicted: matches!(
-                frame.frame_type,
-                FrameType::Predicted { .. } | FrameType::Bidirectional { .. }
-            ),
             size: frame.size,
         });
         // Times of several streams are slightly out of order, so the check covers the oldest frame
@@ -364,7 +360,7 @@ impl Shedder {
         };
         // The interval of the last frame has only begun.
         let bytes = between(Time::ZERO, last);
-        let mut intra = self.recent.iter().filter(|one| one.is_intra);
+        let mut intra = self.recent.iter().filter(|one| one.frame_type.is_intra());
         let (begin, end) = match (intra.next(), intra.next_back()) {
             (Some(begin), Some(end)) => (begin.source_time, end.source_time),
             _ => (last, last),
@@ -388,10 +384,13 @@ impl Shedder {
     fn trend(&self) -> f64 {
         let now = { self.recent.back() }.map_or(Time::ZERO, |one| one.source_time);
         let mean_since = |begin: Time| {
-            let pictures = self.recent.iter().filter(|one| one.is_predicted);
             let (mut sizes, mut count) = (0, 0_u32);
-            for one in pictures.filter(|one| begin <= one.source_time) {
-                (sizes, count) = (sizes + one.size.get(), count + 1);
+            for one in self.recent.iter().filter(|one| begin <= one.source_time) {
+                if let FrameType::Predicted { .. } | FrameType::Bidirectional { .. } =
+                    one.frame_type
+                {
+                    (sizes, count) = (sizes + one.size.get(), count + 1);
+                }
             }
             (count >= MIN_TREND).then(|| sizes as f64 / f64::from(count))
         };
@@ -411,14 +410,15 @@ impl Shedder {
         Some((rate.as_bps() as f64, bytes))
     }
 
-    /// The rate above which something is shed.
-    fn limit(&self) -> Option<f64> {
-        let allowed = self.allowed?.as_bps() as f64 * self.config.headroom;
-        Some(if self.is_shedding {
-            allowed * WHOLE_AGAIN
-        } else {
-            allowed
-        })
+    /// Whether a source of this rate exceeds what frames may take. Shedding ends below that.
+    fn is_excess(&self, source: f64, allowed: f64) -> bool {
+        let share = if self.is_shedding { WHOLE_AGAIN } else { 1.0 };
+        source > allowed * share
+    }
+
+    /// The rate that frames may take.
+    fn room(&self) -> Option<f64> {
+        Some(self.allowed?.as_bps() as f64 * self.config.headroom)
     }
 
     /// Whether the connection may still be finding its rate.
@@ -431,13 +431,10 @@ impl Shedder {
         if !self.is_shedding && self.is_starting(now) {
             return;
         }
-        let (Some(allowed), Some(limit), Some((source, bytes))) =
-            (self.allowed, self.limit(), self.rate_now())
-        else {
+        let (Some(allowed), Some((source, bytes))) = (self.room(), self.rate_now()) else {
             return;
         };
-        let allowed = allowed.as_bps() as f64 * self.config.headroom;
-        self.is_shedding = source > limit;
+        self.is_shedding = self.is_excess(source, allowed);
         if !self.is_shedding {
             self.plan = Plan::NOTHING;
             return;

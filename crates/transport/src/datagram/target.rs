@@ -149,24 +149,24 @@ impl TargetBitrate {
 
     /// The rate that sections may have now; `None` before anything is known.
     pub(super) fn current(&self) -> Option<Rate> {
-        let encoded = { self.carried.rate() }.map_or(Rate::MAX, |rate| rate.mul_f64(ENCODED));
-        Some(self.net(self.bounded(1.0)?.min(self.proven).min(encoded)))
+        Some(self.net(self.bounded(1.0, ENCODED)?.min(self.proven)))
     }
 
     /// The rate up to which it is worth offering sections; `None` before anything is known.
     fn offer(&self) -> Option<Rate> {
         let most = match self.is_short {
-            true => self.bounded(OVERBOOKING)?,
+            true => self.bounded(OVERBOOKING, 1.0)?,
             false => Rate::MAX,
         };
         Some(self.net(most.min(self.ceiling)))
     }
 
-    /// So many times what the controller allows on the average, and no more than the path carries,
-    /// on the wire.
-    fn bounded(&self, times: f64) -> Option<Rate> {
-        let law = (self.average > 0.0).then(|| Rate::from_bps_f64(self.average * times));
-        law.into_iter().chain(self.carried.rate()).min()
+    /// So many times the average of the controller, and no more than this part of what the path
+    /// carries, on the wire.
+    fn bounded(&self, times: f64, part: f64) -> Option<Rate> {
+        let average = (self.average > 0.0).then(|| Rate::from_bps_f64(self.average * times));
+        let carried = self.carried.rate().map(|rate| rate.mul_f64(part));
+        average.into_iter().chain(carried).min()
     }
 
     /// Whether somebody follows the target, and only the controller still says how far.
