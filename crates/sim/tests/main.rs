@@ -28,6 +28,7 @@ mod results_of_runs;
 mod rtt;
 mod scale;
 mod scenario_files;
+mod scenario_links;
 mod scenario_never_panics;
 mod scenario_problems;
 mod scenario_reference;

@@ -1,8 +1,10 @@
 //! The keys, each with two values and what else the scenario needs.
 
 mod frames;
+mod transfers;
 
 pub(super) use frames::{ENCODER, VIDEO};
+pub(super) use transfers::TMIX;
 
 /// A key, and two values that make a difference.
 pub(super) struct Row {
@@ -33,7 +35,6 @@ pub(super) const POISSON: &str = "flow.a.workload={ kind = 'poisson', rate = '1M
 const PAUSES: &str =
     "flow.a.workload={ kind = 'on_off', rate = '3Mbps', mean_on = '300ms', mean_off = '900ms' }";
 const FILE: &str = "flow.a.workload={ kind = 'file', size = '200kB' }";
-pub(super) const TMIX: &str = "flow.a.workload={ kind = 'tmix', file = 'a.tmix' }";
 const NS2: &str = "flow.a.preset=ns2-2.35";
 pub(super) const LOT: &str = "topology={ kind = 'parking_lot', links = 3, link = { rate = '4Mbps', delay = '5ms', queue = 12 } }";
 pub(super) const LOT_ENDS: [&str; 2] = ["flow.a.from=n0", "flow.a.to=n2"];
@@ -490,28 +491,6 @@ const GROUPS: &[Group] = &[
         &[("at", "0s", "1s"), ("spread", "50ms", "90ms")],
     ),
     Group(
-        "a_start",
-        "flow.a.start.",
-        &["flow.a.start={}"],
-        &[("arrivals", "100ms", "1s")],
-    ),
-    Group(
-        "a_distribution_of_sizes(pareto)",
-        "flow.a.workload.size.",
-        &["flow.a.workload={ kind = 'file', size = { kind = 'pareto', mean = '30kB' } }"],
-        &[
-            ("mean", "30kB", "60kB"),
-            ("shape", "1.2", "2"),
-            ("max", "100kB", "1MB"),
-        ],
-    ),
-    Group(
-        "a_distribution_of_sizes(empirical)",
-        "flow.a.workload.size.",
-        &["flow.a.workload={ kind = 'file', size = { kind = 'empirical', file = 'a.sizes' } }"],
-        &[("file", "a.sizes", "b.sizes")],
-    ),
-    Group(
         "flow(tcp)",
         "flow.a.",
         &[],
@@ -683,16 +662,6 @@ const GROUPS: &[Group] = &[
         &[("size", "'200kB'", "'300kB'")],
     ),
     Group(
-        "a_workload(tmix)",
-        "flow.a.workload.",
-        &[TMIX],
-        &[
-            ("file", "a.tmix", "b.tmix"),
-            ("sender", "acceptor", "initiator"),
-            ("scale", "1", "3"),
-        ],
-    ),
-    Group(
         "a_workload(cbr)",
         "flow.a.workload.",
         &["flow.a.workload={ kind = 'cbr', rate = '1Mbps' }", DATAGRAM],
@@ -818,6 +787,7 @@ pub(super) fn rows() -> Vec<Row> {
     GROUPS
         .iter()
         .chain(frames::GROUPS)
+        .chain(transfers::GROUPS)
         .flat_map(of_group)
         .collect()
 }
