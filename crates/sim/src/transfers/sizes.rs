@@ -9,10 +9,10 @@ use super::{LARGEST, TransfersError, last_line, lines};
 
 /// A distribution of sizes of transfers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sizes(Law);
+pub struct Sizes(Distribution);
 
 #[derive(Clone, Debug, PartialEq)]
-enum Law {
+enum Distribution {
     /// A Pareto distribution between two sizes.
     Pareto {
         /// The least size L, in bytes.
@@ -74,7 +74,7 @@ impl Sizes {
                 high = middle;
             }
         }
-        Some(Self(Law::Pareto {
+        Some(Self(Distribution::Pareto {
             min: low,
             shape,
             above: libm::pow(low / max, shape),
@@ -139,7 +139,9 @@ impl Sizes {
             points.push(Point { bytes, share });
         }
         let found = match points.last() {
-            Some(last) if last.share >= 1.0 => return Ok(Self(Law::Empirical(points.into()))),
+            Some(last) if last.share >= 1.0 => {
+                return Ok(Self(Distribution::Empirical(points.into())));
+            }
             Some(last) => format!("the shares end at {}", last.share),
             None => "the file has no sizes".into(),
         };
@@ -163,10 +165,10 @@ impl Sizes {
     /// The size at which the distribution function reaches `share`, below 1.
     fn quantile(&self, share: f64) -> Bytes {
         let size = match &self.0 {
-            Law::Pareto { min, shape, above } => {
+            Distribution::Pareto { min, shape, above } => {
                 min * libm::pow(1.0 - share + share * above, -1.0 / shape)
             }
-            Law::Empirical(points) => {
+            Distribution::Empirical(points) => {
                 let at = points.partition_point(|point| point.share <= share);
                 let before = at.checked_sub(1).and_then(|before| points.get(before));
                 match (before, points.get(at)) {
