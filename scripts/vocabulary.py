@@ -108,23 +108,23 @@ def main():
         found, left = len(places[word["not"]]), word["left"]
         if found > left:
             failed = True
-            print(f'"{word["not"]}" stands {found} times, {left} allowed; write "{word["but"]}":')
+            print(f'error: "{word["not"]}" stands {found} times, {left} allowed; write "{word["but"]}":')
             print(*(f"  {place}" for place in places[word["not"]][-3:]), sep="\n")
         elif found < left and options.update:
             block = re.compile(rf'(not = "{re.escape(word["not"])}"\n(?:.*\n)*?left = )\d+')
             listed = block.sub(rf"\g<1>{found}", listed, count=1)
         elif found < left:
-            print(f'"{word["not"]}" stands {found} times and no longer {left}: run scripts/vocabulary.py --update')
+            print(f'error: "{word["not"]}" stands {found} times and no longer {left}: run scripts/vocabulary.py --update')
             failed = True
     allowed = rules["width"]["left"]
     if len(too_long) > allowed:
         failed = True
-        print(f"{len(too_long)} lines of comments and documents are over {WIDTH} columns, {allowed} allowed; the last:")
+        print(f"error: {len(too_long)} lines of comments and documents are over {WIDTH} columns, {allowed} allowed; the last:")
         print(*too_long[-20:], sep="\n")
     elif len(too_long) < allowed and options.update:
         listed = re.sub(r"(\[width\]\nleft = )\d+", rf"\g<1>{len(too_long)}", listed)
     elif len(too_long) < allowed:
-        print(f"{len(too_long)} lines are over {WIDTH} columns and no longer {allowed}: run scripts/vocabulary.py --update")
+        print(f"error: {len(too_long)} lines are over {WIDTH} columns and no longer {allowed}: run scripts/vocabulary.py --update")
         failed = True
     if options.update:
         LIST.write_text(listed)

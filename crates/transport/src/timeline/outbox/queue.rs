@@ -657,7 +657,7 @@ impl<P: Payload> Outbox<P> {
         self.counters.bytes.replace(before, entry.tally());
         let (claims, length) = (Claim::of(entry), entry.meta.length);
         self.claims.replace(claimed, claims, length);
-        let place = (entry.urgency(), key);
+        let rank = (entry.urgency(), key);
         let [has_fresh, has_begun, has_repeats] = waiting(entry);
         for (set, had, has) in [
             (&mut self.fresh, had_fresh, has_fresh),
@@ -666,10 +666,10 @@ impl<P: Payload> Outbox<P> {
         ] {
             match (had, has) {
                 (false, true) => {
-                    set.insert(place);
+                    set.insert(rank);
                 }
                 (true, false) => {
-                    set.remove(&place);
+                    set.remove(&rank);
                 }
                 _ => {}
             }
@@ -679,7 +679,7 @@ impl<P: Payload> Outbox<P> {
         if (stage != Stage::Live || fate.is_some()) && entry.payload.take().is_some() {
             self.held -= u64::from(entry.meta.length);
             self.deadlines.remove(&(deadline, key));
-            self.order.remove(&place);
+            self.order.remove(&rank);
             self.copies
                 .retain(|copy| (copy.stream, copy.section) != key);
         }
