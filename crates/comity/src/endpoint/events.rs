@@ -137,15 +137,15 @@ impl TargetBitrate {
         self.0.borrow().target.map(|target| target.rate)
     }
 
-    /// The rate up to which a sender that sheds frames should submit sections; `None` before the
-    /// path is known.
+    /// The rate up to which a sender that sheds frames should submit sections; `None` before
+    /// anything limits the connection.
     ///
     /// It is at least [`current`](Self::current), and at most the measured capacity of the path.
     /// The fair share of a connection changes by more than half within seconds. When the share is
     /// smaller, the connection drops the least important sections itself. When it is larger, only
     /// submitted sections can use it.
     pub fn offer(&self) -> Option<Rate> {
-        self.0.borrow().target.map(|target| target.offer)
+        self.0.borrow().target.and_then(|target| target.offer)
     }
 
     /// Waits until one of the two changes, and returns the bitrate for an encoder; `None` when the

@@ -145,7 +145,7 @@ impl SectionFlow {
     /// numbers of frames and of sections agree.
     fn submit(&mut self, now: Time, frame: &Frame) {
         let section = self.section(frame);
-        let offer = self.target.map(|target| target.offer);
+        let offer = self.target.and_then(|target| target.offer);
         let connection = &mut self.source.connection;
         let shed = self
             .shedder

@@ -479,8 +479,9 @@ impl<P: Payload> Connection<P> {
     }
 
     /// The bitrate at which the application should submit now: the average that the controller
-    /// allows, and at most the measured capacity of the path, without headers and losses. `None`
-    /// while neither has a limit yet.
+    /// allows, and at most the measured capacity of the path, without headers and losses. In slow
+    /// start, before either limits the connection, twice the rate that it has used; `None` before
+    /// that is measured.
     pub fn target_bitrate(&self) -> Option<Rate> {
         self.target.current()
     }

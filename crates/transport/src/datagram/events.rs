@@ -14,8 +14,9 @@ pub struct Target {
     /// The bitrate for an encoder: as far as this end knows, all of it arrives.
     pub rate: Rate,
     /// The rate up to which a sender that sheds should submit sections, at least `rate`. The
-    /// connection drops the least important sections that do not fit.
-    pub offer: Rate,
+    /// connection drops the least important sections that do not fit. `None` while nothing limits
+    /// them yet: in slow start nothing is shed.
+    pub offer: Option<Rate>,
 }
 
 /// An event for the owner of a connection.

@@ -80,6 +80,7 @@ mod taking;
 mod target;
 mod timers;
 mod transmit;
+mod used;
 
 pub use config::{Config, ConfigError, MIN_PAYLOAD, bounds};
 pub use connection::Connection;

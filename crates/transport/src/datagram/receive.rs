@@ -370,7 +370,7 @@ impl<P: Payload> Connection<P> {
         }
         // Counts are left out when all are zero.
         let marks = self.on_marks(ack.ecn.unwrap_or_default(), news.packets);
-        self.target.on_fates(news.bytes, 0);
+        self.target.on_fates(now, news.bytes, 0);
         let newest_sent_at = news.largest.map_or(Time::ZERO, |(_, sent_at)| sent_at);
         if marks > 0 {
             let signal = Signal {
@@ -489,7 +489,7 @@ impl<P: Payload> Connection<P> {
             return;
         };
         if silence <= self.loss.smoothed().unwrap_or(Span::MAX) {
-            self.target.on_fates(0, lost.bytes);
+            self.target.on_fates(now, 0, lost.bytes);
         }
         let signal = Signal {
             sent_at: newest,

@@ -4,6 +4,7 @@ use comity_units::{Bytes, Rate, Span, Time};
 
 use super::carried::{Carried, Passage};
 use super::events::Target;
+use super::used::Used;
 
 /// Smooths what the congestion controller allows into one rate that an encoder can follow, and that
 /// the path carries.
@@ -16,6 +17,8 @@ use super::events::Target;
 /// target   = min( average, 0.9 · carried, proven ) · share of the payload in what is sent · (1 − loss)
 /// offer    = min( 1.6 · average, carried, ceiling ) · the same                ceiling: of the application
 ///            the ceiling alone while no section was late for want of a rate
+/// target   = min( 2 · used, ceiling ) · the same,  no offer                   (`Used`)
+///            in slow start before anything limits the flow
 /// ```
 ///
 /// A controller may allow more than the path carries until something is lost. Whoever sent that
@@ -31,7 +34,10 @@ use super::events::Target;
 /// important first and no earlier than it has to.
 ///
 /// Slow start doubles what is allowed in each round trip: an average over a second would be far
-/// behind it, and an application that believed it would leave out what the path carries.
+/// behind it, and an application that believed it would leave out what the path carries. What slow
+/// start allows says nothing about the path, so an encoder doubles what it has used instead. An
+/// encoder that begins low would otherwise stay there, because an unused window does not grow. So
+/// would one that begins so high that none of its frames arrives in time.
 ///
 /// A change is announced when it is worth an encoder's trouble: at once when the target falls by an
 /// eighth below the one announced last, and after a second when it has risen by an eighth above it
@@ -56,6 +62,8 @@ pub(super) struct TargetBitrate {
     /// The smoothed share of section payload in what is sent.
     payload: f64,
     carried: Carried,
+    used: Used,
+    is_slow_start: bool,
 }
 
 impl TargetBitrate {
@@ -76,6 +84,8 @@ impl TargetBitrate {
             loss: 0.0,
             payload: 1.0,
             carried: Carried::default(),
+            used: Used::default(),
+            is_slow_start: false,
         }
     }
 
@@ -116,8 +126,9 @@ impl TargetBitrate {
         self.is_short = is_short;
     }
 
-    /// Takes in the fate of packets: so many bytes arrived, so many were lost.
-    pub(super) fn on_fates(&mut self, arrived: u64, lost: u64) {
+    /// Takes in the fate of packets at `now`: so many bytes arrived, so many were lost.
+    pub(super) fn on_fates(&mut self, now: Time, arrived: u64, lost: u64) {
+        self.used.on_arrived(now, arrived);
         let all = arrived + lost;
         if all > 0 {
             let part = (all as f64 / LOSS_MEMORY).min(1.0);
@@ -149,15 +160,24 @@ impl TargetBitrate {
 
     /// The rate that sections may have now; `None` before anything is known.
     pub(super) fn current(&self) -> Option<Rate> {
-        Some(self.net(self.bounded(1.0, ENCODED)?.min(self.proven)))
+        let rate = match self.bounded(1.0, ENCODED) {
+            Some(rate) => rate.min(self.proven),
+            None => self.probe()?,
+        };
+        Some(self.net(rate))
     }
 
-    /// The rate up to which it is worth offering sections; `None` before anything is known.
+    /// The rate that an encoder tries in slow start, before anything limits the flow.
+    fn probe(&self) -> Option<Rate> {
+        let used = self.used.rate();
+        let is_probing = self.is_slow_start && used > Rate::ZERO;
+        is_probing.then(|| used.mul_f64(PROBE).min(self.ceiling))
+    }
+
+    /// The rate up to which it is worth offering sections; `None` before anything limits them.
     fn offer(&self) -> Option<Rate> {
-        let most = match self.is_short {
-            true => self.bounded(OVERBOOKING, 1.0)?,
-            false => Rate::MAX,
-        };
+        let limit = self.bounded(OVERBOOKING, 1.0)?;
+        let most = if self.is_short { limit } else { Rate::MAX };
         Some(self.net(most.min(self.ceiling)))
     }
 
@@ -169,9 +189,9 @@ impl TargetBitrate {
         average.into_iter().chain(carried).min()
     }
 
-    /// Whether somebody follows the target, and only the controller still says how far.
+    /// Whether what the controller allows has counted before.
     pub(super) fn is_followed(&self) -> bool {
-        self.average > 0.0 || self.rate.told > Rate::ZERO && self.carried.rate().is_none()
+        self.average > 0.0
     }
 
     /// What bytes of sections at this rate are on the wire, with their headers.
@@ -191,19 +211,21 @@ impl TargetBitrate {
 
     /// A change that is worth announcing, if there is one at `now`, in slow start or not.
     pub(super) fn poll(&mut self, now: Time, is_slow_start: bool) -> Option<Target> {
+        self.is_slow_start = is_slow_start;
         let target = Target {
             rate: self.current()?,
-            offer: self.offer()?,
+            offer: self.offer(),
         };
+        let offer = target.offer.unwrap_or(Rate::ZERO);
         let is_news = [
             self.rate.is_news(now, target.rate, is_slow_start),
-            self.offer.is_news(now, target.offer, is_slow_start),
+            target.offer.is_some() && self.offer.is_news(now, offer, is_slow_start),
         ];
         if !is_news.contains(&true) {
             return None;
         }
         self.rate = Announced::of(target.rate);
-        self.offer = Announced::of(target.offer);
+        self.offer = Announced::of(offer);
         Some(target)
     }
 }
@@ -258,6 +280,9 @@ const OVERBOOKING: f64 = 1.6;
 /// the capacity waits in the queue.
 const ENCODED: f64 = 0.9;
 
+/// How many times what it has used a flow tries in slow start, as slow start itself does.
+const PROBE: f64 = 2.0;
+
 /// The least change that is announced.
 const STEP: f64 = 0.125;
 
@@ -266,6 +291,8 @@ const LOSS_MEMORY: f64 = 1_000_000.0;
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     fn mbps(value: u64) -> Rate {
@@ -290,9 +317,9 @@ mod tests {
                 .map(|target| (target.rate, target.offer))
         };
         let kbps = Rate::from_kbps;
-        assert_eq!(poll(mbps(2), 0, None), Some((mbps(2), kbps(3_200))));
-        assert_eq!(poll(mbps(5), 1, None), Some((mbps(5), mbps(8))));
-        assert_eq!(poll(mbps(8), 2, None), Some((mbps(8), mbps(9))));
+        assert_eq!(poll(mbps(2), 0, None), Some((mbps(2), Some(kbps(3_200)))));
+        assert_eq!(poll(mbps(5), 1, None), Some((mbps(5), Some(mbps(8)))));
+        assert_eq!(poll(mbps(8), 2, None), Some((mbps(8), Some(mbps(9)))));
         // 35,000 bytes left over 20 ms and came through over 40 ms: 7 Mb/s.
         let held = Passage {
             delivered: Bytes::new(35_000),
@@ -302,7 +329,8 @@ mod tests {
             queued: Span::from_millis(20),
             packet: Bytes::ZERO,
         };
-        assert_eq!(poll(mbps(8), 3, Some(held)), Some((kbps(6_300), mbps(7))));
+        let limited = Some((kbps(6_300), Some(mbps(7))));
+        assert_eq!(poll(mbps(8), 3, Some(held)), limited);
     }
 
     #[test]
@@ -363,13 +391,40 @@ mod tests {
         target.on_proven(mbps(3));
         target.on_allowed(Time::ZERO, Rate::MAX, false);
         let polled = target.poll(Time::ZERO, false).unwrap();
-        assert_eq!((polled.rate, polled.offer), (mbps(3), Rate::MAX));
+        assert_eq!((polled.rate, polled.offer), (mbps(3), Some(Rate::MAX)));
         target.on_allowed(Time::from_millis(10), mbps(2), false);
         let polled = target.poll(Time::from_millis(10), false).unwrap();
         assert_eq!(
             (polled.rate, polled.offer),
-            (mbps(2), Rate::from_kbps(3_200))
+            (mbps(2), Some(Rate::from_kbps(3_200)))
         );
+    }
+
+    #[test]
+    fn in_slow_start_an_encoder_doubles_what_it_has_used_and_nothing_is_shed() {
+        let mut target = TargetBitrate::new(mbps(10));
+        let mut announced = Vec::new();
+        for at in (0..=4_000).step_by(10) {
+            let now = Time::from_millis(at);
+            let used = announced.last().map_or(mbps(1), |(_, rate, _)| *rate);
+            target.on_fates(now, used.amount_in(Span::from_millis(10)).get(), 0);
+            if let Some(new) = target.poll(now, true) {
+                announced.push((at, new.rate, new.offer));
+            }
+        }
+        let expected = [
+            (500, mbps(2), None),
+            (1_000, mbps(4), None),
+            (1_500, mbps(8), None),
+        ];
+        assert_eq!(announced[..3], expected);
+        // The application lets no more through.
+        assert_eq!(announced[3..], [(2_000, mbps(10), None)]);
+        // What the controller allows is known after slow start, and less than what was tried.
+        let now = Time::from_millis(4_010);
+        target.on_allowed(now, mbps(5), false);
+        let polled = target.poll(now, false).unwrap();
+        assert_eq!((polled.rate, polled.offer), (mbps(5), Some(mbps(8))));
     }
 
     #[test]
@@ -421,36 +476,12 @@ mod tests {
     }
 
     #[test]
-    fn once_followed_the_law_takes_over_from_a_path_that_is_forgotten() {
-        let mut target = TargetBitrate::new(Rate::MAX);
-        assert!(!target.is_followed());
-        let held = Passage {
-            delivered: Bytes::new(10_000),
-            sending: Span::from_millis(20),
-            interval: Span::from_millis(40),
-            delay: Span::ZERO,
-            queued: Span::from_millis(20),
-            packet: Bytes::ZERO,
-        };
-        target.on_passage(Time::ZERO, &held, Span::ZERO);
-        let encoded = Rate::from_kbps(1_800);
-        assert_eq!(rate(target.poll(Time::ZERO, true)), Some(encoded));
-        let free = Passage {
-            sending: held.interval,
-            ..held
-        };
-        target.on_passage(Time::from_secs(11), &free, Span::ZERO);
-        assert_eq!(target.current(), None);
-        assert!(target.is_followed(), "1.8 Mb/s were announced");
-    }
-
-    #[test]
     fn overhead_and_losses_are_taken_off() {
         let mut target = TargetBitrate::new(Rate::MAX);
         target.on_allowed(Time::ZERO, mbps(10), false);
         for _ in 0..2_000 {
             target.on_sent(900, 1_000);
-            target.on_fates(9_500, 500);
+            target.on_fates(Time::ZERO, 9_500, 500);
         }
         let current = target.current().map_or(0.0, Rate::as_mbps_f64);
         assert!((current - 10.0 * 0.9 * 0.95).abs() < 0.01, "{current}");

@@ -142,8 +142,8 @@ table! {
         min_rate: Rate = Default(RATE, "\"150kbps\"");
         /// The maximum rate (R_max).
         max_rate: Rate = Default(RATE, "\"1.5Mbps\"");
-        /// The rate before the connection announces a target. It announces the first one when it
-        /// leaves slow start, so an encoder that begins below what the path carries stays there.
+        /// The rate before the connection announces a target. In slow start it announces twice what
+        /// the flow has used, after half a second for the first time.
         initial_rate: Option<Rate> = Optional(RATE, "`max_rate`");
         /// After a change, the rate keeps its value for this time (τ_v). Then it follows the newest
         /// target.
