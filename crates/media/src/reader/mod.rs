@@ -57,7 +57,9 @@ use transport::Transport;
 /// Some PES packets of video do not contain their length. Their picture ends with a transport
 /// packet that has stuffing, once the stream has had 8 PES packets without stuffing inside.
 /// Otherwise, and if the last packet is exactly full, it ends one frame interval later with the
-/// next picture. It also ends once the other streams have advanced by a second.
+/// next picture. It also ends once the other streams have advanced by a second. Where PES packets
+/// contain their length, a picture ends with its own after 8 of them, unless it is the longest so
+/// far: it may be split. Headers without a picture always belong to the next one.
 ///
 /// ```
 /// use comity_media::{Event, Notice, Reader, ReaderConfig};

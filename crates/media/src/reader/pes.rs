@@ -89,6 +89,8 @@ pub(super) struct Assembler {
     /// again.
     distrust: u8,
     has_reported_length: bool,
+    /// The length of the longest PES packet so far, in bytes.
+    longest: usize,
     pictures: Pictures,
     sound: Sound,
     /// Whether data before the next PES packet is missing.
@@ -198,18 +200,21 @@ impl Assembler {
         if held > longest {
             return self.refuse(held, out);
         }
-        let has_ended = match header.map(|header| packet.length(&header)) {
-            Some(Some(length)) => trusts_length && packet.bytes.len() >= length,
-            Some(None) => part.is_filled && self.knows_end(codec),
-            None => false,
+        let length = header.and_then(|header| packet.length(&header));
+        let has_ended = match length {
+            Some(length) => trusts_length && packet.bytes.len() >= length,
+            None => header.is_some() && part.is_filled && self.knows_end(codec),
         };
+        // A multiplexer may split pictures that are too long for it.
+        let may_be_split = length.is_some_and(|length| length > self.longest);
         if has_ended {
             self.end(codec, out);
             if let Cut::Pictures(codec) = Cut::of(codec)
                 && self.ended >= KNOWN
                 && self.pictures.end_with_packets()
+                && !may_be_split
             {
-                self.pictures.flush(codec, out);
+                self.pictures.end(codec, out);
             }
         }
     }
@@ -339,6 +344,7 @@ impl Assembler {
             }
         }
         self.ended = KNOWN.min(self.ended + 1);
+        self.longest = self.longest.max(packet.bytes.len());
         let is_missing = core::mem::replace(&mut self.is_broken, is_cut);
         packet.damage.pass(header.size);
         let payload = packet.payload(&header);
@@ -491,6 +497,54 @@ mod tests {
         assert_eq!(units, [Ok(first), Ok(second)]);
     }
 
+    /// ISO/IEC 13818-1 2.4.3.7: a time stamp belongs to the unit that begins in its PES packet, and
+    /// a unit begins with its headers (ITU-T H.264 7.4.1.2.3).
+    #[test]
+    fn headers_in_a_pes_packet_of_their_own_are_those_of_the_next_picture() {
+        let slice = |number: u8| [0, 0, 1, 0x65, 0x88, number, number];
+        for is_bounded in [false, true] {
+            for (is_head_timed, is_rest_timed) in [(true, true), (true, false), (false, true)] {
+                let pictures = (0..20).flat_map(|number| {
+                    [
+                        packet(is_head_timed, is_bounded, &DELIMITER),
+                        packet(is_rest_timed, is_bounded, &slice(number)),
+                    ]
+                });
+                let (mut assembler, mut units) = (Assembler::default(), Units::new());
+                for packet in pictures {
+                    let part = part(&packet, true, false);
+                    assembler.push(Some(Codec::H264), part, 60, &mut units);
+                }
+                assembler.finish(Some(Codec::H264), &mut units);
+                let what = (is_bounded, is_head_timed, is_rest_timed);
+                let is_timed = |unit: &Whole| unit.times == Times::Presentation(0);
+                assert!(units.iter().flatten().all(is_timed), "{what:?}");
+                let expected = (0..20).map(|number| [&DELIMITER[..], &slice(number)].concat());
+                assert!(whole(units).into_iter().eq(expected), "{what:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn headers_behind_a_picture_are_those_of_the_next_one() {
+        let slice = |number: u8| [0, 0, 1, 0x65, 0x88, number];
+        let picture = |number: u8| [&DELIMITER[..], &slice(number)].concat();
+        for is_bounded in [false, true] {
+            let packets: Vec<_> = (0..30)
+                .map(|number| match number {
+                    ..10 => picture(number),
+                    10 => [&picture(10), &DELIMITER[..]].concat(),
+                    11..29 => [&slice(number), &DELIMITER[..]].concat(),
+                    _ => slice(number).to_vec(),
+                })
+                .map(|bytes| packet(true, is_bounded, &bytes))
+                .collect();
+            let units = feed(Codec::H264, &packets);
+            let expected = (0..30).map(|number| Ok(picture(number)));
+            assert!(units.into_iter().eq(expected), "{is_bounded}");
+        }
+    }
+
     #[test]
     fn audio_is_returned_as_soon_as_it_is_complete() {
         let mut units = Units::new();
@@ -539,6 +593,42 @@ mod tests {
         assert_eq!(push(&mut assembler, start, true, false), []);
         assert_eq!(push(&mut assembler, end, false, false), []);
         assert_eq!(push(&mut assembler, start, true, false).len(), 15);
+    }
+
+    /// Later parts of a picture have no time stamp.
+    #[test]
+    fn pictures_that_are_too_long_for_a_pes_packet_stay_whole() {
+        let picture = |number: u8| {
+            let mut bytes = [&DELIMITER[..], &[0, 0, 1, 0x65, 0x88, number]].concat();
+            bytes.resize(if number < 10 { 100 } else { 250 }, 0x55);
+            bytes
+        };
+        for most in [110, 220] {
+            let (mut assembler, mut units) = (Assembler::default(), Units::new());
+            for picture in (0..20).map(picture) {
+                for (at, bytes) in picture.chunks(most).enumerate() {
+                    let bytes = packet(at == 0, true, bytes);
+                    let part = part(&bytes, true, false);
+                    assembler.push(Some(Codec::H264), part, 600, &mut units);
+                }
+            }
+            assembler.finish(Some(Codec::H264), &mut units);
+            assert!(whole(units).into_iter().eq((0..20).map(picture)), "{most}");
+        }
+        // A picture no longer than those before is returned at its own end.
+        let mut assembler = Assembler::default();
+        for number in 0..10 {
+            let bytes = packet(true, true, &picture(number));
+            let mut units = Units::new();
+            let part = part(&bytes, true, false);
+            assembler.push(Some(Codec::H264), part, 600, &mut units);
+            let expected = match number {
+                0 => 0,
+                7 => 2,
+                _ => 1,
+            };
+            assert_eq!(units.len(), expected, "{number}");
+        }
     }
 
     #[test]

@@ -6,8 +6,8 @@ use super::unit::{Damage, Marks, Units, Whole};
 use crate::codec::{Beginning, Codec, Mark, Marker, Structure, begins_unit, is_open, start_codes};
 use crate::header::Times;
 
-/// After this many consecutive PES packets with a time stamp and without a beginning, their content
-/// counts as unknown.
+/// After this many consecutive PES packets with a time stamp and without a beginning, or with
+/// headers alone, their content counts as unknown.
 const TRUST: u8 = 8;
 
 /// Cuts the PES packets of one video stream into access units: a picture, both of its fields, with
@@ -15,8 +15,9 @@ const TRUST: u8 = 8;
 ///
 /// A time stamp belongs to the first unit that begins in its PES packet, at any position (ISO/IEC
 /// 13818-1 2.4.3.7); other units have none. While all units begin with PES packets, a packet with a
-/// time stamp that begins a unit ends the previous unit at once. If no beginnings are found at all,
-/// each PES packet with a time stamp is a unit.
+/// time stamp that begins a unit ends the previous unit at once, if that has a picture. If no
+/// beginnings are found at all, each PES packet with a time stamp is a unit. Headers in a PES
+/// packet without a time stamp have that of the next one: some sources write it with the slices.
 #[derive(Debug, Default)]
 pub(super) struct Pictures {
     marker: Marker,
@@ -26,6 +27,8 @@ pub(super) struct Pictures {
     from: usize,
     looked: usize,
     picture: Option<Picture>,
+    /// Whether the present unit has more than headers.
+    has_slices: bool,
     /// The position of the next picture's headers.
     headers: Option<usize>,
     /// The PES packets of the held bytes.
@@ -149,14 +152,26 @@ impl Pictures {
     pub(super) fn begin(&mut self, codec: Codec, packet: &Whole, out: &mut Units) {
         let has_time = packet.times != Times::None;
         if has_time && !self.is_unaligned && begins_unit(codec, &packet.bytes) {
-            self.look(codec, usize::MAX, out);
-            // The headers of this picture may stand in the packet of the one before.
-            let begins = |at: usize| self.packets.iter().any(|packet| packet.at == at);
-            match self.headers.is_none_or(begins) {
-                true => self.flush(codec, out),
-                false => self.is_unaligned = true,
-            }
+            self.end(codec, out);
         }
+    }
+
+    /// Handles the end of a PES packet after which no more of the present picture comes. Headers
+    /// behind the picture, or alone in some packets, are those of the next one.
+    pub(super) fn end(&mut self, codec: Codec, out: &mut Units) {
+        self.look(codec, usize::MAX, out);
+        let may_go_on = self.packets.len() <= usize::from(TRUST) && self.damage.is_none();
+        if !self.has_slices && may_go_on {
+            return;
+        }
+        let Some(at) = self.headers else {
+            return self.flush(codec, out);
+        };
+        self.cut(at, out);
+        self.settle();
+        // It may have begun in a PES packet before the latest.
+        self.trust = TRUST;
+        (self.picture, self.has_slices) = (None, false);
     }
 
     /// Adds a PES packet, or the rest of the latest one if `is_rest`. If `is_missing`, data before
@@ -171,6 +186,7 @@ impl Pictures {
     ) {
         self.begin(codec, &packet, out);
         let has_time = packet.times != Times::None;
+        let follows_headers = self.unit.is_some() && !self.has_slices;
         let held = self.held();
         // The time stamp of a PES packet belongs to what begins in its rest, too.
         let goes_on = is_rest && !self.packets.is_empty();
@@ -182,6 +198,13 @@ impl Pictures {
         match &mut self.unit {
             Some(unit) => {
                 self.goes_on = true;
+                let is_untimed = unit.times == Times::None && !unit.follows;
+                let is_theirs = follows_headers && begins_unit(codec, &packet.bytes);
+                if is_untimed && has_time && is_theirs && !self.is_unaligned {
+                    // Its headers are in a PES packet of their own, without a time stamp.
+                    (unit.times, unit.marks) = (packet.times, packet.marks);
+                    entry.has_begun = true;
+                }
                 unit.bytes.extend(packet.bytes);
             }
             None if begins_unit(codec, &packet.bytes) => {
@@ -191,7 +214,7 @@ impl Pictures {
                 self.is_headless = is_missing;
                 // The unit before was taken for complete, and is not.
                 self.goes_on |= !is_missing && !has_time;
-                self.picture = Some(Picture::UNKNOWN);
+                (self.picture, self.has_slices) = (Some(Picture::UNKNOWN), true);
                 let bytes = core::mem::take(&mut packet.bytes);
                 self.unit = Some(packet.continued(bytes, false));
             }
@@ -203,7 +226,7 @@ impl Pictures {
         let Some(packet) = self.packets.back().copied() else {
             return;
         };
-        if packet.has_begun {
+        if packet.has_begun || follows_headers {
             self.trust = TRUST;
         } else if has_time && self.trust > 0 {
             self.trust -= 1;
@@ -213,7 +236,7 @@ impl Pictures {
             let at = self.packets.back().map_or(0, |packet| packet.at);
             self.cut(at, out);
             self.settle();
-            self.picture = Some(Picture::UNKNOWN);
+            (self.picture, self.has_slices) = (Some(Picture::UNKNOWN), true);
         }
     }
 
@@ -279,6 +302,7 @@ impl Pictures {
         self.is_headless = false;
         self.looked = 0;
         self.picture = None;
+        self.has_slices = false;
         self.headers = None;
         self.packets.clear();
     }
@@ -303,7 +327,9 @@ impl Pictures {
                 return;
             }
             self.looked = at;
-            match self.marker.mark(codec, start) {
+            let mark = self.marker.mark(codec, start);
+            self.has_slices |= matches!(mark, Mark::Picture(_) | Mark::Continued);
+            match mark {
                 Mark::Other => {}
                 Mark::Field => {
                     if let Some(picture) = &mut self.picture {
@@ -496,6 +522,31 @@ mod tests {
             let packets = [(FIRST, first.to_vec()), (Times::None, second.to_vec())];
             assert_eq!(units(Codec::H264, &packets), expected, "{cut}");
         }
+    }
+
+    /// Each with a time stamp: a delimiter, a parameter set, a message and eight slices.
+    #[test]
+    fn each_part_of_a_picture_may_have_a_pes_packet() {
+        let slice = |first: u8| [&[0, 0, 1, 0x65, first][..], &[0x80; 20]].concat();
+        let mut packets = Vec::new();
+        for number in 0..20 {
+            let mut add =
+                |bytes: &[u8]| packets.push((Times::Presentation(number), bytes.to_vec()));
+            add(&[0, 0, 0, 1, 9, 0xf0]);
+            add(&[0, 0, 1, 0x68, 1, 2]);
+            add(&[0, 0, 1, 6, 5, 1, 9]);
+            // first_mb_in_slice is 0, and 1 of the others.
+            add(&slice(0x88));
+            (0..7).for_each(|_| add(&slice(0x46)));
+        }
+        let length = 6 + 6 + 7 + 8 * 25;
+        let expected = (0..20).map(|number| (Times::Presentation(number), length));
+        assert!(units(Codec::H264, &packets).into_iter().eq(expected));
+        // Headers that no picture follows are returned some time.
+        let alone = |number| (Times::Presentation(number), vec![0, 0, 1, 6, 5, 1, 9]);
+        let packets: Vec<_> = (0..90).map(alone).collect();
+        let lengths = units(Codec::H264, &packets);
+        assert!(lengths.len() > 5 && lengths.iter().all(|(_, length)| *length < 90));
     }
 
     #[test]

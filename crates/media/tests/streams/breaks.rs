@@ -5,7 +5,7 @@ use comity_units::{Span, Time};
 use proptest::prelude::*;
 
 use crate::times::generated;
-use crate::{CLIP, H264, H265, MPEG2, outcome_of, part, read, read_whole, write};
+use crate::{CLIP, H264, H265, MPEG2, cases, outcome_of, part, read, read_whole, write};
 
 /// The search range for a packet, in bytes.
 const SEARCHED: usize = 1 << 20;
@@ -358,7 +358,7 @@ fn a_later_sequence_header_does_not_make_an_elementary_stream() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(cases(24))]
 
     /// Every byte of a transport stream is in a packet or counted, however the stream is split.
     #[test]

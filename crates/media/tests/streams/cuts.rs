@@ -7,7 +7,7 @@ use comity_media::{Entry, MediaSection, PACKET, Times, Unit};
 use proptest::prelude::*;
 
 use crate::units::{of_stream, unit};
-use crate::{CLIP, H264, H265, MPEG2, read};
+use crate::{CLIP, H264, H265, MPEG2, cases, read};
 
 const VIDEO: u16 = 0x100;
 /// Streams; of the long one, some seconds.
@@ -258,7 +258,7 @@ fn check(name: &str, stream: &[u8], number: u16, cuts: &Cuts) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(cases(96))]
 
     #[test]
     fn units_are_the_same_wherever_packets_end(which in 0_usize..4, cuts in cuts()) {

@@ -8,7 +8,7 @@ use comity_media::{
 };
 use proptest::prelude::*;
 
-use crate::{CLIP, H264, H265, MPEG2, events_of, part, read, whole_units, write};
+use crate::{CLIP, H264, H265, MPEG2, cases, events_of, part, read, whole_units, write};
 
 const VECTORS: [&[u8]; 4] = [H264, H265, MPEG2, CLIP];
 
@@ -113,7 +113,7 @@ fn fault() -> impl Strategy<Value = Fault> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(cases(48))]
 
     /// A player finds the same bytes of pictures and sound in the sections, and in the new stream
     /// that is written from them.

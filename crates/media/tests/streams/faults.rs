@@ -8,7 +8,8 @@ use comity_units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
 
 use crate::{
-    CLIP, H264, H265, MPEG1, MPEG2, events_of, outcome_of, part, read, ts, whole_units, write,
+    CLIP, H264, H265, MPEG1, MPEG2, cases, events_of, outcome_of, part, read, ts, whole_units,
+    write,
 };
 
 /// Splits a stream into pieces of these lengths, cyclically.
@@ -35,7 +36,7 @@ fn broken(stream: &[u8], changes: &[(usize, u8)], cut: (usize, usize)) -> Vec<u8
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(cases(24))]
 
     #[test]
     fn the_same_bytes_give_the_same_events_however_they_are_cut(
@@ -253,7 +254,7 @@ fn an_unknown_source_is_decided_in_time() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(cases(64))]
 
     #[test]
     fn random_bytes_are_no_transport_stream(

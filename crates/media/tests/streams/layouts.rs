@@ -10,7 +10,7 @@ use comity_media::{
 use comity_units::Time;
 use proptest::prelude::*;
 
-use crate::{CLIP, H264, H265, MPEG2, events_of, tools, write};
+use crate::{CLIP, H264, H265, MPEG2, cases, events_of, tools, write};
 
 const VECTORS: [(&str, &[u8]); 4] = [
     ("h264", H264),
@@ -692,7 +692,7 @@ fn changed(stream: &[u8], changes: &[Change]) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(cases(48))]
 
     /// Whatever the packets are, they come out as they were; and if sections are missing, those
     /// that come out are packets of the source in their order.

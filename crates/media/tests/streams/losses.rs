@@ -11,7 +11,7 @@ use crate::layouts::{
     at_constant_rate, check_counters, packets, payload, pid, restore_all, sections,
 };
 use crate::sound::{delivered, frames};
-use crate::{CLIP, H264, MPEG2, events_of};
+use crate::{CLIP, H264, MPEG2, cases, events_of};
 
 const LAYOUTS: u16 = 0x3fff;
 /// How long a packet takes at 1.5 Mb/s.
@@ -31,7 +31,7 @@ fn inexact(report: &Report) -> i64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(cases(24))]
 
     /// One of twenty sections is missing: clock references stay in their places, and no counter
     /// jumps unannounced. Behind a missing layout, announcements may come before the null packet
@@ -90,7 +90,7 @@ fn seen(stream: &[u8], video: u16) -> Vec<Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(cases(96))]
 
     /// Beside missing layouts and in an outage, whatever arrives whole is written whole, once, and
     /// in its order; also if layouts arrive before the sections that they name.

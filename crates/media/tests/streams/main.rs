@@ -23,12 +23,23 @@ mod vectors;
 use comity_media::{
     Damaged, Event, MediaSection, Notice, ReadError, Reader, ReaderConfig, TsWriter, WriterConfig,
 };
+use proptest::prelude::ProptestConfig;
 
 const H264: &[u8] = include_bytes!("../vectors/h264.ts");
 const H265: &[u8] = include_bytes!("../vectors/h265.ts");
 const MPEG2: &[u8] = include_bytes!("../vectors/mpeg2.ts");
 const MPEG1: &[u8] = include_bytes!("../vectors/mpeg1.m1v");
 const CLIP: &[u8] = include_bytes!("../../../../experiments/demo/clip/clip.ts");
+
+/// So many cases, or as many as `PROPTEST_CASES` in the environment says.
+fn cases(usual: u32) -> ProptestConfig {
+    let config = ProptestConfig::default();
+    let is_set = std::env::var_os("PROPTEST_CASES").is_some();
+    ProptestConfig {
+        cases: if is_set { config.cases } else { usual },
+        ..config
+    }
+}
 
 /// The reader's output for these pieces, and how the reading ended.
 fn outcome_of<'a>(

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use comity_media::{Event, Notice, PACKET, ReaderConfig, TsWriter, WriterConfig};
 use proptest::prelude::*;
 
-use crate::{CLIP, H264, H265, MPEG2, events_of};
+use crate::{CLIP, H264, H265, MPEG2, cases, events_of};
 
 fn read(stream: &[u8]) -> Vec<Event> {
     let config = ReaderConfig {
@@ -102,7 +102,7 @@ fn changed(stream: &[u8], changes: &[Change]) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(cases(64))]
 
     /// Whatever lies between packets, before the first and behind the last one, comes out.
     #[test]
