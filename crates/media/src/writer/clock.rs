@@ -13,6 +13,11 @@ const JUMP: i64 = 10 * 90_000;
 /// that it did not report takes so long at the source.
 const AHEAD: i64 = 10_800;
 
+/// A longer step ahead, of a second, is a jump of the clock too, unless the step before was half as
+/// long: time stamps are at most 0.7 s apart (ISO/IEC 13818-1 2.7.4), but some sources have
+/// pictures that are further apart. Either no time passed at the source, or nothing came of it.
+const LONG: i64 = 90_000;
+
 /// References closer than 10 ms are useless and would fill the stream.
 const SHORTEST: u64 = 900;
 /// If this many consecutive units are late, and each is behind its own stream too, the clock is
@@ -38,6 +43,8 @@ pub(super) struct Clock {
     lead: u64,
     /// The latest decoding time.
     stamp: Option<u64>,
+    /// Its latest step ahead.
+    step: Option<i64>,
     /// The progress of the clock, over all jumps.
     position: u64,
     /// Where the latest reference was written.
@@ -57,6 +64,7 @@ impl Clock {
         Self {
             lead: in_ticks(lead),
             stamp: None,
+            step: None,
             position: 0,
             referenced: 0,
             left: None,
@@ -101,7 +109,7 @@ impl Clock {
         let Some(latest) = self.stamp else {
             self.stamp = Some(stamp);
             self.latest.insert(stream, stamp);
-            return Some(vec![self.step(self.position, false)]);
+            return Some(vec![self.reference(self.position, false)]);
         };
         let step = difference(stamp, latest);
         let own = self.latest.get(&stream).copied();
@@ -118,14 +126,15 @@ impl Clock {
         // A mark without a jump of the times reports a jump of the source's counters; the writer's
         // counters have no gap. The streams behind the first one report its jump once more.
         let is_reported = discontinuity && !self.follows(stream) && !(0..=AHEAD).contains(&step);
-        if step.abs() > JUMP || began_again || is_reported {
+        let is_lone = step > LONG && self.step.is_some_and(|last| step > 2 * last);
+        if step.abs() > JUMP || began_again || is_reported || is_lone {
             self.passed = 0;
             self.left = Some((latest, self.position));
             self.jumped = BTreeSet::from([stream]);
             self.latest = BTreeMap::from([(stream, stamp)]);
             self.stamp = Some(stamp);
             self.referenced = self.position;
-            return Some(vec![self.step(self.position, true)]);
+            return Some(vec![self.reference(self.position, true)]);
         }
         if self.left.is_some() {
             self.jumped.insert(stream);
@@ -133,11 +142,14 @@ impl Clock {
         if own.is_none_or(|own| difference(stamp, own) > 0) {
             self.latest.insert(stream, stamp);
         }
-        let Ok(step) = u64::try_from(step) else {
+        let Ok(passed) = u64::try_from(step) else {
             return Some(Vec::new());
         };
+        if step > 0 {
+            self.step = Some(step);
+        }
         self.stamp = Some(stamp);
-        self.position += step;
+        self.position += passed;
         let mut due = Vec::new();
         while self.position - self.referenced > interval {
             self.referenced += interval;
@@ -148,7 +160,11 @@ impl Clock {
             self.referenced = self.position;
             due.push(self.referenced);
         }
-        Some(due.into_iter().map(|at| self.step(at, false)).collect())
+        Some(
+            due.into_iter()
+                .map(|at| self.reference(at, false))
+                .collect(),
+        )
     }
 
     /// Whether a jump was soon before, and this stream has not jumped with it yet.
@@ -167,7 +183,7 @@ impl Clock {
         self.follows(stream) && distance(left) < distance(latest)
     }
 
-    fn step(&self, at: u64, discontinuity: bool) -> Step {
+    fn reference(&self, at: u64, discontinuity: bool) -> Step {
         let back = self.position - at + self.lead;
         let clock = self.stamp.unwrap_or(0).wrapping_sub(back) % WRAP;
         Step {
@@ -345,6 +361,37 @@ mod tests {
         advance(&mut clock, 900_000, false, INTERVAL);
         let steps = advance(&mut clock, 910_800, true, INTERVAL);
         assert_eq!(clocks(&steps), [(818_100, false)]);
+    }
+
+    /// No time passes at a source in a step of its clock, and its time stamps are at most 0.7 s
+    /// apart (ISO/IEC 13818-1 2.7.4). Some sources have pictures that are further apart.
+    #[test]
+    fn a_step_without_a_mark_is_a_jump_and_is_not_filled() {
+        for (interval, step, jumps) in [
+            (3_600, 89_000, false),
+            (3_600, 91_000, true),
+            (3_600, 270_000, true),
+            (3_600, 890_000, true),
+            (270_000, 270_000, false),
+            (90_000, 170_000, false),
+            (90_000, 190_000, true),
+        ] {
+            let mut clock = Clock::new(Span::from_secs(1));
+            for frame in 0..3 {
+                advance(&mut clock, 900_000 + interval * frame, false, INTERVAL);
+            }
+            let now = clock.now();
+            let stamp = 900_000 + 2 * interval + step;
+            let steps = clocks(&advance(&mut clock, stamp, false, INTERVAL));
+            match jumps {
+                true => assert_eq!((steps, clock.now()), (vec![(stamp - 90_000, true)], now)),
+                false => {
+                    assert!(steps.iter().all(|&(_, is_marked)| !is_marked));
+                    assert!(steps.len() as u64 >= step / 8_100, "{}", steps.len());
+                    assert_eq!(clock.now(), now + step);
+                }
+            }
+        }
     }
 
     #[test]

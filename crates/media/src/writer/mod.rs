@@ -59,7 +59,8 @@ pub struct WriterStatistics {
 /// makes none for their program until a unit arrives on their PID.
 ///
 /// In a new stream, a missing section leaves no trace: its packets are not counted, and the clock
-/// continues over it. A player sees a stream without that unit.
+/// continues over it. A player sees a stream without that unit. A jump of the times, or a step of
+/// more than a second that is no interval of the source, is marked as one of the clock.
 ///
 /// Units that arrive before any table wait (up to 4 MiB, or to the end), because a player cannot
 /// read a stream that begins without tables. If no table arrives, the writer makes plain ones from

@@ -379,6 +379,42 @@ fn a_jump_ahead_is_one_in_a_new_stream_and_delays_nothing() {
     }
 }
 
+/// A stored source has no arrivals that tell a step of its clock from time that passes: its
+/// sections are sent by its times. References of its new stream fill no time in which nothing came.
+#[test]
+fn a_step_of_a_stored_source_is_one_in_a_new_stream_and_delays_nothing() {
+    for (millis, jumps) in [
+        (500, 0),
+        (900, 0),
+        (1_100, 1),
+        (3_000, 1),
+        (9_000, 1),
+        (20_000, 1),
+    ] {
+        let at = Time::from_millis(4_000);
+        let jumped = |now: Time| if now < at { 0 } else { 90 * millis };
+        let source = Source::clip().shift(Which::All, jumped);
+        let (sections, _) = crate::read(&source.stream);
+        let (mut writer, mut pacer) =
+            (TsWriter::new(WriterConfig::default()), Pacer::new(DATAGRAM));
+        let (mut out, mut now, mut most) = (Vec::new(), Time::ZERO, Span::ZERO);
+        for section in &sections {
+            now = now.max(section.source_time);
+            let mut bytes = Vec::new();
+            writer.write(&section.payload, &mut bytes).unwrap();
+            pacer.push(now, &bytes, writer.spacing());
+            for datagram in pacer.datagrams() {
+                most = most.max(datagram.departure.saturating_since(now));
+                out.extend(datagram.bytes);
+            }
+        }
+        writer.finish(&mut out);
+        assert_eq!(ts::check(&out, 0x1000, VIDEO), jumps, "{millis} ms");
+        // As long as a burst of a stream without a constant rate may take.
+        assert!(most <= Span::from_millis(80), "{millis} ms: {most}");
+    }
+}
+
 /// Without any times, a stored source cannot be paced and is refused in the end. A live one needs
 /// none.
 #[test]
