@@ -1,6 +1,6 @@
 //! Packets and the sections made of them, to layouts.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use comity_frames::{FrameType, Importance};
@@ -9,7 +9,7 @@ use comity_units::{Span, Time};
 use super::format;
 use super::lane::{Found, Lane};
 use super::model::{
-    CARRIED, DAMAGED, LAYOUTS, Layout, MAX_PACKETS, Made, Packet, Run, SCRAMBLED, STEP_SHIFT,
+    CARRIED, DAMAGED, LAYOUTS, Layout, MAX_PACKETS, Made, Null, Packet, Run, SCRAMBLED, STEP_SHIFT,
     SectionRef,
 };
 use super::packet::{self, CLOCK_WRAP, Parts};
@@ -38,6 +38,8 @@ const MAX_CARRIED: usize = 64;
 pub(crate) enum Usage {
     /// None. The stream that carries the packet says what it is.
     None { carried_in: u16 },
+    /// None: the packet of an elementary stream is its latest one for the second time.
+    Duplicate,
     /// Access units.
     Units,
     /// Tables. The packet ends with so many bytes of an incomplete one.
@@ -89,6 +91,8 @@ enum Ready {
 pub(crate) struct Arranger {
     pending: VecDeque<Pending>,
     lanes: BTreeMap<u16, Lane>,
+    /// The PIDs whose latest packet has parts of units that are not sent.
+    unsent: BTreeSet<u16>,
     /// Sections of the packet at hand.
     found: Vec<(u16, Found)>,
     /// When the sections that were found last began to come: their stream, number and time.
@@ -223,7 +227,7 @@ impl Arranger {
             }
             let payload = parts.payload(bytes);
             pending.prefix = match usage {
-                Usage::None { .. } => payload.len(),
+                Usage::None { .. } | Usage::Duplicate => payload.len(),
                 Usage::Tables { .. } => usize::from(parts.begins),
                 Usage::Units if parts.begins => packet::pes_header_length(payload).unwrap_or(0),
                 Usage::Units => 0,
@@ -324,10 +328,16 @@ impl Arranger {
     }
 
     fn describe(&mut self, mut pending: Pending) {
+        let is_left_out = self.follow_unsent(&pending);
+        if is_left_out && self.rate.step().is_none() {
+            // Nothing replaces the packet, and nothing belongs to it either.
+            return;
+        }
         let outside = core::mem::take(&mut pending.outside);
         self.add_outside(outside);
         let pending = &pending;
         let is_described = match packet::null(&pending.bytes) {
+            _ if is_left_out => Some(Packet::Null(Null::PLAIN)),
             Some(null) => Some(Packet::Null(null)),
             None => {
                 let made = self.made(pending, &pending.bytes);
@@ -346,7 +356,7 @@ impl Arranger {
                     pid: u16::from_be_bytes([high & 0x1f, low]),
                     carried_in: match pending.usage {
                         Usage::None { carried_in } => carried_in,
-                        Usage::Units => DAMAGED,
+                        Usage::Units | Usage::Duplicate => DAMAGED,
                         Usage::Tables { .. } => CARRIED,
                     },
                     is_sent: self.is_sent(pending),
@@ -359,6 +369,19 @@ impl Arranger {
         {
             lane.pass(pending.to);
         }
+    }
+
+    /// Whether the packet is left out: it repeats one with parts of a unit that is not sent.
+    fn follow_unsent(&mut self, pending: &Pending) -> bool {
+        let Some(parts) = pending.parts.filter(|parts| parts.has_payload) else {
+            return false;
+        };
+        match pending.usage {
+            Usage::Duplicate => return self.unsent.contains(&parts.pid),
+            Usage::Units if !self.is_sent(pending) => self.unsent.insert(parts.pid),
+            _ => self.unsent.remove(&parts.pid),
+        };
+        false
     }
 
     /// Whether nothing in the packet is of a unit that is not sent.
@@ -387,7 +410,8 @@ impl Arranger {
     /// The packet with parts of sections, if that gives these bytes.
     fn made(&mut self, pending: &Pending, bytes: &[u8; PACKET]) -> Option<Made> {
         let parts = pending.parts?;
-        let is_carried = matches!(pending.usage, Usage::None { .. }) && parts.has_payload;
+        let is_carried =
+            matches!(pending.usage, Usage::None { .. } | Usage::Duplicate) && parts.has_payload;
         if is_carried {
             return None;
         }

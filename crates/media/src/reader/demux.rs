@@ -309,7 +309,7 @@ impl Demux {
                 };
                 match stream.counter.next(bytes, announced) {
                     Continuity::Next => {}
-                    Continuity::Again => return Ok(OF_STREAM),
+                    Continuity::Again => return Ok(Usage::Duplicate),
                     Continuity::Broken => stream.interrupt(begins, &mut output),
                 }
                 stream.has_packets = true;

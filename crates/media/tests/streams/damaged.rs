@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use comity_media::{
     Damaged, Event, Header, Importance, MediaSection, Notice, PACKET, ReaderConfig, TsWriter,
-    WriterConfig,
+    WriterConfig, is_layouts,
 };
 use proptest::prelude::*;
 
@@ -256,6 +256,60 @@ fn damaged_units_are_left_out_on_request() {
             damaged.len()
         );
     }
+}
+
+/// A packet may come twice (ISO/IEC 13818-1 2.4.3.3). One of a unit that is left out is left out
+/// both times, without a number of its own.
+#[test]
+fn a_duplicate_is_left_out_with_its_unit() {
+    let packets: Vec<&[u8]> = H264.chunks(PACKET).collect();
+    let read = |stream: &[u8]| {
+        let config = ReaderConfig {
+            layouts: true,
+            ..whole_units()
+        };
+        let (mut writer, mut out) = (TsWriter::new(WriterConfig::default()), Vec::new());
+        let mut numbers = Vec::new();
+        for event in events_of(config, [stream]) {
+            let (stream, number, is_sent) = match event {
+                Event::Section(section) => {
+                    let (stream, number) = (section.stream, section.number);
+                    writer
+                        .write_section(stream, number, &section.payload, &mut out)
+                        .expect("a section of the reader");
+                    (stream, number, true)
+                }
+                Event::Missing(missing) => {
+                    writer.miss(missing.stream, missing.number, 1, &mut out);
+                    (missing.stream, missing.number, false)
+                }
+                Event::Notice(_) => continue,
+            };
+            if !is_layouts(stream) {
+                numbers.push((stream, number, is_sent));
+            }
+        }
+        writer.finish(&mut out);
+        (numbers, out)
+    };
+    let mut tried = 0;
+    for lost in (60..400).step_by(7) {
+        let of_same = |at: &usize| pid(packets[*at]) == pid(packets[lost]);
+        let next = (lost + 1..).find(of_same).expect("a longer stream");
+        if pid(packets[lost]) < 0x100 || packets[next][1] & 0x40 != 0 {
+            continue;
+        }
+        let before = [&packets[..lost], &packets[lost + 1..=next]].concat();
+        let once = [&before[..], &packets[next + 1..]].concat().concat();
+        let twice = [&before[..], &packets[next..]].concat().concat();
+        let (once, twice) = (read(&once), read(&twice));
+        if once.1.chunks(PACKET).all(|packet| packet != packets[next]) {
+            assert_eq!(once.0, twice.0, "{lost}");
+            assert!(once.1 == twice.1, "{lost}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 15, "{tried}");
 }
 
 /// Lengths of PES packets are those of their bytes, whatever they say.
