@@ -269,6 +269,10 @@ class PacketAcked:
     """The time of the event, in seconds since the start of the run."""
     number: int
     """The packet, as `Sent.number` named it."""
+    arrived_s: float | None
+    """When it arrived, on the clock of the receiver, if the acknowledgement says so."""
+    tick_s: float | None
+    """The tick of that clock."""
 
 @final
 class PacketLost:

@@ -139,6 +139,9 @@ def test_the_events_say_what_happened():
         assert all(isinstance(seen[name][0][2], kind) for name, kind in kinds.items())
     assert tcp["recovered"] and not tcp["packet_acked"]
     assert sections["packet_acked"] and sections["in_order_ack"]
+    arrivals = [packet.arrived_s for _, _, packet in sections["packet_acked"]]
+    # An acknowledgement of several packets says when the last of them arrived.
+    assert 20 < arrivals.count(None) < len(arrivals) - 20
 
 
 class Late(comity.Controller):

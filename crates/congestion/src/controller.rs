@@ -58,7 +58,8 @@ pub struct Needs {
     pub rate_samples: bool,
     /// [`Event::InOrderAck`]. Libra.
     pub in_order_acks: bool,
-    /// [`Event::PacketAcked`], for controllers that find losses by themselves. IFTP, RAP.
+    /// [`Event::PacketAcked`], for controllers that find losses by themselves or measure arrivals.
+    /// IFTP, RAP.
     pub packet_numbers: bool,
     /// How the meter finds the loss events that it reports, so that its reports can be checked.
     /// TFRC.
@@ -81,6 +82,10 @@ pub struct Decision {
     pub window: Bytes,
     /// How packets are spread in time.
     pub pacing: Pacing,
+    /// The rate on the wire that the controller sets for its source, which follows it at once.
+    /// Window and pacing may have room for bursts above it. `None` if they are the rate, the window
+    /// per round trip or the pacing rate, on the average.
+    pub target: Option<Rate>,
     /// The slow-start threshold, where the controller has one.
     pub ssthresh: Option<Bytes>,
     /// The phase, for traces and for the transport's own choices.
@@ -105,6 +110,7 @@ impl Default for Decision {
         Self {
             window: Bytes::MAX,
             pacing: Pacing::Unpaced,
+            target: None,
             ssthresh: None,
             phase: Phase::SlowStart,
             wakeup: None,

@@ -20,7 +20,8 @@ pub enum Event<'a> {
     ///
     /// Only for controllers with [`Needs::in_order_acks`](crate::Needs::in_order_acks).
     InOrderAck(&'a InOrderAck),
-    /// An acknowledgement that lists single packets lists `number`.
+    /// An acknowledgement that lists single packets lists `number`. The packets of one
+    /// acknowledgement come in ascending order.
     ///
     /// Only for controllers with [`Needs::packet_numbers`](crate::Needs::packet_numbers), and only
     /// where the transport has packet numbers.
@@ -29,6 +30,8 @@ pub enum Event<'a> {
         now: Time,
         /// The packet, as [`Sent::number`] named it.
         number: PacketNumber,
+        /// When it arrived, if the acknowledgement says so: it does of its largest packet alone.
+        arrived_at: Option<Arrived>,
     },
     /// One packet was declared lost, in an episode or outside of one.
     ///
@@ -96,7 +99,7 @@ pub struct InOrderAck {
 }
 
 /// When a packet arrived, on the clock of the receiver. Only differences have a meaning; they are
-/// exact to one tick.
+/// exact to one tick, also where the peer's stamps wrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
     /// The time, in whole ticks.

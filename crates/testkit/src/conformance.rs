@@ -263,6 +263,7 @@ impl Model {
                     controller.on_event(Event::PacketAcked {
                         now,
                         number: PacketNumber::new(third),
+                        arrived_at: answered.arrived_at,
                     });
                     controller.on_event(Event::InOrderAck(&answered));
                 })
@@ -353,9 +354,11 @@ impl Model {
         let (before, after) = self.notify(|controller| {
             if controller.needs().packet_numbers {
                 for number in numbers.clone() {
+                    let number = PacketNumber::new(number);
                     controller.on_event(Event::PacketAcked {
                         now: ack.now,
-                        number: PacketNumber::new(number),
+                        number,
+                        arrived_at: answered.arrived_at.filter(|_| number == answered.number),
                     });
                 }
             }

@@ -158,7 +158,7 @@ impl Controller for Asks {
     fn on_event(&mut self, event: Event<'_>) {
         match event {
             Event::InOrderAck(ack) => self.on_in_order_ack(ack),
-            Event::PacketAcked { now, number } => self.on_packet_acked(now, number),
+            Event::PacketAcked { now, number, .. } => self.on_packet_acked(now, number),
             _ => {}
         }
     }

@@ -334,6 +334,7 @@ fn drive(scene: Scene, script: &Script) -> Departures {
                 controller.on_event(Event::PacketAcked {
                     now,
                     number: PacketNumber::new(*named as u64),
+                    arrived_at: None,
                 });
             }
             let last = unnamed.last().copied();
@@ -644,6 +645,7 @@ fn a_round_that_a_late_answer_ends_ends_with_it() {
     controller.on_event(Event::PacketAcked {
         now: Time::from_secs(1),
         number: PacketNumber::new(9),
+        arrived_at: None,
     });
     controller.on_event(Event::Ack(&ack(
         Time::from_secs(1),
@@ -659,6 +661,7 @@ fn a_round_that_a_late_answer_ends_ends_with_it() {
     controller.on_event(Event::PacketAcked {
         now: Time::from_secs(5),
         number: PacketNumber::new(0),
+        arrived_at: None,
     });
     assert_eq!(controller.decision().wakeup, Some(Time::from_secs(5)));
 }
@@ -677,7 +680,11 @@ fn grow(controller: &mut Iftp, now: &mut Time, rounds: u32, named: bool) {
         for number in first..first + u64::from(packets) {
             if named {
                 let number = PacketNumber::new(number);
-                controller.on_event(Event::PacketAcked { now: *now, number });
+                controller.on_event(Event::PacketAcked {
+                    now: *now,
+                    number,
+                    arrived_at: None,
+                });
             }
         }
         controller.on_event(Event::Ack(&Ack {

@@ -237,6 +237,7 @@ fn compare(stories: &[Story], fine_grain: bool) -> Result<u32, TestCaseError> {
             controller.on_event(Event::PacketAcked {
                 now,
                 number: PacketNumber::new(number),
+                arrived_at: None,
             });
             controller.on_event(Event::Ack(&ack(
                 now,
@@ -331,6 +332,7 @@ fn what_ns2_decides_on_the_same_packets() {
                 controller.on_event(Event::PacketAcked {
                     now,
                     number: PacketNumber::new(number),
+                    arrived_at: None,
                 });
                 controller.on_event(Event::Ack(&ack(now, PACKET, rtt, PACKET)));
             }

@@ -136,11 +136,11 @@ fn arguments<'py>(py: Python<'py>, event: Event<'_>) -> PyResult<Bound<'py, PyTu
         Event::Sent(sent) => (Sent::from(sent),).into_pyobject(py),
         Event::Ack(ack) => (Ack::new(py, ack)?,).into_pyobject(py),
         Event::InOrderAck(ack) => (InOrderAck::from(ack),).into_pyobject(py),
-        Event::PacketAcked { now, number } => (PacketAcked {
-            now_s: now.as_secs_f64(),
-            number: number.get(),
-        },)
-            .into_pyobject(py),
+        Event::PacketAcked {
+            now,
+            number,
+            arrived_at,
+        } => (PacketAcked::new(now, number, arrived_at),).into_pyobject(py),
         Event::PacketLost { now, loss } => (PacketLost::new(now, loss),).into_pyobject(py),
         Event::Loss(loss) => (Loss::from(loss),).into_pyobject(py),
         Event::Deflated(amount) => (amount.get(),).into_pyobject(py),

@@ -1,8 +1,8 @@
 //! The events of a controller, as objects.
 
 use comity_congestion as congestion;
-use comity_congestion::LossCause;
-use comity_units::{Span, Time};
+use comity_congestion::{Arrived, LossCause};
+use comity_units::{PacketNumber, Span, Time};
 use pyo3::prelude::*;
 
 /// A packet left.
@@ -157,9 +157,24 @@ impl From<&congestion::InOrderAck> for InOrderAck {
 #[pyclass(frozen, get_all, module = "comity.events")]
 pub(crate) struct PacketAcked {
     /// The time of the event, in seconds since the start of the run.
-    pub(super) now_s: f64,
+    now_s: f64,
     /// The packet, as `Sent.number` named it.
-    pub(super) number: u64,
+    number: u64,
+    /// When it arrived, on the clock of the receiver, if the acknowledgement says so.
+    arrived_s: Option<f64>,
+    /// The tick of that clock.
+    tick_s: Option<f64>,
+}
+
+impl PacketAcked {
+    pub(super) fn new(now: Time, number: PacketNumber, arrived_at: Option<Arrived>) -> Self {
+        Self {
+            now_s: now.as_secs_f64(),
+            number: number.get(),
+            arrived_s: arrived_at.map(|arrived| arrived.at.as_secs_f64()),
+            tick_s: arrived_at.map(|arrived| arrived.tick.as_secs_f64()),
+        }
+    }
 }
 
 /// One packet was declared lost.

@@ -188,21 +188,26 @@ impl<P: Payload> Connection<P> {
             None => None,
         };
         self.target.on_shortage(self.outbox.is_short(now));
+        let set = self.congestion.target();
         // In slow start the window tells nothing yet of what the path carries.
         let is_slow_start = self.congestion.is_slow_start();
-        let is_known = !is_slow_start
+        let is_known = set.is_some()
+            || !is_slow_start
             || self.congestion.has_lost()
             || self.target.is_alone()
             || (self.ceiling.rate().is_none() && self.target.is_followed());
-        let allowed =
-            TargetBitrate::allowed(self.congestion.window(), self.loss.smoothed(), pacing)
-                .filter(|_| is_known);
+        let (window, rtt) = (self.congestion.window(), self.loss.smoothed());
+        let allowed = set
+            .or_else(|| TargetBitrate::allowed(window, rtt, pacing))
+            .filter(|_| is_known);
         let allowed = match (allowed, self.ceiling.rate()) {
             (Some(allowed), Some(ceiling)) => Some(allowed.min(ceiling)),
             (allowed, ceiling) => allowed.or(ceiling),
         };
-        if let Some(allowed) = allowed {
-            self.target.on_allowed(now, allowed, is_slow_start);
+        match allowed {
+            Some(target) if set.is_some() => self.target.on_target(now, target),
+            Some(allowed) => self.target.on_allowed(now, allowed, is_slow_start),
+            None => {}
         }
         if let Some(target) = self.target.poll(now, is_slow_start) {
             self.notifications.on_event(Event::TargetBitrate(target));

@@ -3,8 +3,8 @@
 use alloc::boxed::Box;
 
 use comity_congestion::{
-    Ack, Controller, Decision, Event, Feedback, InOrderAck, Loss, LossCause, Needs, Pacing,
-    PacketLoss, Phase, Sent, Tag, Timeout,
+    Ack, Arrived, Controller, Decision, Event, Feedback, InOrderAck, Loss, LossCause, Needs,
+    Pacing, PacketLoss, Phase, Sent, Tag, Timeout,
 };
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time, TwoWindows};
 
@@ -12,6 +12,7 @@ use super::bucket_pace::{BucketPace, PacingGain};
 use super::episode::{Episode, Progress};
 use crate::Pacer;
 use crate::timeline::Tokens;
+use crate::wire::Stamp;
 
 /// The sampling period of RFC 7661: several round trips, and at least a second.
 const PEAK_MEMORY: Span = Span::from_secs(1);
@@ -40,6 +41,8 @@ pub(super) struct Congestion {
     /// The number of the packet before which the window, or the pacer of a controller without one,
     /// held data back.
     limited_before: Option<PacketNumber>,
+    /// The last arrival that the peer reported, on its clock.
+    arrived_at: Option<Time>,
 }
 
 /// A token bucket as set by the controller ([`Pacing::Bucket`]).
@@ -75,6 +78,7 @@ impl Congestion {
             episode: Episode::default(),
             peak: TwoWindows::default(),
             limited_before: None,
+            arrived_at: None,
         }
     }
 
@@ -111,6 +115,11 @@ impl Congestion {
     /// [`Bytes::MAX`] for controllers that only pace.
     pub(super) const fn window(&self) -> Bytes {
         self.decision.window
+    }
+
+    /// The rate that a source may have, if that is neither the window per round trip nor the pace.
+    pub(super) const fn target(&self) -> Option<Rate> {
+        self.decision.target
     }
 
     pub(super) const fn ssthresh(&self) -> Option<Bytes> {
@@ -325,10 +334,33 @@ impl Congestion {
         self.episode.on_acknowledged(sent_at)
     }
 
-    /// An acknowledgement names these packets. Changes no decision before the events that follow.
-    pub(super) fn on_packets_acked(&mut self, now: Time, numbers: &[PacketNumber]) {
+    /// When a packet arrived with this stamp of the peer's clock, which wraps.
+    pub(super) fn arrival(&mut self, stamp: Stamp) -> Arrived {
+        let at = self
+            .arrived_at
+            .and_then(|last| stamp.near(last))
+            .unwrap_or(Time::from_micros(stamp.as_micros().into()));
+        self.arrived_at = Some(at);
+        Arrived {
+            at,
+            tick: Span::from_micros(1),
+        }
+    }
+
+    /// An acknowledgement names these packets, and when the one with the largest number arrived.
+    /// Changes no decision before the events that follow.
+    pub(super) fn on_packets_acked(
+        &mut self,
+        now: Time,
+        numbers: &[PacketNumber],
+        (largest, arrived): (PacketNumber, Arrived),
+    ) {
         for &number in numbers {
-            self.controller.on_event(Event::PacketAcked { now, number });
+            self.controller.on_event(Event::PacketAcked {
+                now,
+                number,
+                arrived_at: (number == largest).then_some(arrived),
+            });
         }
     }
 
@@ -482,11 +514,29 @@ mod tests {
     #[test]
     fn a_decision_holds_until_the_last_event_of_a_group() {
         let mut congestion = congestion(10_000, Pacing::Unpaced);
-        congestion.on_packets_acked(NOW, &[PacketNumber::ZERO, PacketNumber::new(1)]);
+        let numbers = [PacketNumber::ZERO, PacketNumber::new(1)];
+        let arrived = congestion.arrival(Stamp::of(NOW));
+        congestion.on_packets_acked(NOW, &numbers, (numbers[1], arrived));
         congestion.on_app_limited();
         assert_eq!(congestion.window(), Bytes::new(10_000));
         congestion.obey();
         assert_eq!(congestion.window(), Bytes::new(10_003));
+    }
+
+    #[test]
+    fn the_clock_of_the_peer_runs_on_where_its_stamps_wrap() {
+        let mut congestion = congestion(10_000, Pacing::Unpaced);
+        let wrap = 1 << 32;
+        for micros in [
+            wrap - 7_000,
+            wrap - 1,
+            wrap + 3,
+            wrap - 2,
+            wrap + 2_000_000_000,
+        ] {
+            let at = congestion.arrival(Stamp::of(Time::from_micros(micros))).at;
+            assert_eq!(at, Time::from_micros(micros));
+        }
     }
 
     #[test]

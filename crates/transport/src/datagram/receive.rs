@@ -1,7 +1,7 @@
 //! Taking packets in: acknowledgements, losses, sections.
 
 use comity_congestion::{
-    Ack as AckEvent, Arrival, Arrived, Feedback, InOrderAck, LossCause, RateSample, Report, Tag,
+    Ack as AckEvent, Arrival, Feedback, InOrderAck, LossCause, RateSample, Report, Tag,
 };
 use comity_units::{Bytes, PacketNumber, Span, Time};
 
@@ -383,7 +383,10 @@ impl<P: Payload> Connection<P> {
         }
         let before = self.congestion.on_acknowledged(newest_sent_at);
         self.detect_losses_with(now, was_in_flight.saturating_sub(news.bytes), before);
-        self.congestion.on_packets_acked(now, &news.numbers);
+        let arrived = self.congestion.arrival(ack.arrival);
+        let largest = ack.ranges.largest();
+        self.congestion
+            .on_packets_acked(now, &news.numbers, (largest, arrived));
         if news.packets == 0 {
             self.congestion.obey();
             return Ok(());
@@ -393,10 +396,7 @@ impl<P: Payload> Connection<P> {
             self.congestion.on_in_order_ack(&InOrderAck {
                 now,
                 number,
-                arrived_at: Some(Arrived {
-                    at: Time::from_micros(ack.arrival.as_micros().into()),
-                    tick: Span::from_micros(1),
-                }),
+                arrived_at: Some(arrived),
             });
         }
         let in_recovery = self.congestion.on_progress(newest_sent_at);

@@ -13,6 +13,7 @@ use super::used::Used;
 /// allowed  = window / srtt, or the pacing rate of controllers that have one
 /// average  = average + (1 − e^(−elapsed / τ)) · (allowed − average)          τ = 1 s
 ///            max( average, allowed ) in slow start
+///            the target of controllers that set one
 /// carried  = what the path was seen to carry                                 (`Carried`)
 /// target   = min( average, 0.9 · carried, proven ) · share of the payload in what is sent · (1 − loss)
 /// offer    = min( 1.6 · average, carried, ceiling ) · the same                ceiling: of the application
@@ -41,9 +42,9 @@ use super::used::Used;
 ///
 /// A change is announced when it is worth an encoder's trouble: at once when the target falls by an
 /// eighth below the one announced last, and after a second when it has risen by an eighth above it
-/// all that time, in slow start at once. Between the two nothing is announced, so that the
-/// saw-tooth of additive increase does not shake the encoder. Each of the two rates is announced
-/// so, and both when one is.
+/// all that time, in slow start at once, as where a controller sets the target: it has smoothed
+/// that itself. Between the two nothing is announced, so that the saw-tooth of additive increase
+/// does not shake the encoder. Each of the two rates is announced so, and both when one is.
 #[derive(Clone, Debug)]
 pub(super) struct TargetBitrate {
     /// The smoothed allowed rate in bit/s; zero before the first.
@@ -64,6 +65,8 @@ pub(super) struct TargetBitrate {
     carried: Carried,
     used: Used,
     is_slow_start: bool,
+    /// Whether the average is the target that the controller sets.
+    is_set: bool,
 }
 
 impl TargetBitrate {
@@ -86,6 +89,7 @@ impl TargetBitrate {
             carried: Carried::default(),
             used: Used::default(),
             is_slow_start: false,
+            is_set: false,
         }
     }
 
@@ -113,6 +117,13 @@ impl TargetBitrate {
             let elapsed = now.saturating_since(self.updated_at);
             self.average += weight(elapsed, SMOOTHING) * (allowed - self.average);
         }
+        self.updated_at = now;
+    }
+
+    /// Takes in the target that the controller sets itself at `now`.
+    pub(super) fn on_target(&mut self, now: Time, target: Rate) {
+        self.is_set = true;
+        self.average = target.as_bps() as f64;
         self.updated_at = now;
     }
 
@@ -212,14 +223,15 @@ impl TargetBitrate {
     /// A change that is worth announcing, if there is one at `now`, in slow start or not.
     pub(super) fn poll(&mut self, now: Time, is_slow_start: bool) -> Option<Target> {
         self.is_slow_start = is_slow_start;
+        let at_once = is_slow_start || self.is_set;
         let target = Target {
             rate: self.current()?,
             offer: self.offer(),
         };
         let offer = target.offer.unwrap_or(Rate::ZERO);
         let is_news = [
-            self.rate.is_news(now, target.rate, is_slow_start),
-            target.offer.is_some() && self.offer.is_news(now, offer, is_slow_start),
+            self.rate.is_news(now, target.rate, at_once),
+            target.offer.is_some() && self.offer.is_news(now, offer, at_once),
         ];
         if !is_news.contains(&true) {
             return None;
@@ -248,14 +260,14 @@ impl Announced {
     }
 
     /// Whether it is worth telling that the rate is this now.
-    fn is_news(&mut self, now: Time, new: Rate, is_slow_start: bool) -> bool {
+    fn is_news(&mut self, now: Time, new: Rate, at_once: bool) -> bool {
         let (new, old) = (new.as_bps() as f64, self.told.as_bps() as f64);
         if new <= old * (1.0 + STEP) {
             self.above_since = None;
             return new < old * (1.0 - STEP);
         }
         let since = *self.above_since.get_or_insert(now);
-        self.told == Rate::ZERO || is_slow_start || now.saturating_since(since) >= PATIENCE
+        self.told == Rate::ZERO || at_once || now.saturating_since(since) >= PATIENCE
     }
 }
 
@@ -347,6 +359,25 @@ mod tests {
             Some(mbps(3))
         );
         assert_eq!(TargetBitrate::allowed(window, None, None), None);
+    }
+
+    #[test]
+    fn what_a_controller_sets_is_no_average_and_announced_at_once() {
+        let mut target = TargetBitrate::new(Rate::MAX);
+        for (millis, set, expected) in [
+            (0, 8, Some(8)),
+            (10, 4, Some(4)),
+            (20, 6, Some(6)),
+            (30, 6, None),
+        ] {
+            let now = Time::from_millis(millis);
+            target.on_target(now, mbps(set));
+            assert_eq!(
+                rate(target.poll(now, false)),
+                expected.map(mbps),
+                "{millis}"
+            );
+        }
     }
 
     #[test]

@@ -380,7 +380,7 @@ impl Controller for Iftp {
     fn on_event(&mut self, event: Event<'_>) {
         match event {
             Event::Sent(sent) => self.on_sent(sent),
-            Event::PacketAcked { now, number } => self.on_packet_acked(now, number),
+            Event::PacketAcked { now, number, .. } => self.on_packet_acked(now, number),
             Event::Ack(ack) => self.on_ack(ack),
             Event::Loss(loss) if self.has_packet_numbers => self.on_mark(loss),
             Event::Wakeup(now) => self.on_wakeup(now),

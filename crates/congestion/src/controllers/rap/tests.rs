@@ -55,6 +55,7 @@ fn acknowledge(controller: &mut dyn Controller, now: Time, rtt: Span, in_flight:
         controller.on_event(Event::PacketAcked {
             now,
             number: PacketNumber::new(0),
+            arrived_at: None,
         });
     }
     controller.on_event(Event::Ack(&Ack {
@@ -168,6 +169,7 @@ fn the_timeout_by_hand() {
     controller.on_event(Event::PacketAcked {
         now: at(250),
         number: PacketNumber::new(1),
+        arrived_at: None,
     });
     // δ = 1/2: SRTT = 100 + 20 = 120, Var = 1/2 · 40 = 20: 1.2 · 120 + 4 · 20 = 224 ms after 190.
     acknowledge(&mut *controller, at(250), Span::from_millis(140), 1);
@@ -226,6 +228,7 @@ fn a_loss_waits_for_three_later_packets_or_the_timeout() {
         controller.on_event(Event::PacketAcked {
             now: at(now),
             number: PacketNumber::new(number),
+            arrived_at: None,
         });
         acknowledge(&mut *controller, at(now), RTT, 0);
         near(gap(&*controller), expected);
@@ -236,6 +239,7 @@ fn a_loss_waits_for_three_later_packets_or_the_timeout() {
         controller.on_event(Event::PacketAcked {
             now: at(195),
             number: PacketNumber::new(number),
+            arrived_at: None,
         });
         acknowledge(&mut *controller, at(195), RTT, 0);
     }
@@ -250,6 +254,7 @@ fn a_loss_waits_for_three_later_packets_or_the_timeout() {
         controller.on_event(Event::PacketAcked {
             now: at(195),
             number: PacketNumber::new(number),
+            arrived_at: None,
         });
         acknowledge(&mut *controller, at(195), RTT, 0);
     }
@@ -273,6 +278,7 @@ fn what_left_after_the_acknowledged_packet_keeps_its_timeout() {
     controller.on_event(Event::PacketAcked {
         now: at(250),
         number: PacketNumber::new(1),
+        arrived_at: None,
     });
     // SRTT = 100 - 25 = 75, Var = 1/2 · 50 = 25: 1.2 · 75 + 4 · 25 = 190 ms after 190.
     acknowledge(&mut *controller, at(250), Span::from_millis(50), 1);
