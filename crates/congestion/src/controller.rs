@@ -59,7 +59,7 @@ pub struct Needs {
     /// [`Event::InOrderAck`]. Libra.
     pub in_order_acks: bool,
     /// [`Event::PacketAcked`], for controllers that find losses by themselves or measure arrivals.
-    /// IFTP, RAP.
+    /// GCC, IFTP, RAP, SCReAMv2.
     pub packet_numbers: bool,
     /// How the meter finds the loss events that it reports, so that its reports can be checked.
     /// TFRC.
@@ -84,7 +84,7 @@ pub struct Decision {
     pub pacing: Pacing,
     /// The rate on the wire that the controller sets for its source, which follows it at once.
     /// Window and pacing may have room for bursts above it. `None` if they are the rate, the window
-    /// per round trip or the pacing rate, on the average.
+    /// per round trip or the pacing rate, on the average. GCC, SCReAMv2.
     pub target: Option<Rate>,
     /// The slow-start threshold, where the controller has one.
     pub ssthresh: Option<Bytes>,

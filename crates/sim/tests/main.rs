@@ -15,6 +15,7 @@ mod fairness_against_ns2;
 mod keys;
 mod libra;
 mod linux_tcp;
+mod media_peers;
 mod ns2_drops;
 mod ns2_networks;
 mod overrides;

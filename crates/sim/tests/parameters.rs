@@ -5,7 +5,9 @@ use crate::common;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::table::{Domain, Parameter, Parameters, Row, TABLE, Value};
-use comity_link::{Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace, RateProfile};
+use comity_link::{
+    CodelConfig, Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace, Queue, RateProfile,
+};
 use comity_sim::network::{Headers, SectionsSpec, TcpSpec, TransportSpec, Workload};
 use comity_sim::{RunOptions, run};
 use comity_transport::tcp::Config;
@@ -25,10 +27,18 @@ enum Path {
     Bursty,
     /// The link carries next to nothing for seconds.
     Outage,
+    /// A queue that marks packets, two greedy flows.
+    Marking,
 }
 
 /// From the one that shows most to the one that shows least.
-const PATHS: [Path; 4] = [Path::Shared, Path::Lossy, Path::Bursty, Path::Outage];
+const PATHS: [Path; 5] = [
+    Path::Shared,
+    Path::Lossy,
+    Path::Bursty,
+    Path::Outage,
+    Path::Marking,
+];
 
 fn link(path: Path) -> LinkConfig {
     let (fast, slow) = (Rate::from_mbps(8), Rate::from_kbps(8));
@@ -59,6 +69,13 @@ fn link(path: Path) -> LinkConfig {
                 (Time::from_secs(3), slow),
                 (Time::from_secs(6), fast),
             ]),
+            ..plain
+        },
+        Path::Marking => LinkConfig {
+            queue: Queue::CoDel(CodelConfig {
+                ecn: true,
+                ..CodelConfig::default()
+            }),
             ..plain
         },
     }
@@ -131,6 +148,10 @@ fn fingerprint(path: Path, transport: &TransportSpec) -> u64 {
         },
         _ => Workload::Greedy,
     };
+    let mut transport = transport.clone();
+    if let (Path::Marking, TransportSpec::Sections(spec)) = (path, &mut transport) {
+        spec.config.ecn = true;
+    }
     for _ in 0..2 {
         builder.flow("flow", (a, b), transport.clone(), workload.clone());
     }
@@ -169,6 +190,9 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("rap", "timeout_rtts", "", "2"),
     ("rap", "short_gain", "fine_grain=true", "0.5"),
     ("rap", "long_gain", "fine_grain=true", "0.1"),
+    ("gcc", "max_rate", "", "200kbps"),
+    ("gcc", "deltas", "", "1"),
+    ("scream", "max_rate", "", "500kbps"),
     ("tfrc", "header", "small_packets=true", "200B"),
     ("tfrc", "min_limit", "", "2"),
     ("steady", "random_loss", "", "0"),

@@ -386,7 +386,8 @@ impl Model {
             after,
         )?;
         // One byte more, because windows are real numbers reported in bytes.
-        let most = before.window.max(restored) + acked + Bytes::new(1);
+        let grown = acked * self.expectations.growth;
+        let most = before.window.max(restored) + grown + Bytes::new(1);
         check(
             after.window <= most,
             Promise::GrowthByEvidence,

@@ -36,7 +36,7 @@ class Style:
 
 
 # The hues of Okabe and Ito, and of Tol's "muted" scheme, are made for colour-blind readers. Where
-# fourteen hues come close to each other, markers differ.
+# sixteen hues come close to each other, markers differ.
 _PROTOCOLS = {
     "reno": Style("TCP Reno", "#0072B2", "#3DA5E0", "o"),
     "cubic": Style("CUBIC", "#56B4E9", "#9AD4F5", "s"),
@@ -50,10 +50,12 @@ _PROTOCOLS = {
     "tltcp": Style("TLTCP", "#332288", "#9A8CFF", "p"),
     "rap": Style("RAP", "#44AA99", "#8FE0D2", "<"),
     "tfrc": Style("TFRC", "#661100", "#C98A6B", ">"),
+    "gcc": Style("GCC", "#AA4499", "#D98BCB", "H"),
+    "scream": Style("SCReAM", "#6699CC", "#A9C8E8", "."),
     "steady": Style("media controller", "#000000", "#FFFFFF", "d"),
     "datagram": Style("datagrams", "#777777", "#AAAAAA", "8"),
 }
-_OTHER = Style("other", "#555555", "#BBBBBB", ".")
+_OTHER = Style("other", "#555555", "#BBBBBB", "x")
 
 #: Line styles of groups that have the same protocol.
 DASHES = ["-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5))]

@@ -54,6 +54,8 @@ mod tests {
             ("tcp-libra", "the controller \"libra\""),
             ("packet-spacing", "the controller \"psp\""),
             ("ad-hoc", "cc=psp&cc.damped=false"),
+            ("WebRTC", "the controller \"gcc\""),
+            ("scream-v2", "the controller \"scream\""),
             ("newreno", "recovery = "),
             ("cubik", "did you mean \"cubic\"?"),
         ] {
@@ -214,13 +216,20 @@ mod tests {
             ),
             "rate and gap exclude each other; leave one of them out"
         );
+        for row in ["gcc", "scream"] {
+            let below = one("max_rate", Value::Rate(Rate::from_kbps(10)));
+            assert_eq!(
+                refusal(row, &below),
+                "max_rate is 10kbps; expected a rate of at least 30kbps"
+            );
+        }
         assert_eq!(
             find("cubci").unwrap_err().to_string(),
             "there is no controller \"cubci\"; did you mean \"cubic\"? `comity list` describes each"
         );
         assert_eq!(
             find("westwood").unwrap_err().to_string(),
-            "there is no controller \"westwood\"; there are \"reno\", \"vegas\", \"cubic\", \"bbr\", \"bbr3\", \"libra\", \"real\", \"iftp\", \"psp\", \"rap\", \"tfrc\", \"steady\" and \"fixed\"; \
+            "there is no controller \"westwood\"; there are \"reno\", \"vegas\", \"cubic\", \"bbr\", \"bbr3\", \"libra\", \"real\", \"iftp\", \"psp\", \"rap\", \"tfrc\", \"gcc\", \"scream\", \"steady\" and \"fixed\"; \
              `comity list` describes each"
         );
     }

@@ -77,6 +77,20 @@ const NAMES: &[(&[&str], OtherName)] = &[
         },
     ),
     (
+        &["goog-cc", "googcc", "google-congestion-control", "webrtc"],
+        OtherName {
+            controller: Some("gcc"),
+            instead: "Google's congestion control of WebRTC is the controller \"gcc\"",
+        },
+    ),
+    (
+        &["screamv2", "scream-v2"],
+        OtherName {
+            controller: Some("scream"),
+            instead: "SCReAMv2 is the controller \"scream\"",
+        },
+    ),
+    (
         &[
             "tahoe",
             "newreno",

@@ -172,7 +172,7 @@ impl fmt::Debug for Row {
 }
 
 /// Rows that drive sections only.
-const SECTIONS_ONLY: &[&str] = &["tfrc", "rap", "iftp", "psp"];
+const SECTIONS_ONLY: &[&str] = &["tfrc", "rap", "iftp", "psp", "gcc", "scream"];
 
 /// Rows whose papers do not retransmit: IFTP, section 4; packet spacing, section 2, footnote 2.
 const WITHOUT_REPETITION: &[&str] = &["iftp", "psp"];

@@ -1,6 +1,7 @@
 //! Controllers and estimators against slow, literal readings of their sources.
 
 mod cubic;
+mod gcc;
 mod iftp;
 mod libra;
 mod libra_capacity;

@@ -254,7 +254,7 @@ fn sections() -> impl Strategy<Value = TransportSpec> {
     );
     let controller = prop::sample::select(vec![
         "reno", "cubic", "bbr", "bbr3", "vegas", "real", "libra", "steady", "iftp", "psp", "rap",
-        "tfrc",
+        "tfrc", "gcc", "scream",
     ]);
     let latency = prop::option::weighted(0.8, (1u64..400).prop_map(Span::from_millis));
     let sizes = (600u32..3_000, 400u64..5_000, 5_000u64..60_000);

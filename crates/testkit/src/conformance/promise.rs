@@ -6,21 +6,39 @@ use comity_congestion::Decision;
 use comity_congestion::table::{Parameters, Row, Value};
 
 /// The documented properties in which controllers differ.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expectations {
     /// Whether its window may grow while the application limits the flow.
     pub grows_when_limited: bool,
     /// Whether a model of the path sets its window: in a recovery too, and back to its earlier
     /// value.
     pub restores_window: bool,
+    /// An acknowledgement raises the window by at most so many times the bytes that it
+    /// acknowledges.
+    pub growth: u64,
+}
+
+impl Default for Expectations {
+    fn default() -> Self {
+        Self {
+            grows_when_limited: false,
+            restores_window: false,
+            growth: 1,
+        }
+    }
 }
 
 impl Expectations {
     /// The documented properties of a row with these parameters.
     pub fn of(row: &Row, parameters: &Parameters) -> Self {
+        // Its window is three times its reference window, which grows in recoveries, and with less
+        // in flight than it allows.
+        let is_scream = row.name == "scream";
+        let said = parameters.get("grow_when_limited") == Some(&Value::Flag(true));
         Self {
-            restores_window: ["bbr", "bbr3"].contains(&row.name),
-            grows_when_limited: parameters.get("grow_when_limited") == Some(&Value::Flag(true)),
+            restores_window: is_scream || ["bbr", "bbr3"].contains(&row.name),
+            grows_when_limited: is_scream || said,
+            growth: if is_scream { 4 } else { 1 },
         }
     }
 }
@@ -41,7 +59,8 @@ pub struct Violation {
 pub enum Promise {
     /// The decision does not change between events, and twins decide alike.
     Determinism,
-    /// An acknowledgement raises the window by at most the bytes it acknowledges.
+    /// An acknowledgement raises the window by at most [`Expectations::growth`] times the bytes
+    /// that it acknowledges.
     GrowthByEvidence,
     /// The window does not grow while the application limits the flow.
     NoGrowthWhenLimited,

@@ -196,8 +196,8 @@ fn tfrc_reports_as_on_the_page() {
 
 /// Every ack-eliciting packet is answered at once, and these meters have nothing else to report.
 #[test]
-fn iftp_and_rap_answer_every_packet() {
-    for name in ["iftp", "rap"] {
+fn four_meters_answer_every_packet() {
+    for name in ["gcc", "iftp", "rap", "scream"] {
         let mut meter = build(name, "");
         assert_eq!(meter.wakeup(), None);
         let now = Time::from_millis(7);

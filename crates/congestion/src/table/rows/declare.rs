@@ -2,7 +2,9 @@
 
 use alloc::borrow::Cow;
 
-use super::super::parameters::{Domain, Parameter, Value};
+use comity_units::Rate;
+
+use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
 use crate::controllers::DecreaseBasis;
 
 pub(super) const fn flag(name: &'static str, summary: &'static str, default: bool) -> Parameter {
@@ -54,6 +56,39 @@ pub(super) const fn choice(
         default: Value::Text(Cow::Borrowed(default)),
         domain: Domain::Choice(choices),
     }
+}
+
+pub(super) const fn rate(name: &'static str, summary: &'static str, default: Rate) -> Parameter {
+    Parameter {
+        name,
+        summary,
+        default: Value::Rate(default),
+        domain: Domain::Rate {
+            min: Rate::from_bps(1),
+            max: Rate::MAX,
+        },
+    }
+}
+
+pub(super) const MAX_RATE: Parameter = rate("max_rate", "The maximum rate.", Rate::MAX);
+
+/// The rates `min_rate` and [`MAX_RATE`], if the maximum is not below the minimum.
+pub(super) fn limits(
+    parameters: &Parameters,
+    min_rate: &Parameter,
+) -> Result<(Rate, Rate), ParameterError> {
+    let (min, max) = (parameters.rate(min_rate)?, parameters.rate(&MAX_RATE)?);
+    if max < min {
+        return Err(ParameterError::OutOfRange {
+            name: MAX_RATE.name,
+            value: Value::Rate(max),
+            expected: Domain::Rate {
+                min,
+                max: Rate::MAX,
+            },
+        });
+    }
+    Ok((min, max))
 }
 
 pub(super) const DECREASE_BASIS: Parameter = choice(

@@ -4,11 +4,13 @@ mod bbr;
 mod cubic;
 mod declare;
 mod fixed;
+mod gcc;
 mod iftp;
 mod libra;
 mod psp;
 mod rap;
 mod reno;
+mod scream;
 mod steady;
 mod tcp_real;
 mod tfrc;
@@ -32,6 +34,8 @@ pub const TABLE: &[Row] = &[
     psp::ROW,
     rap::ROW,
     tfrc::ROW,
+    gcc::ROW,
+    scream::ROW,
     steady::ROW,
     fixed::ROW,
 ];

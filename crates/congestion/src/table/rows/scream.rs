@@ -1,0 +1,60 @@
+//! The row of SCReAMv2.
+
+use alloc::boxed::Box;
+
+use comity_units::{Rate, Span};
+
+use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
+use super::super::row::{Row, Setup};
+use super::declare::{MAX_RATE, flag, limits, rate};
+use crate::controllers::{EveryPacket, Scream, ScreamConfig};
+use crate::{Controller, Meter};
+
+pub(super) const ROW: Row = Row {
+    name: "scream",
+    summary: "SCReAMv2: a window that follows losses, marks and the queueing delay, and a target for the encoder \
+              below it. Made for media: a source that is not limited fills one and a half times the target.",
+    source: "draft-ietf-ccwg-rfc8298bis-screamv2-01; constants that it leaves open as in Ericsson's implementation",
+    parameters: PARAMETERS,
+    meter: Some(build_meter),
+    build,
+};
+
+const MIN_RATE: Parameter = rate("min_rate", "The minimum target.", Rate::from_kbps(30));
+const L4S: Parameter = flag(
+    "l4s",
+    "Whether the share of marked packets reduces the window (L4S), or a mark by a fifth (classic ECN).",
+    false,
+);
+const DELAY_TARGET: Parameter = Parameter {
+    name: "delay_target",
+    summary: "The least target of the queueing delay.",
+    default: Value::Span(Span::from_millis(60)),
+    domain: Domain::Span {
+        min: Span::from_millis(1),
+        max: Span::from_millis(400),
+    },
+};
+const COMPETING: Parameter = flag(
+    "competing",
+    "Whether that target rises, up to 400 ms, beside flows that fill the queue.",
+    true,
+);
+const PARAMETERS: &[Parameter] = &[MIN_RATE, MAX_RATE, L4S, DELAY_TARGET, COMPETING];
+
+fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
+    let (min_rate, max_rate) = limits(parameters, &MIN_RATE)?;
+    Ok(Box::new(Scream::new(ScreamConfig {
+        mss: setup.mss,
+        max_window: setup.max_window,
+        min_rate,
+        max_rate,
+        is_l4s: parameters.flag(&L4S)?,
+        delay_target: parameters.span(&DELAY_TARGET)?,
+        adapts_target: parameters.flag(&COMPETING)?,
+    })))
+}
+
+fn build_meter(_: &Setup, _: &Parameters) -> Result<Box<dyn Meter>, ParameterError> {
+    Ok(Box::new(EveryPacket::default()))
+}
