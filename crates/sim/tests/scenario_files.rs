@@ -65,6 +65,7 @@ fn every_file_reads_and_has_its_runs() {
         ("experiments/libra/capacity.toml", 3 * 5 * 4 * 3 * 2),
         ("experiments/libra/capacity_shared.toml", 3 * 3 * 3 * 2 * 10),
         ("experiments/libra/capacity_slots.toml", 3 * 3 * 20),
+        ("experiments/peers/media.toml", 5 * 2 * 5),
         ("experiments/worlds/comity-greedy.toml", 12 * 3 * 5),
         ("experiments/worlds/comity-networks.toml", 18 * 5),
         ("experiments/worlds/comity-reno.toml", 4 * 2 * 5),
