@@ -202,6 +202,16 @@ pub enum Jitter {
         /// Whether packets may overtake each other.
         reorder: bool,
     },
+    /// The absolute value of a normal draw around zero, at most `max`: min( |N(0, stddev²)|, max ).
+    /// RFC 8868, section 4.5.3, recommends 5 ms and 15 ms.
+    HalfNormal {
+        /// The standard deviation of the draw.
+        stddev: Span,
+        /// The largest extra delay.
+        max: Span,
+        /// Whether packets may overtake each other.
+        reorder: bool,
+    },
     /// No extra delay.
     None,
     /// Normally distributed, or zero if the draw is negative.

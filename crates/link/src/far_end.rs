@@ -96,6 +96,9 @@ impl FarEnd {
         match self.jitter {
             Jitter::None => Span::ZERO,
             Jitter::Exponential { mean, .. } => nanos(random.exponential(mean.as_nanos() as f64)),
+            Jitter::HalfNormal { stddev, max, .. } => {
+                nanos(random.normal().abs() * stddev.as_nanos() as f64).min(max)
+            }
             Jitter::Normal { mean, stddev, .. } => {
                 let spread = random.normal() * stddev.as_nanos() as f64;
                 nanos(mean.as_nanos() as f64 + spread)
@@ -112,6 +115,7 @@ pub(crate) const fn keeps_order(jitter: &Jitter) -> bool {
     match *jitter {
         Jitter::None => true,
         Jitter::Exponential { reorder, .. }
+        | Jitter::HalfNormal { reorder, .. }
         | Jitter::Normal { reorder, .. }
         | Jitter::Uniform { reorder, .. } => !reorder,
     }

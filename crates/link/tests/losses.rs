@@ -343,6 +343,8 @@ fn jitter_has_its_mean() {
     const COUNT: u64 = 200_000;
     let ms = Span::from_millis;
     // A normal draw truncated at zero, mean 2 and standard deviation 1: 2·Φ(2) + φ(2) = 2.00849.
+    // A half-normal draw of standard deviation 2 and at most 2:
+    // 2·2·( φ(0) − φ(1) ) + 2·2·( 1 − Φ(1) ) = 1.26251, and its variance is 0.470.
     for (jitter, mean, stddev) in [
         (
             Jitter::Uniform {
@@ -368,6 +370,15 @@ fn jitter_has_its_mean() {
             },
             2.00849,
             1.0,
+        ),
+        (
+            Jitter::HalfNormal {
+                stddev: ms(2),
+                max: ms(2),
+                reorder: true,
+            },
+            1.26251,
+            0.686,
         ),
     ] {
         let config = LinkConfig {
@@ -454,6 +465,11 @@ fn any_jitter() -> impl Strategy<Value = Jitter> {
         (nanos(), nanos(), any::<bool>()).prop_map(|(mean, stddev, reorder)| Jitter::Normal {
             mean,
             stddev,
+            reorder
+        }),
+        (nanos(), nanos(), any::<bool>()).prop_map(|(stddev, max, reorder)| Jitter::HalfNormal {
+            stddev,
+            max,
             reorder
         }),
     ]

@@ -548,6 +548,8 @@ pub struct FlowSeries {
     pub delivered_bytes: Vec<u64>,
     /// Packets sent in the bin.
     pub sent_packets: Vec<u32>,
+    /// Bytes of these packets on the wire.
+    pub sent_wire_bytes: Vec<u64>,
     /// Retransmissions sent in the bin.
     pub retransmitted_packets: Vec<u32>,
     /// The congestion window at the end of the bin, in bytes.

@@ -53,6 +53,7 @@ impl Recorder {
             series: FlowSeries {
                 delivered_bytes: vec![0; bins],
                 sent_packets: vec![0; bins],
+                sent_wire_bytes: vec![0; bins],
                 retransmitted_packets: vec![0; bins],
                 cwnd_bytes: Vec::with_capacity(bins),
                 ssthresh_bytes: Vec::with_capacity(bins),
@@ -207,8 +208,10 @@ impl Observer for Recorder {
             FlowEventKind::Delivered(bytes) => {
                 add(&mut record.series.delivered_bytes, bin, bytes);
             }
-            FlowEventKind::Sent(_) if !event.at_destination => {
+            FlowEventKind::Sent(packet) if !event.at_destination => {
                 add(&mut record.series.sent_packets, bin, 1);
+                let wire = u64::from(packet.wire);
+                add(&mut record.series.sent_wire_bytes, bin, wire);
             }
             _ => {}
         }

@@ -15,6 +15,24 @@ fn first(scenario: &Scenario) -> Network {
 }
 
 #[test]
+fn half_normal_jitter_has_what_rfc_8868_recommends() {
+    let text = "[scenario]\nname = \"jitter\"\nduration = \"1s\"\n\
+                [topology]\nkind = \"dumbbell\"\n\
+                bottleneck = { rate = \"1Mbps\", delay = \"1ms\", \
+                jitter = { kind = \"half_normal\" } }\n\
+                [[flow]]\ngroup = \"tcp\"\n";
+    let scenario = Scenario::parse("x.toml", text, NoFiles, &Reading::default()).unwrap();
+    assert_eq!(
+        first(&scenario).links[0].config.jitter,
+        Jitter::HalfNormal {
+            stddev: Span::from_millis(5),
+            max: Span::from_millis(15),
+            reorder: false
+        }
+    );
+}
+
+#[test]
 fn links_carry_everything_that_a_link_can() {
     struct Trace;
     impl Files for Trace {

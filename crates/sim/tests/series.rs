@@ -55,6 +55,7 @@ fn bins_sum_to_the_report() {
         for length in [
             flow.delivered_bytes.len(),
             flow.sent_packets.len(),
+            flow.sent_wire_bytes.len(),
             flow.retransmitted_packets.len(),
         ] {
             assert_eq!(length, bins);
@@ -74,6 +75,10 @@ fn bins_sum_to_the_report() {
             total.delivered_bytes_total
         );
         assert_eq!(sum(&flow.sent_packets), total.sent_packets);
+        assert_eq!(
+            flow.sent_wire_bytes.iter().sum::<u64>(),
+            total.sent_wire_bytes
+        );
         assert_eq!(
             sum(&flow.retransmitted_packets),
             total.retransmitted_packets

@@ -96,6 +96,7 @@ fn delays(link: &LinkConfig) -> bool {
         Jitter::None => false,
         Jitter::Exponential { mean, .. } => !mean.is_zero(),
         Jitter::Uniform { max, .. } => !max.is_zero(),
+        Jitter::HalfNormal { stddev, max, .. } => !(stddev.is_zero() || max.is_zero()),
         Jitter::Normal { mean, stddev, .. } => !(mean.is_zero() && stddev.is_zero()),
     };
     !least.is_zero() || has_jitter

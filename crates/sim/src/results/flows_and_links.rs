@@ -243,6 +243,7 @@ impl<'a> Things<'a> {
                 bin.value(&bin.of.delivered_bytes)
             })
             .maybe_unsigned("sent_packets", |bin| bin.value(&bin.of.sent_packets))
+            .maybe_unsigned("sent_wire_bytes", |bin| bin.value(&bin.of.sent_wire_bytes))
             .maybe_unsigned("retransmitted_packets", |bin| {
                 bin.value(&bin.of.retransmitted_packets)
             })
@@ -257,6 +258,7 @@ impl<'a> Things<'a> {
             [
                 of.delivered_bytes.len(),
                 of.sent_packets.len(),
+                of.sent_wire_bytes.len(),
                 of.retransmitted_packets.len(),
                 of.cwnd_bytes.len(),
                 of.ssthresh_bytes.len(),

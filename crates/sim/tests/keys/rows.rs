@@ -442,6 +442,16 @@ const GROUPS: &[Group] = &[
         ],
     ),
     Group(
+        "jitter(half_normal)",
+        "topology.bottleneck.jitter.",
+        &["topology.bottleneck.jitter={ kind = 'half_normal', stddev = '9ms', max = '20ms' }"],
+        &[
+            ("stddev", "9ms", "4ms"),
+            ("max", "20ms", "10ms"),
+            ("reorder", "false", "true"),
+        ],
+    ),
+    Group(
         "jitter(exponential)",
         "topology.bottleneck.jitter.",
         &["topology.bottleneck.jitter={ kind = 'exponential', mean = '20ms' }"],

@@ -17,6 +17,7 @@ fn keeps_order(config: &LinkConfig) -> bool {
     match config.jitter {
         Jitter::None => true,
         Jitter::Exponential { reorder, .. }
+        | Jitter::HalfNormal { reorder, .. }
         | Jitter::Normal { reorder, .. }
         | Jitter::Uniform { reorder, .. } => !reorder,
     }

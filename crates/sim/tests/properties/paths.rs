@@ -149,6 +149,8 @@ fn jitter() -> impl Strategy<Value = Jitter> {
         1 => (span(), any::<bool>()).prop_map(|(max, reorder)| Jitter::Uniform { max, reorder }),
         1 => (span(), span(), any::<bool>())
             .prop_map(|(mean, stddev, reorder)| Jitter::Normal { mean, stddev, reorder }),
+        1 => (span(), span(), any::<bool>())
+            .prop_map(|(stddev, max, reorder)| Jitter::HalfNormal { stddev, max, reorder }),
     ]
 }
 

@@ -421,6 +421,7 @@ tagged! {
     enum JitterTable ("jitter") by kind {
         "uniform" => Uniform(UniformTable);
         "normal" => Normal(NormalTable);
+        "half_normal" => HalfNormal(HalfNormalTable);
         "exponential" => Exponential(ExponentialTable);
     }
 }
@@ -448,6 +449,11 @@ impl JitterTable {
                 stddev: table.stddev,
                 reorder: table.reorder,
             },
+            Self::HalfNormal(table) => Jitter::HalfNormal {
+                stddev: table.stddev,
+                max: table.max,
+                reorder: table.reorder,
+            },
             Self::Exponential(table) => Jitter::Exponential {
                 mean: table.mean,
                 reorder: table.reorder,
@@ -473,6 +479,19 @@ table! {
         mean: Span = Required(SPAN);
         /// The standard deviation of the distribution.
         stddev: Span = Required(SPAN);
+        /// Whether packets may be reordered.
+        reorder: bool = Default(Flag, "false");
+    }
+}
+
+table! {
+    /// The absolute value of a normal draw around zero, at most `max`. The defaults and `reorder =
+    /// false` are what RFC 8868 recommends. Source: RFC 8868, sections 4.5.2 and 4.5.3.
+    struct HalfNormalTable ("half-normal jitter") {
+        /// The standard deviation of the draw.
+        stddev: Span = Default(SPAN, "\"5ms\"");
+        /// The largest extra delay.
+        max: Span = Default(SPAN, "\"15ms\"");
         /// Whether packets may be reordered.
         reorder: bool = Default(Flag, "false");
     }
