@@ -13,10 +13,10 @@ CARGO := scripts/progress.py cargo
 LONG := scripts/progress.py
 
 # The modules that the API reference of Python has.
-PYTHON_MODULES := comity comity.errors comity.events comity.gym comity.plot comity.quantity comity.reproduction
+PYTHON_MODULES := comity comity.errors comity.events comity.gym comity.plot comity.quantity comity.reproduction comity.suites
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-sim claims report picture test guides kernel lint docs docs-python bench race media worlds compare video deadline attack coverage verify load endurance fuzz fuzz-short
+.PHONY: help demo demo-sim claims report suites picture test guides kernel lint docs docs-python bench race media worlds compare video deadline attack coverage verify load endurance fuzz fuzz-short
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ report: rust python ## the same with pictures, as one page: target/reproduction.
 	@mkdir -p target
 	scripts/python.sh comity.reproduction --report target/reproduction.html $(CLAIMS)
 	@echo "the page: target/reproduction.html"
+
+suites: rust python ## run the test cases of RFC 8867 and RFC 9743 with every controller (SUITES='--full rfc8867 --report target/suites.html')
+	scripts/python.sh comity.suites $(SUITES)
 
 picture: rust python ## run the demo and keep its timeline as docs/demo.svg and its numbers in docs/reference/demo.md
 	$(CARGO) build --package comity-cli

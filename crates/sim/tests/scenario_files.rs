@@ -1,8 +1,9 @@
 //! The scenario files of the repository are valid and describe the intended networks.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use comity_congestion::table::Value;
+use comity_congestion::table::{TABLE, Value};
 use comity_link::{DelayProfile, Limit, Queue, RateProfile};
 use comity_sim::network::{FlowSpec, Headers, Network, TcpSpec, TransportSpec};
 use comity_sim::scenario::{NoFiles, Reading, Scenario, simulate};
@@ -59,6 +60,27 @@ fn every_file_reads_and_has_its_runs() {
         ("experiments/reference/on_off_errors.toml", 2 * 4 * 3 * 10),
         ("experiments/reference/packet_spacing.toml", 5 * 3 * 2),
         ("experiments/reference/parking_lot.toml", 5),
+        ("experiments/rfc8867/case51_single.toml", 12 * 2 * 2 * 2 * 5),
+        ("experiments/rfc8867/case52_multiple.toml", 12 * 2 * 5),
+        ("experiments/rfc8867/case53_feedback.toml", 12 * 3 * 5),
+        ("experiments/rfc8867/case54_competing.toml", 12 * 5),
+        ("experiments/rfc8867/case55_round_trips.toml", 12 * 5),
+        ("experiments/rfc8867/case56_long_tcp.toml", 12 * 4 * 2 * 5),
+        ("experiments/rfc8867/case57_short_tcp.toml", 12 * 4 * 5),
+        ("experiments/rfc8867/case58_pause.toml", 12 * 5),
+        ("experiments/rfc8867/case63_bottlenecks.toml", 12 * 5),
+        ("experiments/rfc9743/bottlenecks.toml", 12 * 4 * 3),
+        ("experiments/rfc9743/buffers.toml", 12 * 5 * 3),
+        ("experiments/rfc9743/changes.toml", 12 * 3 * 3),
+        ("experiments/rfc9743/collapse.toml", 12 * 3),
+        ("experiments/rfc9743/impaired.toml", 12 * 6 * 3),
+        ("experiments/rfc9743/no_feedback.toml", 12 * 3),
+        ("experiments/rfc9743/queues.toml", 12 * 3 * 8 * 3),
+        ("experiments/rfc9743/real_time.toml", 12 * 2 * 3),
+        ("experiments/rfc9743/reverse.toml", 12 * 4 * 3),
+        ("experiments/rfc9743/rivals.toml", 12 * 4 * 5 * 3),
+        ("experiments/rfc9743/satellite.toml", 12 * 2 * 4 * 3),
+        ("experiments/rfc9743/short_flows.toml", 12 * 2 * 3),
         ("experiments/short_flows/beside.toml", 3 * 5),
         ("experiments/tltcp/lab_fairness.toml", 4 * 3),
         ("experiments/tltcp/lab_video.toml", 6 * 3),
@@ -84,6 +106,36 @@ fn every_file_reads_and_has_its_runs() {
     ] {
         assert_eq!(load(path).runs().len(), runs, "{path}");
     }
+}
+
+/// A new controller is a subject of both suites, without anybody who remembers.
+#[test]
+fn the_suites_have_every_controller_that_can_carry_video() {
+    let all: BTreeSet<String> = TABLE
+        .iter()
+        .map(|row| row.name.to_owned())
+        // No congestion control.
+        .filter(|name| name != "fixed")
+        .collect();
+    let mut files = 0;
+    for folder in ["experiments/rfc8867", "experiments/rfc9743"] {
+        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "toml") {
+                continue;
+            }
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let scenario = load(&format!("{folder}/{name}"));
+            let subjects: BTreeSet<String> = scenario
+                .runs()
+                .iter()
+                .map(|run| run.values[0].to_string())
+                .collect();
+            assert_eq!(subjects, all, "{folder}/{name}");
+            files += 1;
+        }
+    }
+    assert_eq!(files, 9 + 12);
 }
 
 /// The propagation delay from a flow's source to its destination, over the links by name.

@@ -18,6 +18,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..errors import Error
+from ..suites.case import found_in as suites_in
+from ..suites.chapter import chapter
+from ..suites.command import ran
 from .claims import Check, Claim, Form
 from .figures import found_in
 from .page import page, readme
@@ -154,6 +157,8 @@ def _run(claims: list[tuple[str, Claim]], form: Form, options: argparse.Namespac
 
         with follow:
             _judge(claims, form, options, follow, take)
+            if report and not options.claims:
+                _add_suites(report, form, options, follow)
             if options.page and form is Form.FULL:
                 follow.begin("quick form: ")
 
@@ -178,6 +183,19 @@ def _run(claims: list[tuple[str, Claim]], form: Form, options: argparse.Namespac
     )
     surprises = [check for _, _, checks in results for check in checks if not check.is_as_expected]
     return 1 if surprises else 0
+
+
+def _add_suites(
+    report: Report, form: Form, options: argparse.Namespace, follow: _Follow
+) -> None:
+    """Runs the suites of test cases, each of which is a chapter of the report."""
+    pairs = [(suite, suite.cases) for suite in suites_in(options.experiments)]
+
+    def progress(scenario: str, done: int) -> None:
+        follow.runs(scenario, done, done)
+
+    for suite, results in ran(pairs, form, jobs=options.jobs, draw=True, progress=progress):
+        report.chapters.append((suite.id, suite.title, chapter(suite, results, form)))
 
 
 def _judge(

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..plot import Style, style
+from ..plot._style import styles
 from ..quantity import key, quantity
 from .values import Values
 
@@ -176,6 +177,53 @@ class Drawing:
 
         self._add(title, panel, series, x, y, wanted)
 
+    def over_time(
+        self,
+        title: str,
+        curves: Mapping[str, tuple[np.ndarray, np.ndarray]],
+        steps: tuple[np.ndarray, np.ndarray] | None = None,
+        *,
+        y: str,
+    ) -> None:
+        """Numbers of one run over its seconds, and `steps` that bound them."""
+
+        def panel(axes: Axes) -> None:
+            for number, (name, (times, numbers)) in enumerate(curves.items()):
+                look = OTHERS[number % len(OTHERS)]
+                shape = "-" if number < len(OTHERS) else "--"
+                axes.plot(
+                    times, numbers, color=look.light, linestyle=shape, linewidth=1.1, label=name
+                )
+            if steps:
+                axes.step(
+                    *steps, where="post", color=INK, linestyle=":", linewidth=1, label="capacity"
+                )
+            axes.set_title(title)
+            axes.set_xlabel("s")
+            axes.set_ylabel(y)
+            axes.set_ylim(bottom=0)
+
+        self._panels.append(panel)
+
+    def scatter(
+        self, title: str, marks: Mapping[str, tuple[float, float]], *, x: str, y: str
+    ) -> None:
+        """One number of each controller over another."""
+
+        def panel(axes: Axes) -> None:
+            for name, (across, up) in marks.items():
+                look = style(name)
+                axes.plot([across], [up], look.marker, color=look.light, markersize=6)
+                axes.annotate(
+                    name, (across, up), xytext=(4, 3), textcoords="offset points", fontsize=7
+                )
+            axes.set_title(title)
+            axes.set_xlabel(x)
+            axes.set_ylabel(y)
+            axes.set_ylim(bottom=0)
+
+        self._panels.append(panel)
+
     def _add(
         self,
         title: str,
@@ -239,7 +287,7 @@ class Drawing:
             text = io.StringIO()
             figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
         svg = text.getvalue()
-        for look in (*STYLES.values(), *OTHERS):
+        for look in dict.fromkeys((*STYLES.values(), *OTHERS, *styles().values())):
             svg = svg.replace(look.light.lower(), f"light-dark({look.light}, {look.dark})")
         return svg[svg.index("<svg") :].replace(INK, "currentColor")
 

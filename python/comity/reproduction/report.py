@@ -15,7 +15,7 @@ from .pictures import Drawing
 from .study import Scenario
 from .verdicts import Verdict, judge
 
-__all__ = ["Report"]
+__all__ = ["Report", "html", "templates"]
 
 #: A sign for each verdict, so that none is told by its colour alone.
 SIGNS = {
@@ -66,6 +66,8 @@ class Report:
         self._form = form
         self._entries: list[Entry] = []
         self._papers: dict[str, str] = {}
+        self.chapters: list[tuple[str, str, str]] = []
+        """Further chapters: their name, their title and their Markdown, with elements of HTML."""
 
     def add(self, system: str, claim: Claim, checks: list[Check], runs) -> None:
         """Adds a claim, with its picture of these runs."""
@@ -86,13 +88,7 @@ class Report:
 
     def write(self, path: Path, command: str, beyond: Path | None = None) -> None:
         """Writes the page. In the full form, a Markdown file is its last chapter."""
-        environment = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(Path(__file__).parent),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        environment = templates()
         results = [(entry.system, entry.claim, entry.checks) for entry in self._entries]
         page = environment.get_template("report.html").render(
             systems={
@@ -106,20 +102,34 @@ class Report:
             words=text.WORDS,
             text=text,
             command=command,
-            beyond=_chapter(beyond.read_text(encoding="utf-8"))
+            chapters=[
+                (name, title, html(markdown)) for name, title, markdown in self.chapters
+            ],
+            beyond=html(beyond.read_text(encoding="utf-8"), lower=1)
             if beyond and self._form is Form.FULL
             else None,
         )
         path.write_text(page, encoding="utf-8")
 
 
-def _chapter(markdown: str) -> str:
-    """A page of Markdown as a chapter, with headings one level lower."""
+def templates(*folders: Path) -> jinja2.Environment:
+    """The templates of pages, those of these folders and those that all pages share."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader([*folders, Path(__file__).parent]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def html(markdown: str, lower: int = 0) -> str:
+    """A page of Markdown as a chapter, with headings so many levels lower."""
     reader = MarkdownIt("commonmark").enable("table")
     tokens = reader.parse(markdown)
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{int(token.tag[1]) + 1}"
+            token.tag = f"h{int(token.tag[1]) + lower}"
     return reader.renderer.render(tokens, reader.options, {})
 
 

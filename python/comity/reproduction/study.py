@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .._results import Results, unfilled
-from .values import Values, replicated
+from .values import Values, condition, replicated
 
 __all__ = ["Run", "Scenario", "Study", "frames"]
 
@@ -80,6 +80,8 @@ class Run:
     def __init__(self, tables: Mapping[str, pd.DataFrame], names: Collection[str]) -> None:
         self._tables = tables
         self._names = names
+        # Each column over time, a row for each flow: taken once, and looked at often.
+        self._wide: dict[str, pd.DataFrame] = {}
 
     def flows(self, *names: str) -> pd.DataFrame:
         """The flows with these names and those of these groups and of parts of them; without names,
@@ -109,15 +111,27 @@ class Run:
         """A column of flows over time: a row for each flow, a column for each bin that begins in
         `[start_s, end_s)`.
         """
+        if column not in self._wide:
+            self._wide[column] = self._series().pivot(
+                index=["index", "flow"], columns="bin_start_ns", values=column
+            )
+        wide = self._wide[column]
+        rows = wide.index.get_level_values("flow").isin(self.flows(*names)["flow"])
+        starts = wide.columns.to_numpy() / 1e9
+        inside = (starts >= start_s - 1e-9) & (starts < end_s - 1e-9)
+        return wide.to_numpy(dtype=float)[np.ix_(rows, inside)]
+
+    @property
+    def bin_s(self) -> float:
+        """The length of the bins of values over time, in seconds."""
+        starts = self._series()["bin_start_ns"].unique()
+        return float(starts[1] - starts[0]) / 1e9 if len(starts) > 1 else np.nan
+
+    def _series(self) -> pd.DataFrame:
         series = self._tables.get("flow_series")
         if series is None:
             raise ValueError("there is nothing over time: expected `bins` in the scenario")
-        series = series[series["flow"].isin(self.flows(*names)["flow"])]
-        starts = series["bin_start_ns"] / 1e9
-        inside = series[(starts >= start_s - 1e-9) & (starts < end_s - 1e-9)]
-        return inside.pivot(index="index", columns="bin_start_ns", values=column).to_numpy(
-            dtype=float
-        )
+        return series
 
     def _check(self, names: Sequence[str]) -> None:
         for name in names:
@@ -158,6 +172,15 @@ class Study:
         """The runs of `comity.run` or `comity.read`."""
         tables = frames(results)
         return cls(tables, sorted(set(tables["runs"]["seed"])))
+
+    def first(self, **choices: Any) -> Run:
+        """The first run at the point where axes have these values."""
+        chosen = self._points
+        for axis, value in choices.items():
+            chosen = chosen[chosen[axis].map(condition(value))]
+        if not len(chosen):
+            raise ValueError(f"no run at {choices}: expected values of {', '.join(self.axes)}")
+        return self._runs[chosen.index[0]]
 
     def measure(self, number: Callable[[Run], float]) -> Values:
         """One number from every run, at every point of the sweep, with its replicates over the

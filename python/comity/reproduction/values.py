@@ -109,7 +109,7 @@ class Values:
         for axis, choice in choices.items():
             if axis not in self.points:
                 raise ValueError(f"axis {axis!r}: expected one of {', '.join(self.axes) or 'none'}")
-            keep &= self.points[axis].map(_condition(choice)).to_numpy(dtype=bool)
+            keep &= self.points[axis].map(condition(choice)).to_numpy(dtype=bool)
         points = self.points[keep]
         chosen = [axis for axis, choice in choices.items() if _is_one(choice)]
         if chosen:
@@ -291,7 +291,8 @@ def _is_one(choice: Choice) -> bool:
     return not callable(choice) and (isinstance(choice, str) or not isinstance(choice, Iterable))
 
 
-def _condition(choice: Choice) -> Callable[[Any], bool]:
+def condition(choice: Choice) -> Callable[[Any], bool]:
+    """Whether a value of an axis is chosen."""
     if callable(choice):
         return lambda value: bool(choice(key(value)))
     wanted = {key(choice)} if _is_one(choice) else {key(value) for value in choice}
