@@ -195,7 +195,7 @@ impl<P: Payload> Connection<P> {
             || !is_slow_start
             || self.congestion.has_lost()
             || self.target.is_alone()
-            || (self.ceiling.rate().is_none() && self.target.is_followed());
+            || (self.ceiling.rate().is_none() && self.target.allowance().is_some());
         let (window, rtt) = (self.congestion.window(), self.loss.smoothed());
         let allowed = set
             .or_else(|| TargetBitrate::allowed(window, rtt, pacing))

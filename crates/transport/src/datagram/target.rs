@@ -200,11 +200,6 @@ impl TargetBitrate {
         average.into_iter().chain(carried).min()
     }
 
-    /// Whether what the controller allows has counted before.
-    pub(super) fn is_followed(&self) -> bool {
-        self.average > 0.0
-    }
-
     /// What bytes of sections at this rate are on the wire, with their headers.
     pub(super) fn gross(&self, sections: Rate) -> Rate {
         sections.mul_f64(1.0 / self.payload.max(0.1))
@@ -485,10 +480,10 @@ mod tests {
         };
         let least = Span::from_millis(30);
         target.on_passage(Time::ZERO, &held, least);
-        assert_eq!(target.allowance(), None, "the law has said nothing");
+        assert_eq!(target.allowance(), None, "nothing is allowed yet");
         let encoded = Rate::from_kbps(1_800);
         assert_eq!(rate(target.poll(Time::ZERO, true)), Some(encoded));
-        assert!(!target.is_followed());
+        assert_eq!(target.allowance(), None, "still nothing");
         target.on_allowed(Time::ZERO, mbps(4), false);
         assert_eq!(target.allowance(), Some(mbps(4)));
         assert_eq!(target.current(), Some(encoded));

@@ -4,9 +4,9 @@ use alloc::boxed::Box;
 
 use comity_units::Span;
 
-use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
+use super::super::parameters::{Parameter, ParameterError, Parameters};
 use super::super::row::{Row, Setup};
-use super::declare::{flag, number};
+use super::declare::{flag, number, span};
 use crate::Controller;
 use crate::controllers::{Bbr, Bbr3, Bbr3Config, BbrConfig};
 
@@ -35,24 +35,18 @@ const CWND_GAIN: Parameter = number(
     (1.0, 10.0),
     "",
 );
-const MIN_RTT_WINDOW: Parameter = Parameter {
-    name: "min_rtt_window",
-    summary: "The age at which the minimum round trip expires and ProbeRTT begins, which drains the queue.",
-    default: Value::Span(Span::from_secs(10)),
-    domain: Domain::Span {
-        min: Span::from_millis(1),
-        max: Span::from_secs(3_600),
-    },
-};
-const PROBE_RTT_TIME: Parameter = Parameter {
-    name: "probe_rtt_time",
-    summary: "The minimum duration of ProbeRTT.",
-    default: Value::Span(Span::from_millis(200)),
-    domain: Domain::Span {
-        min: Span::ZERO,
-        max: Span::from_secs(10),
-    },
-};
+const MIN_RTT_WINDOW: Parameter = span(
+    "min_rtt_window",
+    "The age at which the minimum round trip expires and ProbeRTT begins, which drains the queue.",
+    Span::from_secs(10),
+    (Span::from_millis(1), Span::from_secs(3_600)),
+);
+const PROBE_RTT_TIME: Parameter = span(
+    "probe_rtt_time",
+    "The minimum duration of ProbeRTT.",
+    Span::from_millis(200),
+    (Span::ZERO, Span::from_secs(10)),
+);
 const AGGREGATION: Parameter = flag(
     "aggregation",
     "Whether the window makes room for aggregated acknowledgements.",
@@ -106,15 +100,12 @@ const HEADROOM: Parameter = number(
     (0.0, 0.9),
     "",
 );
-const PROBE_RTT_INTERVAL: Parameter = Parameter {
-    name: "probe_rtt_interval",
-    summary: "The age of the minimum round trip at which ProbeRTT begins, which drains the queue.",
-    default: Value::Span(Span::from_secs(5)),
-    domain: Domain::Span {
-        min: Span::from_millis(1),
-        max: Span::from_secs(3_600),
-    },
-};
+const PROBE_RTT_INTERVAL: Parameter = span(
+    "probe_rtt_interval",
+    "The age of the minimum round trip at which ProbeRTT begins, which drains the queue.",
+    Span::from_secs(5),
+    (Span::from_millis(1), Span::from_secs(3_600)),
+);
 const PARAMETERS3: &[Parameter] = &[LOSS_THRESHOLD, BETA, HEADROOM, PROBE_RTT_INTERVAL];
 
 fn build3(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {

@@ -1,11 +1,14 @@
 //! Declarations of parameters, for several rows.
 
 use alloc::borrow::Cow;
+use alloc::boxed::Box;
 
-use comity_units::Rate;
+use comity_units::{Rate, Span};
 
 use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
-use crate::controllers::DecreaseBasis;
+use super::super::row::Setup;
+use crate::Meter;
+use crate::controllers::{DecreaseBasis, EveryPacket};
 
 pub(super) const fn flag(name: &'static str, summary: &'static str, default: bool) -> Parameter {
     Parameter {
@@ -58,6 +61,20 @@ pub(super) const fn choice(
     }
 }
 
+pub(super) const fn span(
+    name: &'static str,
+    summary: &'static str,
+    default: Span,
+    (min, max): (Span, Span),
+) -> Parameter {
+    Parameter {
+        name,
+        summary,
+        default: Value::Span(default),
+        domain: Domain::Span { min, max },
+    }
+}
+
 pub(super) const fn rate(name: &'static str, summary: &'static str, default: Rate) -> Parameter {
     Parameter {
         name,
@@ -101,3 +118,8 @@ pub(super) const DECREASE_BASES: &[(&str, DecreaseBasis)] = &[
     ("flight", DecreaseBasis::Flight),
     ("window", DecreaseBasis::Window),
 ];
+
+/// Builds the meter of controllers that need to know of each packet.
+pub(super) fn every_packet(_: &Setup, _: &Parameters) -> Result<Box<dyn Meter>, ParameterError> {
+    Ok(Box::new(EveryPacket::default()))
+}

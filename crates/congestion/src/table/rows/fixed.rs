@@ -6,6 +6,7 @@ use comity_units::{Bytes, Rate, Span};
 
 use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
 use super::super::row::{Row, Setup};
+use super::declare::{rate, span};
 use crate::controllers::Fixed;
 use crate::{Controller, Pacing};
 
@@ -28,24 +29,17 @@ const WINDOW: Parameter = Parameter {
         max: Bytes::MAX,
     },
 };
-const RATE: Parameter = Parameter {
-    name: "rate",
-    summary: "The rate of packets, from start to start.",
-    default: Value::Rate(Rate::MAX),
-    domain: Domain::Rate {
-        min: Rate::from_bps(1),
-        max: Rate::MAX,
-    },
-};
-const GAP: Parameter = Parameter {
-    name: "gap",
-    summary: "The gap from the end of one packet to the start of the next.",
-    default: Value::Span(Span::ZERO),
-    domain: Domain::Span {
-        min: Span::ZERO,
-        max: Span::from_secs(3_600),
-    },
-};
+const RATE: Parameter = rate(
+    "rate",
+    "The rate of packets, from start to start.",
+    Rate::MAX,
+);
+const GAP: Parameter = span(
+    "gap",
+    "The gap from the end of one packet to the start of the next.",
+    Span::ZERO,
+    (Span::ZERO, Span::from_secs(3_600)),
+);
 const PARAMETERS: &[Parameter] = &[WINDOW, RATE, GAP];
 
 fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {

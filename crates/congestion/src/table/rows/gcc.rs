@@ -6,9 +6,9 @@ use comity_units::{Rate, Span};
 
 use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
 use super::super::row::{Row, Setup};
-use super::declare::{MAX_RATE, limits, number, rate};
-use crate::controllers::{EveryPacket, Gcc, GccConfig};
-use crate::{Controller, Meter};
+use super::declare::{MAX_RATE, every_packet, limits, number, rate, span};
+use crate::Controller;
+use crate::controllers::{Gcc, GccConfig};
 
 pub(super) const ROW: Row = Row {
     name: "gcc",
@@ -16,7 +16,7 @@ pub(super) const ROW: Row = Row {
               marks.",
     source: "draft-ietf-rmcat-gcc-02; constants that it leaves open as in libwebrtc and pion",
     parameters: PARAMETERS,
-    meter: Some(build_meter),
+    meter: Some(every_packet),
     build,
 };
 
@@ -51,15 +51,19 @@ const BETA: Parameter = number(
     (0.1, 0.99),
     "",
 );
+/// The range of both times.
+const RANGE: (Span, Span) = (Span::from_millis(10), Span::from_secs(10));
 const WINDOW: Parameter = span(
     "window",
     "The time over which that rate is measured (T).",
     Span::from_millis(500),
+    RANGE,
 );
 const LOSS_INTERVAL: Parameter = span(
     "loss_interval",
     "The time between two reports of losses.",
     Span::from_millis(200),
+    RANGE,
 );
 const PARAMETERS: &[Parameter] = &[
     INITIAL_RATE,
@@ -71,18 +75,6 @@ const PARAMETERS: &[Parameter] = &[
     WINDOW,
     LOSS_INTERVAL,
 ];
-
-const fn span(name: &'static str, summary: &'static str, default: Span) -> Parameter {
-    Parameter {
-        name,
-        summary,
-        default: Value::Span(default),
-        domain: Domain::Span {
-            min: Span::from_millis(10),
-            max: Span::from_secs(10),
-        },
-    }
-}
 
 fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
     let (min_rate, max_rate) = limits(parameters, &MIN_RATE)?;
@@ -98,8 +90,4 @@ fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, 
         window: parameters.span(&WINDOW)?,
         loss_interval: parameters.span(&LOSS_INTERVAL)?,
     })))
-}
-
-fn build_meter(_: &Setup, _: &Parameters) -> Result<Box<dyn Meter>, ParameterError> {
-    Ok(Box::new(EveryPacket::default()))
 }

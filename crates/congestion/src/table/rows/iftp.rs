@@ -6,28 +6,24 @@ use comity_units::{Rate, Span};
 
 use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
 use super::super::row::{Row, Setup};
-use super::declare::choice;
-use crate::controllers::{EveryPacket, Iftp, IftpConfig, LateAcks};
-use crate::{Controller, Meter};
+use super::declare::{choice, every_packet, rate, span};
+use crate::Controller;
+use crate::controllers::{Iftp, IftpConfig, LateAcks};
 
 pub(super) const ROW: Row = Row {
     name: "iftp",
     summary: "A gap between packets that emulates TCP's window round by round.",
     source: "ElAarag and Bassiouni, \"A TCP-friendly Protocol for Media Streams over Best Effort Networks\"",
     parameters: PARAMETERS,
-    meter: Some(build_meter),
+    meter: Some(every_packet),
     build,
 };
 
-const LINK: Parameter = Parameter {
-    name: "link",
-    summary: "The rate of the sender's own link, which gives tau; unlimited for a tau of zero.",
-    default: Value::Rate(Rate::MAX),
-    domain: Domain::Rate {
-        min: Rate::from_bps(1),
-        max: Rate::MAX,
-    },
-};
+const LINK: Parameter = rate(
+    "link",
+    "The rate of the sender's own link, which gives tau; unlimited for a tau of zero.",
+    Rate::MAX,
+);
 const SSTHRESH: Parameter = packets(
     "ssthresh",
     "The number of packets in a round at which slow start ends.",
@@ -50,15 +46,12 @@ const MISSING_THRESHOLD: Parameter = Parameter {
         unit: "acknowledgements",
     },
 };
-const MIN_TIMEOUT: Parameter = Parameter {
-    name: "min_timeout",
-    summary: "The minimum timeout.",
-    default: Value::Span(Span::from_millis(200)),
-    domain: Domain::Span {
-        min: Span::from_millis(1),
-        max: Span::from_secs(60),
-    },
-};
+const MIN_TIMEOUT: Parameter = span(
+    "min_timeout",
+    "The minimum timeout.",
+    Span::from_millis(200),
+    (Span::from_millis(1), Span::from_secs(60)),
+);
 const LATE_ACKS: Parameter = choice(
     "late_acks",
     "At the end of a round, if acknowledgements of the round before are missing: wait for them, or hold n.",
@@ -105,8 +98,4 @@ fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, 
             &[("hold", LateAcks::Hold), ("wait", LateAcks::Wait)],
         )?,
     })))
-}
-
-fn build_meter(_: &Setup, _: &Parameters) -> Result<Box<dyn Meter>, ParameterError> {
-    Ok(Box::new(EveryPacket::default()))
 }

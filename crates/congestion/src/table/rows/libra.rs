@@ -6,7 +6,7 @@ use comity_units::{Rate, Span};
 
 use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
 use super::super::row::{Row, Setup};
-use super::declare::{choice, flag};
+use super::declare::{choice, flag, span};
 use crate::Controller;
 use crate::controllers::{Increase, Libra, LibraConfig};
 
@@ -81,16 +81,13 @@ const PAIRS: Parameter = flag(
     "Whether packets leave in pairs at random times (the burstiness control) or as the window opens.",
     true,
 );
-const MEMORY: Parameter = Parameter {
-    name: "memory",
-    summary: "The extremes of the round trip and the pairs expire after one to two of these times, so that the flow \
+const MEMORY: Parameter = span(
+    "memory",
+    "The extremes of the round trip and the pairs expire after one to two of these times, so that the flow \
               adapts to a new route; unlimited in the paper.",
-    default: Value::Span(Span::from_secs(60)),
-    domain: Domain::Span {
-        min: Span::from_millis(1),
-        max: Span::MAX,
-    },
-};
+    Span::from_secs(60),
+    (Span::from_millis(1), Span::MAX),
+);
 const PARAMETERS: &[Parameter] = &[A, B, X, Y, CAPACITY, INCREASE, PAIRS, MEMORY];
 
 fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {

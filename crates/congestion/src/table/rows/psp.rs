@@ -6,7 +6,7 @@ use comity_units::{Rate, Span};
 
 use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
 use super::super::row::{Row, Setup};
-use super::declare::{choice, flag};
+use super::declare::{choice, flag, rate, span};
 use crate::controllers::{Psp, PspConfig, RoundMeter, Step};
 use crate::{Controller, Meter};
 
@@ -26,15 +26,11 @@ const DAMPED: Parameter = flag(
     "Whether a loss after a deliberate decrease of the spacing restores the spacing before it.",
     true,
 );
-const LINK: Parameter = Parameter {
-    name: "link",
-    summary: "The rate of the sender's own link, at which packets leave without a spacing.",
-    default: Value::Rate(Rate::from_mbps(100)),
-    domain: Domain::Rate {
-        min: Rate::from_bps(1),
-        max: Rate::MAX,
-    },
-};
+const LINK: Parameter = rate(
+    "link",
+    "The rate of the sender's own link, at which packets leave without a spacing.",
+    Rate::from_mbps(100),
+);
 const SCALE: Parameter = choice(
     "scale",
     "By what the spacing moves: fixed amounts as in the paper, which do not bring two flows together, or steps that go \
@@ -42,15 +38,19 @@ const SCALE: Parameter = choice(
     "fixed",
     &["fixed", "rate"],
 );
+/// The range of fixed amounts.
+const AMOUNTS: (Span, Span) = (Span::from_nanos(1), Span::from_secs(1));
 const FIRST: Parameter = span(
     "first",
     "With fixed amounts, the spacing after a loss if it was zero.",
     Span::from_micros(50),
+    AMOUNTS,
 );
 const STEP: Parameter = span(
     "step",
     "With fixed amounts, the decrease of the spacing after a round without losses.",
     Span::from_micros(2),
+    AMOUNTS,
 );
 const SETTLE: Parameter = flag(
     "settle",
@@ -84,18 +84,6 @@ const PARAMETERS: &[Parameter] = &[
     DYNAMIC_RTT,
     JITTER,
 ];
-
-const fn span(name: &'static str, summary: &'static str, default: Span) -> Parameter {
-    Parameter {
-        name,
-        summary,
-        default: Value::Span(default),
-        domain: Domain::Span {
-            min: Span::from_nanos(1),
-            max: Span::from_secs(1),
-        },
-    }
-}
 
 fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
     let fixed = Step::Fixed {

@@ -4,9 +4,9 @@ use alloc::boxed::Box;
 
 use super::super::parameters::{Parameter, ParameterError, Parameters};
 use super::super::row::{Row, Setup};
-use super::declare::{flag, number};
-use crate::controllers::{EveryPacket, Rap, RapConfig};
-use crate::{Controller, Meter};
+use super::declare::{every_packet, flag, number};
+use crate::Controller;
+use crate::controllers::{Rap, RapConfig};
 
 pub(super) const ROW: Row = Row {
     name: "rap",
@@ -14,7 +14,7 @@ pub(super) const ROW: Row = Row {
               trip, half the rate after a loss event.",
     source: "Rejaie, Handley and Estrin, INFOCOM 1999; constants as in ns-2",
     parameters: PARAMETERS,
-    meter: Some(build_meter),
+    meter: Some(every_packet),
     build,
 };
 
@@ -105,8 +105,4 @@ fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, 
         long_gain: parameters.number(&LONG_GAIN)?,
         used_share: parameters.number(&USED_SHARE)?,
     })))
-}
-
-fn build_meter(_: &Setup, _: &Parameters) -> Result<Box<dyn Meter>, ParameterError> {
-    Ok(Box::new(EveryPacket::default()))
 }

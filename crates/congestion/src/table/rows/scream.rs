@@ -4,11 +4,11 @@ use alloc::boxed::Box;
 
 use comity_units::{Rate, Span};
 
-use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
+use super::super::parameters::{Parameter, ParameterError, Parameters};
 use super::super::row::{Row, Setup};
-use super::declare::{MAX_RATE, flag, limits, rate};
-use crate::controllers::{EveryPacket, Scream, ScreamConfig};
-use crate::{Controller, Meter};
+use super::declare::{MAX_RATE, every_packet, flag, limits, rate, span};
+use crate::Controller;
+use crate::controllers::{Scream, ScreamConfig};
 
 pub(super) const ROW: Row = Row {
     name: "scream",
@@ -16,7 +16,7 @@ pub(super) const ROW: Row = Row {
               below it. Made for media: a source that is not limited fills one and a half times the target.",
     source: "draft-ietf-ccwg-rfc8298bis-screamv2-01; constants that it leaves open as in Ericsson's implementation",
     parameters: PARAMETERS,
-    meter: Some(build_meter),
+    meter: Some(every_packet),
     build,
 };
 
@@ -26,15 +26,12 @@ const L4S: Parameter = flag(
     "Whether the share of marked packets reduces the window (L4S), or a mark by a fifth (classic ECN).",
     false,
 );
-const DELAY_TARGET: Parameter = Parameter {
-    name: "delay_target",
-    summary: "The least target of the queueing delay.",
-    default: Value::Span(Span::from_millis(60)),
-    domain: Domain::Span {
-        min: Span::from_millis(1),
-        max: Span::from_millis(400),
-    },
-};
+const DELAY_TARGET: Parameter = span(
+    "delay_target",
+    "The least target of the queueing delay.",
+    Span::from_millis(60),
+    (Span::from_millis(1), Span::from_millis(400)),
+);
 const COMPETING: Parameter = flag(
     "competing",
     "Whether that target rises, up to 400 ms, beside flows that fill the queue.",
@@ -53,8 +50,4 @@ fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, 
         delay_target: parameters.span(&DELAY_TARGET)?,
         adapts_target: parameters.flag(&COMPETING)?,
     })))
-}
-
-fn build_meter(_: &Setup, _: &Parameters) -> Result<Box<dyn Meter>, ParameterError> {
-    Ok(Box::new(EveryPacket::default()))
 }

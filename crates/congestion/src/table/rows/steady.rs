@@ -6,6 +6,7 @@ use comity_units::Span;
 
 use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
 use super::super::row::{Row, Setup};
+use super::declare::span;
 use crate::Controller;
 use crate::controllers::{Steady, SteadyConfig};
 
@@ -39,15 +40,12 @@ const PEAK: Parameter = Parameter {
         unit: "",
     },
 };
-const DEPTH: Parameter = Parameter {
-    name: "depth",
-    summary: "The depth of the token bucket and its largest debt, as time at the average rate.",
-    default: Value::Span(Span::from_secs(2)),
-    domain: Domain::Span {
-        min: Span::ZERO,
-        max: Span::from_secs(10),
-    },
-};
+const DEPTH: Parameter = span(
+    "depth",
+    "The depth of the token bucket and its largest debt, as time at the average rate.",
+    Span::from_secs(2),
+    (Span::ZERO, Span::from_secs(10)),
+);
 const RANDOM_LOSS: Parameter = Parameter {
     name: "random_loss",
     summary: "Below this loss ratio, losses that neither a queue nor the own rate causes do not \
