@@ -47,6 +47,12 @@ fn delivered(report: &RunReport, from: usize, to: usize) -> f64 {
     bins.iter().sum::<u64>() as f64 * 8e-6 / (to - from) as f64
 }
 
+/// The share of the sections with an outcome that were on time.
+fn on_time(report: &RunReport) -> f64 {
+    let sections = report.flows[0].sections.as_ref().unwrap();
+    sections.on_time as f64 / (sections.submitted - sections.open) as f64
+}
+
 #[test]
 fn the_encoder_takes_what_the_path_carries_within_its_range() {
     // 1,423 of 1,480 bytes of a packet are payload, so 2 Mb/s carry 1.92, and 10 Mb/s more than
@@ -58,13 +64,12 @@ fn the_encoder_takes_what_the_path_carries_within_its_range() {
     ] {
         let report = report(rate, "");
         let rate = delivered(&report, 10, 39);
-        let sections = report.flows[0].sections.as_ref().unwrap();
         assert!(
             (0.75..1.05).contains(&(rate / carried)),
             "{rate} of {carried}"
         );
         // The first seconds of narrow paths included, in which the encoder has its maximum rate.
-        let on_time = sections.on_time as f64 / (sections.submitted - sections.open) as f64;
+        let on_time = on_time(&report);
         assert!(on_time > 0.9, "{carried}: {on_time}");
     }
 }
@@ -85,8 +90,7 @@ fn an_encoder_that_begins_low_does_not_stay_there() {
         assert!((0.2..0.8).contains(&first), "{controller}: {first}");
         let rate = delivered(&report, 5, 10);
         assert!((2.5..3.85).contains(&rate), "{controller}: {rate}");
-        let sections = report.flows[0].sections.as_ref().unwrap();
-        let on_time = sections.on_time as f64 / (sections.submitted - sections.open) as f64;
+        let on_time = on_time(&report);
         assert!(on_time > 0.97, "{controller}: {on_time}");
     }
 }
