@@ -16,6 +16,7 @@ from pathlib import Path
 import comity
 import numpy as np
 import pandas as pd
+from comity.suites.chapter import markdown
 
 FOLDER = Path(__file__).parent
 PAGE = FOLDER.parent.parent / "docs" / "results" / "controllers.md"
@@ -179,9 +180,7 @@ def cells(
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """A table in Markdown."""
-    head = list(head)
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join(markdown(head, rows))
 
 
 def number(value: float, digits: int = 2) -> str:

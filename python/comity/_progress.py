@@ -15,6 +15,21 @@ _PERIOD = 10.0
 Report = Callable[[int, int], None]
 
 
+class Due:
+    """Whether a log gets its next line: two seconds after the start, and then every ten."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._at = clock() + _PATIENCE
+
+    def __call__(self) -> bool:
+        now = self._clock()
+        is_due = now >= self._at
+        if is_due:
+            self._at = now + _PERIOD
+        return is_due
+
+
 @contextlib.contextmanager
 def reporting(
     progress: bool | Report,
@@ -43,12 +58,10 @@ def reporting(
             if has_begun:
                 print(file=out, flush=True)
     else:
-        due = clock() + _PATIENCE
+        is_due = Due(clock)
 
         def add(done: int, runs: int) -> None:
-            nonlocal due
-            if clock() >= due:
-                due = clock() + _PERIOD
+            if is_due():
                 print(f"{done} of {runs} runs", file=out, flush=True)
 
         yield add

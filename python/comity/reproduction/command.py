@@ -17,6 +17,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from .._progress import Due
 from ..errors import Error
 from ..suites.case import found_in as suites_in
 from ..suites.chapter import chapter
@@ -188,7 +189,7 @@ def _run(claims: list[tuple[str, Claim]], form: Form, options: argparse.Namespac
 def _add_suites(
     report: Report, form: Form, options: argparse.Namespace, follow: _Follow
 ) -> None:
-    """Runs the suites of test cases, each of which is a chapter of the report."""
+    """Runs the suites of test cases, and adds a chapter for each to the report."""
     pairs = [(suite, suite.cases) for suite in suites_in(options.experiments)]
 
     def progress(scenario: str, done: int) -> None:
@@ -259,7 +260,7 @@ class _Log:
 
     def __init__(self, claims: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._claims, self._clock, self._began = claims, clock, clock()
-        self._due = self._began + 2.0
+        self._is_due = Due(clock)
         self._what = ""
         self.judged = 0
         """How many claims are judged."""
@@ -270,13 +271,11 @@ class _Log:
         self._what, self.judged, self.runs = what, 0, ""
 
     def tick(self) -> None:
-        now = self._clock()
-        if now < self._due:
+        if not self._is_due():
             return
-        self._due = now + 10.0
         print(
             f"{self._what}{self.judged} of {self._claims} claims, {self.runs}"
-            f"{now - self._began:.0f} s",
+            f"{self._clock() - self._began:.0f} s",
             file=sys.stderr,
             flush=True,
         )

@@ -142,15 +142,19 @@ class Run:
 
 
 class Study:
-    """All runs of a scenario, as tables of pandas by their names."""
+    """All runs of a scenario, as tables of pandas by their names. Runs of other scenarios may be
+    compared with them; `seeds` are then those of all.
+    """
 
-    def __init__(self, tables: Mapping[str, pd.DataFrame], seeds: Sequence[int]) -> None:
+    def __init__(
+        self, tables: Mapping[str, pd.DataFrame], seeds: Sequence[int] | None = None
+    ) -> None:
         runs = tables["runs"]
         self._columns = {name: set(table) for name, table in tables.items()}
         axes = [name for name in runs if name.startswith("axis.")]
         self.axes = [name[len("axis.") :] for name in axes]
         """The names of the axes of the sweep."""
-        self.seeds = list(seeds)
+        self.seeds = sorted(set(runs["seed"])) if seeds is None else list(seeds)
         """The seeds of all runs that are compared."""
         self._points = runs[["run", "seed", *axes]].rename(columns=dict(zip(axes, self.axes)))
         self._points = self._points.assign(point=runs.groupby("seed").cumcount())
@@ -170,8 +174,7 @@ class Study:
     @classmethod
     def of(cls, results: Results) -> Study:
         """The runs of `comity.run` or `comity.read`."""
-        tables = frames(results)
-        return cls(tables, sorted(set(tables["runs"]["seed"])))
+        return cls(frames(results))
 
     def first(self, **choices: Any) -> Run:
         """The first run at the point where axes have these values."""

@@ -15,7 +15,7 @@ from ..reproduction.values import Values
 from . import metrics
 from .case import Case, Suite
 
-__all__ = ["Result", "chapter", "document", "overview", "paragraphs"]
+__all__ = ["Result", "chapter", "document", "markdown", "overview", "paragraphs"]
 
 WHOLE = {"break_long_words": False, "break_on_hyphens": False}
 
@@ -54,8 +54,12 @@ class Result:
     @property
     def controllers(self) -> list[str]:
         """The controllers, in their order in the scenario."""
-        columns = next(iter(self.numbers.values()))
-        return list(next(iter(columns.values())).points["controller"])
+        return _controllers(self.numbers)
+
+
+def _controllers(numbers: Mapping[str, Mapping[str, Values]]) -> list[str]:
+    columns = next(iter(numbers.values()))
+    return list(next(iter(columns.values())).points["controller"])
 
 
 def chapter(suite: Suite, results: Sequence[Result], form: Form, level: int = 2) -> str:
@@ -94,7 +98,7 @@ def overview(suite: Suite, results: Sequence[Result]) -> list[str]:
             column = next(each for each in of[case].case.columns if each.title == title)
             cells.append(written(of[case].cell(variant, title, controller), column.digits))
         rows.append([f"`{controller}`", *cells])
-    return _markdown(["controller", *(heading for heading, *_ in chosen)], rows)
+    return markdown(["controller", *(heading for heading, *_ in chosen)], rows)
 
 
 def document(suite: Suite, results: Sequence[Result]) -> dict:
@@ -142,7 +146,7 @@ def _table(
                 cell += f" ±{(interval.high - interval.low) / 2:.{digits[title]}f}"
             cells.append(cell)
         rows.append([f"`{controller}`", *cells])
-    return _markdown(["controller", *columns], rows)
+    return markdown(["controller", *columns], rows)
 
 
 def written(value: float, digits: int) -> str:
@@ -152,7 +156,8 @@ def written(value: float, digits: int) -> str:
     return f"{value:.{digits}f}" if np.isfinite(value) else "–"
 
 
-def _markdown(head: Iterable[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    """The lines of a table: names in the first column, and numbers in the others."""
     head = list(head)
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return [f"| {' | '.join(line)} |" for line in lines]
@@ -172,12 +177,11 @@ def _picture(
 ) -> str:
     """The rates over time under each controller, and one number over another."""
     drawing = Drawing(case.id)
-    controllers = list(next(iter(next(iter(numbers.values())).values())).points["controller"])
     if case.picture:
         panel = case.picture
         choice = dict(case.choices()[panel.variant])
         study = studies if isinstance(studies, Study) else studies[panel.variant]
-        for controller in controllers:
+        for controller in _controllers(numbers):
             run = study.first(controller=controller, **choice)
             curves = {}
             for name, flows in panel.flows.items():

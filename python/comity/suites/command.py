@@ -7,10 +7,10 @@ import difflib
 import fnmatch
 import json
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from .._progress import Due
 from ..errors import Error
 from ..reproduction.claims import Form
 from ..reproduction.report import html, templates
@@ -220,9 +220,8 @@ class _Lines:
     """Lines on standard error, at most one in ten seconds."""
 
     def __init__(self) -> None:
-        self._due = time.monotonic() + 2.0
+        self._is_due = Due()
 
     def __call__(self, scenario: str, done: int) -> None:
-        if time.monotonic() >= self._due:
-            self._due = time.monotonic() + 10.0
+        if self._is_due():
             print(f"{Path(scenario).stem}: {done} runs", file=sys.stderr, flush=True)

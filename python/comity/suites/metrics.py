@@ -124,7 +124,7 @@ def variation(run: Run, *names: str, periods: Sequence[tuple[float, float]]) -> 
     for start_s, end_s in periods:
         middle = (start_s + end_s) / 2
         sent = rates(run, *names, column="sent_wire_bytes", start_s=middle, end_s=end_s)
-        found += [flow.std() / flow.mean() for flow in sent if flow.mean() > 0]
+        found += [flow.std() / flow.mean() for flow in sent if flow.size and flow.mean() > 0]
     return float(np.mean(found)) if found else np.nan
 
 

@@ -60,7 +60,7 @@ def _study(
         )
         for name in parts[0]
     }
-    return Study(tables, sorted(set(tables["runs"]["seed"])))
+    return Study(tables)
 
 
 def _kept(results: Results, series: Collection[str]) -> dict[str, pd.DataFrame]:
@@ -95,7 +95,7 @@ def of_the_lab(path: Path, cases: Sequence[Case]) -> tuple[Case, Study]:
     for case in cases:
         if isinstance(case.scenario, Scenario) and names == {_name(case.scenario.path)}:
             tables = _kept(results, case.series)
-            return case, Study(tables, sorted(set(tables["runs"]["seed"])))
+            return case, Study(tables)
     known = [_name(each.path) for case in cases for each in case.scenarios.values()]
     raise ValueError(
         f"{path} has results of {', '.join(sorted(names))}: expected one of "

@@ -54,7 +54,7 @@ def test_delays_losses_and_frames_are_those_of_the_flows():
     run = a_run(a=[1], b=[1])
     assert metrics.delay_ms(run, "a", "b") == pytest.approx(200)
     assert metrics.lost(run, "a", "b") == pytest.approx(1 / 400)
-    # 60 of 90 + 8 + 2 frames, 20 of which have no outcome yet.
+    # 60 of 90 + 8 + 2 frames; 20 have no outcome yet.
     assert metrics.in_time(run, "a") == pytest.approx(60 / 80)
 
 
