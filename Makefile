@@ -71,7 +71,7 @@ guides: rust python ## run the commands of docs/guide as a reader would, in one 
 kernel: rust python ## test TCP Libra and TCP-Real in the running kernel, as root, where the kernel has BTF
 	scripts/kernel.sh || [ $$? -eq 77 ]
 
-lint: format clippy docs purity language promises dependencies advisories ## check format, lints, docs, purity, words, licences and dependencies
+lint: format clippy docs purity language growth promises dependencies advisories ## check format, lints, docs, purity, words, lines, licences and dependencies
 
 docs: rust python ## build the documentation of all crates (target/doc)
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --no-deps
@@ -143,7 +143,7 @@ fuzz: rust python ## run the property tests on new cases, and all fuzz targets f
 fuzz-short: rust python ## build the fuzz targets and run each for 5 s, where a nightly compiler and cargo-fuzz are
 	scripts/fuzz.sh --short || [ $$? -eq 77 ]
 
-.PHONY: format clippy purity language promises dependencies advisories rust python
+.PHONY: format clippy purity language growth promises dependencies advisories rust python
 format: rust
 	cargo fmt --all --check
 
@@ -157,6 +157,9 @@ purity: rust python
 
 language: python
 	scripts/vocabulary.py
+
+growth: python
+	scripts/growth.py
 
 promises: python
 	scripts/promises.py

@@ -32,7 +32,7 @@ FAILED = TARGET / "failed-tests.json"
 # The other tests: a name, a folder, and a program or the files there that have doctests. Each folder
 # has a process of its own, since modules of two folders may share a name.
 OTHERS = [
-    ("doctests of scripts", "scripts", ["vocabulary.py", "promises.py", "coverage.py", "progress.py", "guides.py", "demo.py", "tests.py"]),
+    ("doctests of scripts", "scripts", ["vocabulary.py", "promises.py", "coverage.py", "progress.py", "guides.py", "growth.py", "demo.py", "tests.py"]),
     ("doctests of experiments/tltcp", "experiments/tltcp", ["section_reader.py"]),
     *((f"doctests of {folder}", folder, ["*.py"]) for folder in [
         "benches", "benches/race", "benches/media", "benches/deadline", "benches/endurance",
