@@ -4,6 +4,7 @@ use alloc::collections::VecDeque;
 
 use comity_units::{Bytes, Span, Time};
 
+use super::loss_ratio::{LossRatio, PERIOD, SHORT_PERIOD};
 use super::rate_dependence::RateDependence;
 
 /// Distinguishes losses at a full queue from random losses.
@@ -18,6 +19,7 @@ use super::rate_dependence::RateDependence;
 ///             (equal: within minimum round trip / 256)
 /// mean rank = mean rank + ( (rank before + rank after) / 2 − mean rank ) / 4      initially 1/2
 /// random    = mean rank < 3/4  and  queueing delay ≤ 3 ms  and  loss ratio < bound
+///             and the losses since the last period are not surely over `random_loss` (`LossRatio`)
 /// ```
 ///
 /// | losses depend on the rate (`RateDependence`) | queueing delay: above the minimum | bound |
@@ -51,6 +53,11 @@ pub(super) struct LossClassifier {
     recent: RecentMinimum,
     mean_rank: f64,
     loss_ratio: LossRatio,
+    /// Bytes lost, those of them before the last verdict, and those that congestion lost.
+    lost: u64,
+    judged: u64,
+    congested: u64,
+    congestion_ratio: LossRatio,
     rate_dependence: RateDependence,
     /// The loss ratio from which on no loss is random.
     random_loss: f64,
@@ -67,7 +74,11 @@ impl LossClassifier {
             min: None,
             recent: RecentMinimum::default(),
             mean_rank: 0.5,
-            loss_ratio: LossRatio::new(),
+            loss_ratio: LossRatio::new(PERIOD),
+            lost: 0,
+            judged: 0,
+            congested: 0,
+            congestion_ratio: LossRatio::new(SHORT_PERIOD),
             rate_dependence: RateDependence::default(),
             random_loss,
             mss,
@@ -79,11 +90,11 @@ impl LossClassifier {
         self.min
     }
 
-    /// The factor on the time for which a flow waits for the queue to drain: 1 up to a mean loss
-    /// ratio of 0.08, 0 from 0.16 on.
-    pub(super) fn wait_factor(&self) -> f64 {
-        let factor = (HIGH_LOSS - self.loss_ratio.mean) / (HIGH_LOSS - LOW_LOSS);
-        factor.clamp(0.0, 1.0)
+    /// 1 up to a mean ratio of 0.08 of bytes that congestion lost, 0 from 0.16 on, linear in
+    /// between: the weight of what a flow does while its losses are few.
+    pub(super) fn few_losses(&self) -> f64 {
+        let weight = (HIGH_LOSS - self.congestion_ratio.mean()) / (HIGH_LOSS - LOW_LOSS);
+        weight.clamp(0.0, 1.0)
     }
 
     /// Takes a measured round trip.
@@ -105,9 +116,13 @@ impl LossClassifier {
     }
 
     /// Takes the bytes sent and acknowledged since the beginning, and those in flight.
-    pub(super) fn on_progress(&mut self, sent: u64, acked: u64, in_flight: u64) {
+    pub(super) fn on_progress(&mut self, now: Time, sent: u64, acked: u64, in_flight: u64) {
         let lost = sent.saturating_sub(acked.saturating_add(in_flight));
-        self.loss_ratio.on_progress(sent, lost);
+        let settled = acked.saturating_add(lost);
+        self.lost = lost;
+        self.loss_ratio.on_progress(now, settled, lost);
+        self.congestion_ratio
+            .on_progress(now, settled, self.congested);
         self.rate_dependence.on_progress(sent, lost, in_flight);
     }
 
@@ -120,6 +135,20 @@ impl LossClassifier {
     pub(super) fn is_unqueued(&self, before: Option<Span>, after: Option<Span>) -> bool {
         let both = before.zip(after);
         both.is_some_and(|(before, after)| self.queueing(before.max(after)) <= SHORT_QUEUE)
+    }
+
+    /// Takes a verdict: whether what was lost since the last one is congestion.
+    pub(super) const fn on_verdict(&mut self, is_congestion: bool) {
+        if is_congestion {
+            let lost = self.lost.saturating_sub(self.judged);
+            self.congested = self.congested.saturating_add(lost);
+        }
+        self.judged = self.lost;
+    }
+
+    /// The fraction of the last settled bytes that arrived.
+    pub(super) fn arrival_ratio(&self) -> f64 {
+        1.0 - self.loss_ratio.so_far()
     }
 
     /// Whether a loss event between the round trips `before` and `after` is random.
@@ -142,7 +171,8 @@ impl LossClassifier {
         };
         self.mean_rank < CONGESTED_RANK
             && rtt.saturating_sub(min) <= SHORT_QUEUE
-            && self.loss_ratio.last < bound
+            && self.loss_ratio.last() < bound
+            && !self.loss_ratio.is_surely_over(self.random_loss, self.mss)
     }
 
     fn rank(&self, rtt: Span, min: Span) -> f64 {
@@ -222,36 +252,6 @@ impl Sampling {
     }
 }
 
-/// The fraction of the sent bytes that was lost, over periods of [`PERIOD`] bytes.
-#[derive(Clone, Copy, Debug)]
-struct LossRatio {
-    /// Bytes sent and lost before the period.
-    began: (u64, u64),
-    last: f64,
-    /// The exponentially weighted mean over periods.
-    mean: f64,
-}
-
-impl LossRatio {
-    const fn new() -> Self {
-        Self {
-            began: (0, 0),
-            last: 0.0,
-            mean: 0.0,
-        }
-    }
-
-    fn on_progress(&mut self, sent: u64, lost: u64) {
-        let (sent_before, lost_before) = self.began;
-        let period = sent.saturating_sub(sent_before);
-        if period >= PERIOD {
-            self.last = lost.saturating_sub(lost_before) as f64 / period as f64;
-            self.mean += (self.last - self.mean) / 4.0;
-            self.began = (sent, lost);
-        }
-    }
-}
-
 /// The number of round trips in which a rank is taken.
 const SAMPLES: usize = 128;
 
@@ -277,10 +277,6 @@ const LOW_LOSS: f64 = 0.08;
 
 /// From this loss ratio on, flows that wait for one another overload the path.
 const HIGH_LOSS: f64 = 0.16;
-
-/// The bytes over which the loss ratio is measured: 150 full packets, which give a ratio of 0.05 to
-/// within a third.
-const PERIOD: u64 = 200_000;
 
 #[cfg(test)]
 mod tests {
@@ -343,30 +339,45 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_ends_with_the_recent_loss_ratio() {
+    fn losses_are_few_up_to_a_recent_ratio_of_a_twelfth_by_congestion() {
         let mut classifier = LossClassifier::new(0.3, MSS);
-        assert_eq!(classifier.wait_factor(), 1.0);
+        assert_eq!(classifier.few_losses(), 1.0);
         let (mut sent, mut lost) = (0, 0);
-        let mut periods = |classifier: &mut LossClassifier, count: u32, share: u64| {
+        let mut periods = |count: u32, share: u64, is_congestion: bool| {
             for _ in 0..count {
                 (sent, lost) = (sent + PERIOD, lost + PERIOD * share / 100);
-                classifier.on_progress(sent, sent - lost, 0);
+                classifier.on_progress(Time::ZERO, sent, sent - lost, 0);
+                classifier.on_verdict(is_congestion);
             }
-            classifier.wait_factor()
+            classifier.few_losses()
         };
-        assert_eq!(periods(&mut classifier, 50, 8), 1.0);
-        assert!((periods(&mut classifier, 50, 12) - 0.5).abs() < 0.01);
-        assert_eq!(periods(&mut classifier, 50, 17), 0.0);
-        // The mean is 0.17 · (3/4)³ = 0.072 after three periods without a loss.
-        assert!(periods(&mut classifier, 2, 0) < 1.0);
-        assert_eq!(periods(&mut classifier, 1, 0), 1.0);
+        assert_eq!(periods(50, 25, false), 1.0, "random losses do not count");
+        assert_eq!(periods(50, 8, true), 1.0);
+        assert!((periods(50, 12, true) - 0.5).abs() < 0.01);
+        assert_eq!(periods(50, 17, true), 0.0);
+        // The losses before the last verdict count in the period after it: then the mean is
+        // 0.17 · (3/4)³ = 0.072 after three periods without a loss.
+        assert!(periods(3, 0, true) < 1.0);
+        assert_eq!(periods(1, 0, true), 1.0);
+    }
+
+    #[test]
+    fn losses_that_no_random_process_explains_are_congestion_before_a_period_ends() {
+        // Of twenty packets: 0.3 and three standard errors of 0.102 are 12.1 packets.
+        for (lost, expected) in [(12_000, true), (13_000, false)] {
+            let mut classifier = classifier((0..100).map(|at| 40 + at % 3));
+            classifier.on_progress(Time::ZERO, 20_000, 20_000 - lost, 0);
+            let is_random = classifier.is_random(Some(Span::from_millis(41)), None);
+            assert_eq!(is_random, expected, "{lost} of 20,000");
+            assert_eq!(classifier.arrival_ratio(), 1.0 - lost as f64 / 20_000.0);
+        }
     }
 
     #[test]
     fn more_than_a_tenth_is_congestion_where_the_rate_does_not_vary() {
         for (lost, expected) in [(19_000, true), (21_000, false)] {
             let mut classifier = classifier((0..100).map(|at| 40 + at % 3));
-            classifier.on_progress(200_000, 150_000, 50_000 - lost);
+            classifier.on_progress(Time::ZERO, 200_000, 200_000 - lost, 0);
             assert_eq!(
                 classifier.is_random(Some(Span::from_millis(41)), None),
                 expected,
@@ -387,7 +398,7 @@ mod tests {
                 classifier.on_round_trip(now + Span::from_millis(at * 10), rtt);
             }
             classifier.on_sent(now, sent, Span::from_millis(40));
-            classifier.on_progress(sent, sent - gone, 0);
+            classifier.on_progress(now, sent, sent - gone, 0);
             let packets = if window % 10 == 0 { 60 } else { 20 };
             sent += packets * MSS.get();
             gone += lost(packets) * MSS.get();

@@ -5,6 +5,7 @@ mod backoff_share;
 mod cubic_share;
 mod first_flight;
 mod loss_classifier;
+mod loss_ratio;
 mod queue_monitor;
 mod rate_dependence;
 mod receive_rate;
@@ -50,8 +51,9 @@ pub struct SteadyConfig {
 /// Sends at the average rate of TCP under the same losses, taken over one to two seconds.
 ///
 /// ```text
-/// share     = min( max( 9/10 · max( X(p, srtt), emulated ), aimd ), validated, slow_start ),
+/// share     = min( max( 9/10 · max( X(p, srtt), f · emulated ), f · aimd ), validated, slow_start ),
 ///             at least one segment a second
+/// f         = 1 up to a mean ratio of 0.08 of bytes that congestion lost, 0 from 0.16 on
 /// validated = max( 2 · maximum receive rate of the last seconds, initial window / srtt )
 /// aimd      : an AIMD window over srtt, until `memory` loss intervals are known; at most
 ///             validated (`AimdWindow`)
@@ -64,6 +66,8 @@ pub struct SteadyConfig {
 /// bucket    : filled at the share; holds ± depth · share; sends bursts at up to
 ///             min( peak · share, validated ), without feedback at the share, and up to validated
 ///             while a young flow probes
+/// window    = max( 2 · initial window + 4 · acknowledged bytes, rate of the first flight · srtt )
+///             until a young flow has its first loss event, unlimited later
 /// ```
 ///
 /// `X` is [`throughput`], and `p` is the mean rate of loss events ([`LossIntervals`]).
@@ -83,7 +87,8 @@ pub struct SteadyConfig {
 /// **Episodes of others.** A queue may fill to the level at which this flow lost packets, and then
 /// recede by a quarter without a loss or a pause of this flow. Other flows have lost packets and
 /// backed off, so this counts as a loss event too (`QueueMonitor`). It counts only for the part of
-/// the flows that backed off (`BackoffShare`).
+/// the flows that backed off (`BackoffShare`), and not where this flow hardly ever loses a packet
+/// itself: the queue is on the way of its acknowledgements.
 ///
 /// **Unused rate.** Neither the AIMD window nor a loss interval grows beyond the rate in use. While
 /// the TCP-friendly rate is at or above `validated`, arriving packets lengthen no interval.
@@ -91,6 +96,10 @@ pub struct SteadyConfig {
 ///
 /// **After a loss.** In the round trip after a loss, `validated` is the maximum receive rate
 /// itself, because a full queue cannot take the tokens of some seconds.
+///
+/// **Heavy losses.** `emulated` and `aimd` are windows that grow with time. TCP that loses every
+/// sixth packet lives from its retransmission timer, and such windows would keep a path overloaded
+/// (congestion collapse, RFC 9743, section 5.1.1). The equation has that timer, so it alone counts.
 ///
 /// **Young flows.** (`Young`, `FirstFlight`) The bursts of a young flow may grow faster than by
 /// slow start as far as the first flight came through, and while nothing queues: by four in each
@@ -249,12 +258,14 @@ impl Steady {
             return Rate::MAX;
         };
         let (mss, rtt) = (self.config.mss, self.round_trip());
+        let few_losses = self.loss_classifier.few_losses();
         let emulated = self.emulation.rate(rtt).unwrap_or(Rate::ZERO);
+        let emulated = emulated.mul_f64(few_losses);
         let share = throughput(mss, rtt, p).max(emulated).mul_f64(RATE_FACTOR);
         if self.intervals.is_full() {
             share
         } else {
-            share.max(self.aimd.rate(mss, rtt))
+            share.max(self.aimd.rate(mss, rtt).mul_f64(few_losses))
         }
     }
 
@@ -271,19 +282,45 @@ impl Steady {
         let most = self.receive_rate.most();
         match self.young {
             Young::Probing => {
-                let three_steps = initial.mul_f64(FAST_GROWTH * FAST_GROWTH * FAST_GROWTH);
-                let flight = self.first_flight.rate().unwrap_or(Rate::ZERO);
                 let one_step = match self.acked {
                     0 => initial,
                     _ => initial.mul_f64(FAST_GROWTH),
                 };
-                let least = flight.min(three_steps).max(one_step);
+                let least = self.first_flight_rate().max(one_step);
                 most.mul_f64(FAST_GROWTH * FAST_GROWTH).max(least)
             }
             Young::Doubling => most.mul_f64(4.0).max(initial.mul_f64(2.0)),
             Young::Grown if self.is_recovering => most.max(initial),
             Young::Grown => most.mul_f64(2.0).max(initial),
         }
+    }
+
+    /// The most in flight. Until its first loss event a young flow has a window, as TCP has: of
+    /// packets that a full queue drops nothing is known for a round trip, and for several if what
+    /// would show it is lost, too.
+    fn window(&self) -> Bytes {
+        if self.young == Young::Grown || self.intervals.has_events() {
+            return self.config.max_window;
+        }
+        let acked = self
+            .acked
+            .saturating_sub(self.began.map_or(0, |(_, acked)| acked));
+        let grown =
+            (self.config.initial_window * 2).get() + acked.saturating_mul(FAST_GROWTH as u64);
+        Bytes::new(grown)
+            .max(self.first_flight_rate().amount_in(self.round_trip()))
+            .min(self.config.max_window)
+    }
+
+    /// The rate at which the first flight came through, up to three steps of growth.
+    fn first_flight_rate(&self) -> Rate {
+        let three_steps = self
+            .initial_rate()
+            .mul_f64(FAST_GROWTH * FAST_GROWTH * FAST_GROWTH);
+        self.first_flight
+            .rate()
+            .unwrap_or(Rate::ZERO)
+            .min(three_steps)
     }
 
     /// Follows the flow from its beginning until its rate is known.
@@ -315,6 +352,7 @@ impl Steady {
             Young::Probing => validated,
             Young::Doubling | Young::Grown => share.mul_f64(self.config.peak).min(validated),
         };
+        self.decision.window = self.window();
         let depth = share.amount_in(self.config.depth);
         self.decision.pacing = Pacing::Bucket {
             rate: share,
@@ -354,7 +392,7 @@ impl Steady {
         // Flows of this controller would otherwise wait for one another while the queue stays full.
         rtt + patient
             .saturating_sub(rtt)
-            .mul_f64(self.loss_classifier.wait_factor())
+            .mul_f64(self.loss_classifier.few_losses())
     }
 
     /// Counts a loss event with `flight` bytes in flight, unless it belongs to the last event.
@@ -366,10 +404,13 @@ impl Steady {
             return;
         }
         // The receive rate lags behind a rate that doubles. At the first event a flow keeps as much
-        // of its flight as CUBIC does.
+        // of its flight as CUBIC does, unless less than a third of it arrives.
         let doubling = match self.intervals.has_events() {
             true => Rate::ZERO,
-            false => Rate::of(flight, self.round_trip()).mul_f64(DECREASE),
+            false => {
+                let kept = (2.0 * self.loss_classifier.arrival_ratio()).min(DECREASE);
+                Rate::of(flight, self.round_trip()).mul_f64(kept)
+            }
         };
         self.on_episode(now, doubling);
         self.backoff_share.end();
@@ -416,7 +457,9 @@ impl Steady {
         };
         let classifier = &mut self.loss_classifier;
         let is_outage = episode.was_silent && classifier.is_unqueued(episode.rtt, after);
-        if !is_outage && !classifier.is_random(episode.rtt, after) {
+        let is_congestion = !is_outage && !classifier.is_random(episode.rtt, after);
+        classifier.on_verdict(is_congestion);
+        if is_congestion {
             self.count_loss(episode.at, episode.flight);
         }
     }
@@ -447,13 +490,18 @@ impl Steady {
             let others_backed_off =
                 self.queue
                     .on_round_trip(rtt, self.loss_classifier.min(), ack.in_flight);
-            if others_backed_off && !self.belongs_to_last_event(ack.now) {
+            if others_backed_off
+                && !self.belongs_to_last_event(ack.now)
+                && self.queue.counts_for_us()
+            {
                 self.on_episode(ack.now, Rate::ZERO);
                 self.backoff_share.begin(self.round_trip());
                 self.counted_losses = 0;
             }
         }
         self.is_recovering = ack.now < self.recovering_until;
+        self.loss_classifier
+            .on_progress(ack.now, self.sent, self.acked, ack.in_flight.get());
         self.classify_pending(rtt);
         self.latest = rtt.or(self.latest);
         let segments = ack.acked.get() as f64 / self.config.mss.get().max(1) as f64;
@@ -463,8 +511,6 @@ impl Steady {
         }
         self.receive_rate
             .on_acked(ack.now, ack.acked, self.round_trip());
-        self.loss_classifier
-            .on_progress(self.sent, self.acked, ack.in_flight.get());
         if core::mem::take(&mut self.no_feedback_count) > 0 {
             self.young = Young::Probing;
             self.began = Some((ack.now, self.acked));

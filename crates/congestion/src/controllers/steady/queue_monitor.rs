@@ -26,6 +26,17 @@ use super::loss_classifier::SHORT_QUEUE;
 /// quarter of the queue holds only a few packets, single packets of other flows make as much of a
 /// difference, and no episode is reported.
 ///
+/// **The other direction.** A queue on the way back of the acknowledgements lengthens the round trip
+/// too, and its episodes are none of this flow, which then loses nothing. So episodes of others
+/// count only while at least a quarter of all episodes cost this flow a packet. It is a third to
+/// nine tenths beside 1 to 16 flows of CUBIC or Reno, and less than a fifth where they send the
+/// other way.
+///
+/// ```text
+/// alone = alone + ( 1 − alone ) / 8  at an episode of others,  7/8 · alone  at an own loss
+/// counts: alone ≤ 3/4
+/// ```
+///
 /// **Latecomers.** A latecomer to a queue that never empties has seen only its upper part. It would
 /// take small variations for episodes, and count twice as many as the flows that it meets. So a
 /// larger fall is necessary if the queue is at least 15 ms, more than
@@ -52,6 +63,8 @@ pub(super) struct QueueMonitor {
     flight_then: Bytes,
     /// The bytes in flight at the latest round trip.
     flight: Bytes,
+    /// The fraction of the last episodes in which only others lost packets.
+    others_alone: f64,
 }
 
 /// The shortest queue for which a flow may be a latecomer: 10 packets at 8 Mb/s.
@@ -59,9 +72,15 @@ const LATECOMER_QUEUE: Span = Span::from_millis(15);
 /// From these bytes in flight on, a latecomer needs the whole fall: 16 packets of 1,400 bytes.
 const LATECOMER_FLIGHT: Bytes = Bytes::new(22_400);
 
+/// The weight of an episode in the fraction of those of others.
+const EPISODE_WEIGHT: f64 = 1.0 / 8.0;
+/// Above this fraction, others do not queue where this flow does.
+const MAX_OTHERS_ALONE: f64 = 0.75;
+
 impl QueueMonitor {
-    /// An episode begins; `rtt` is the latest round trip.
+    /// An episode begins with a loss of this flow; `rtt` is the latest round trip.
     pub(super) const fn begin(&mut self, rtt: Option<Span>) {
+        self.others_alone -= self.others_alone * EPISODE_WEIGHT;
         self.began_with = rtt;
         self.least = None;
         self.longest = None;
@@ -89,6 +108,12 @@ impl QueueMonitor {
             }
         }
         false
+    }
+
+    /// Takes an episode of others, and returns whether it counts for this flow.
+    pub(super) fn counts_for_us(&mut self) -> bool {
+        self.others_alone += (1.0 - self.others_alone) * EPISODE_WEIGHT;
+        self.others_alone <= MAX_OTHERS_ALONE
     }
 
     /// Whether the queue has not drained since the episode began. A loss then belongs to it.
@@ -179,6 +204,25 @@ mod tests {
             let left = Bytes::new(left);
             let found = queue.on_round_trip(Span::from_millis(100), MIN, left);
             assert_eq!(found, is_episode, "{left} in flight");
+        }
+    }
+
+    #[test]
+    fn episodes_of_others_stop_counting_where_this_flow_never_loses() {
+        let mut queue = QueueMonitor::default();
+        // 1 − (7/8)¹⁰ = 0.74, 1 − (7/8)¹¹ = 0.77.
+        let counted = (0..20).filter(|_| queue.counts_for_us()).count();
+        assert_eq!(counted, 10);
+        // 0.93 · (7/8)² = 0.71 after two own losses, and 0.75 after one more of others.
+        queue.begin(None);
+        assert!(!queue.clone().counts_for_us());
+        queue.begin(None);
+        assert!(queue.counts_for_us());
+        // Every third episode costs this flow a packet: all count for ever.
+        let mut queue = QueueMonitor::default();
+        for _ in 0..100 {
+            assert!(queue.counts_for_us() && queue.counts_for_us());
+            queue.begin(None);
         }
     }
 

@@ -5,17 +5,19 @@ const MSS: Bytes = Bytes::new(1_000);
 const BASE: Span = Span::from_millis(40);
 const FULL: Span = Span::from_millis(130);
 
+const CONFIG: SteadyConfig = SteadyConfig {
+    mss: MSS,
+    initial_window: Bytes::new(10_000),
+    max_window: Bytes::MAX,
+    memory: 8,
+    grouping: 3.0,
+    peak: 3.0,
+    depth: Span::from_secs(2),
+    random_loss: 0.3,
+};
+
 fn controller() -> Steady {
-    Steady::new(SteadyConfig {
-        mss: MSS,
-        initial_window: MSS * 10,
-        max_window: Bytes::MAX,
-        memory: 8,
-        grouping: 3.0,
-        peak: 3.0,
-        depth: Span::from_secs(2),
-        random_loss: 0.3,
-    })
+    Steady::new(CONFIG)
 }
 
 fn bucket(controller: &Steady) -> (Rate, Rate, Bytes) {
@@ -45,6 +47,17 @@ fn ack(now: Time, rtt: Span) -> Ack {
     }
 }
 
+fn sent(now: Time, number: u64, in_flight: Bytes) -> Sent {
+    Sent {
+        now,
+        payload: MSS,
+        wire: MSS,
+        number: PacketNumber::new(number),
+        in_flight,
+        app_limited: false,
+    }
+}
+
 fn loss(now: Time, cause: LossCause) -> Loss {
     Loss {
         now,
@@ -68,14 +81,7 @@ fn carry(
     let mut now = from;
     let mut number = 0;
     while now < until {
-        controller.on_sent(&Sent {
-            now,
-            payload: MSS,
-            wire: MSS,
-            number: PacketNumber::new(number),
-            in_flight: MSS * 10,
-            app_limited: false,
-        });
+        controller.on_sent(&sent(now, number, MSS * 10));
         number += 1;
         controller.on_ack(&ack(now, rtt(now)));
         now += gap;
@@ -85,6 +91,61 @@ fn carry(
 
 /// Four megabits per second.
 const GAP: Span = Span::from_millis(2);
+
+#[test]
+fn a_young_flow_has_a_window_until_it_knows_what_is_lost() {
+    let mut flow = controller();
+    assert_eq!(flow.decision().window, MSS * 20, "two initial windows");
+    for at in 0..3_u64 {
+        flow.on_ack(&ack(Time::from_millis(40 + at), BASE));
+    }
+    assert_eq!(
+        flow.decision().window,
+        MSS * 32,
+        "and four for each of three packets"
+    );
+    let mut lossy = flow.clone();
+    lossy.on_loss(&loss(Time::from_millis(50), LossCause::Mark));
+    assert_eq!(lossy.decision().window, Bytes::MAX, "its rate is known");
+    carry(
+        &mut flow,
+        Time::from_millis(50),
+        Time::from_secs(2),
+        GAP,
+        |_| BASE,
+    );
+    assert_eq!(flow.decision().window, Bytes::MAX, "it has grown up");
+}
+
+#[test]
+fn a_flow_whose_first_flight_is_lost_keeps_what_arrived_of_it() {
+    // Of ten packets in 100 ms some arrive. CUBIC keeps 0.7 of 0.8 Mb/s; of less than a third,
+    // twice what arrived is kept, and two full segments of TCP at least.
+    for (arrived, kept) in [(9, 0.56), (4, 0.56), (2, 0.32), (1, 0.23)] {
+        let mut flow = Steady::new(SteadyConfig {
+            random_loss: 0.0,
+            ..CONFIG
+        });
+        for number in 0..10 {
+            flow.on_sent(&sent(Time::ZERO, number, MSS * (number + 1)));
+        }
+        let now = Time::from_millis(100);
+        for at in 1..=arrived {
+            let last = at == arrived;
+            if last {
+                flow.on_loss(&loss(now, LossCause::Reordering));
+            }
+            let in_flight = if last { Bytes::ZERO } else { MSS * (10 - at) };
+            flow.on_ack(&Ack {
+                in_flight,
+                ..ack(now, Span::from_millis(100))
+            });
+        }
+        assert!(flow.intervals.has_events(), "{arrived}");
+        let window = flow.emulation.segments() * 1.448 * 8.0 / 100.0;
+        assert!((window - kept).abs() < 0.02, "{arrived}: {window}");
+    }
+}
 
 #[test]
 fn it_begins_with_the_initial_window_and_doubles_up_to_twice_what_arrives() {
