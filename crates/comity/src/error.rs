@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use comity_congestion::table::{ParameterError, UnknownController};
 use comity_transport::datagram::Violation;
+use comity_transport::timeline::{SectionId, StreamId};
 use comity_transport::wire::CloseCode;
 use thiserror::Error;
 
 use crate::printable::Printable;
-use crate::section::{SectionId, StreamId};
 use crate::session::{CallError, CredentialError};
-use crate::uri::UriError;
+use crate::uri::error::UriError;
 
 /// Why a configuration is invalid.
 #[derive(Debug, Error)]

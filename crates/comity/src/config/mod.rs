@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod effects;
 pub(crate) mod files;
-mod kind;
+pub(crate) mod kind;
 mod settings;
 
 use std::time::Duration;

@@ -7,7 +7,8 @@ use comity_units::Span;
 use thiserror::Error;
 
 use super::address::is_address;
-use super::{Mode, PercentError};
+use super::percent::PercentError;
+use crate::config::kind::Mode;
 use crate::session::CredentialError;
 
 /// Why a text is not a `comity://` URI. No message contains a passphrase.

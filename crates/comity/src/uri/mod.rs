@@ -29,7 +29,7 @@
 
 mod address;
 mod advice;
-mod error;
+pub(crate) mod error;
 mod key;
 #[doc(hidden)]
 pub mod parts;

@@ -19,7 +19,7 @@ use super::packet::Arena;
 use super::paths::{Paths, Use};
 use super::queue::EventQueue;
 use super::route::Router;
-use super::{Engine, MEASURE, NO_LINK, Observer, RunOptions, check, standstill};
+use super::{Engine, MEASURE, NO_LINK, Observer, RunOptions, consistency, standstill};
 use crate::custom::CustomControllers;
 use crate::network::{FlowError, Network, NetworkError, TransportSpec};
 use flow::build_flow;
@@ -33,8 +33,8 @@ impl<O: Observer> Engine<O> {
         custom: &dyn CustomControllers,
         observer: O,
     ) -> Result<Self, NetworkError> {
-        check::names(network)?;
-        check::times(network)?;
+        consistency::names(network)?;
+        consistency::times(network)?;
         // A queue too small for any packet is no error here: the packets are dropped.
         standstill::check(network)?;
         let watch = Watch {

@@ -5,10 +5,11 @@ use comity_link::{LinkConfig, Random};
 use comity_units::{Rate, Seed, Span, Time};
 
 use super::build::{datagram_source, section_ends, section_producer, tcp_ends, tcp_workload};
+use super::consistency::{names, times};
 use super::route::Router;
 use super::{room, standstill};
 use crate::custom::{CustomControllers, NoControllers};
-use crate::network::{FlowError, FlowSpec, Network, NetworkError, NodeId, TransportSpec};
+use crate::network::{FlowError, FlowSpec, Network, NetworkError, TransportSpec};
 
 impl Network {
     /// Checks that the simulator can run the network, or the lab if it has flows of programs.
@@ -70,45 +71,8 @@ pub(crate) fn flow(
     parts.into_iter().filter_map(Result::err).collect()
 }
 
-/// Checks that the warm-up is shorter than the run.
-pub(crate) fn times(network: &Network) -> Result<(), NetworkError> {
-    if network.warmup < network.duration {
-        Ok(())
-    } else {
-        Err(NetworkError::Warmup)
-    }
-}
-
 /// Checks that every queue admits the packets on its paths, and that no path takes zero time.
 pub(crate) fn ways(network: &Network) -> Result<(), NetworkError> {
     room::check(network)?;
     standstill::check(network)
-}
-
-/// Checks that names are unique and nodes exist.
-pub(super) fn names(network: &Network) -> Result<(), NetworkError> {
-    let links = network.links.iter().map(|link| &link.name);
-    let flows = network.flows.iter().map(|flow| &flow.name);
-    for mut names in [links.collect::<Vec<_>>(), flows.collect()] {
-        names.sort_unstable();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(NetworkError::DuplicateName {
-                name: pair[0].clone(),
-            });
-        }
-    }
-    let known = network.nodes.len() as u32;
-    let check = |user: String, node: NodeId| match node.0 < known {
-        true => Ok(()),
-        false => Err(NetworkError::UnknownNode { user, node: node.0 }),
-    };
-    for link in &network.links {
-        check(format!("link {:?}", link.name), link.from)?;
-        check(format!("link {:?}", link.name), link.to)?;
-    }
-    for flow in &network.flows {
-        check(format!("flow {:?}", flow.name), flow.source)?;
-        check(format!("flow {:?}", flow.name), flow.destination)?;
-    }
-    Ok(())
 }

@@ -5,13 +5,13 @@
 //! video has the same size in both worlds.
 
 use comity_link::{Random, RateProfile};
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{Bytes, Rate, Seed, Time};
 
 use super::build::section_producer;
 use super::flow::start_times;
 use super::links::{Use, Watch};
 use super::producer::{FrameSource, Producer};
-use super::route::Router;
+use super::route::{Router, initial_delay};
 use super::shares::Shares;
 pub use super::shares::payload_of;
 pub use super::streams::{flow_stream, link_stream};
@@ -113,13 +113,6 @@ impl<'n> LinkUse<'n> {
     pub fn utilisation(&self) -> Option<f64> {
         self.used.utilisation(self.rate, &self.watch)
     }
-}
-
-/// The delay of links at the start of a run, one behind the other.
-pub(super) fn initial_delay(network: &Network, links: impl Iterator<Item = usize>) -> Span {
-    links
-        .map(|link| network.links[link].config.delay.at_start())
-        .fold(Span::ZERO, |sum, delay| sum + delay)
 }
 
 /// The sections of a TCP flow with a time-line; `None` without one.

@@ -22,6 +22,7 @@ mod applications;
 mod arrivals;
 mod build;
 mod check;
+mod consistency;
 mod event;
 mod fingerprint;
 mod flow;
@@ -50,7 +51,8 @@ use comity_link::{Link, Outcome};
 use comity_transport::tcp::Segment;
 use comity_units::{Seed, Time};
 
-pub(crate) use check::{flow as check_flow, times as check_times, ways as check_ways};
+pub(crate) use check::{flow as check_flow, ways as check_ways};
+pub(crate) use consistency::times as check_times;
 pub use observe::{
     Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, SectionEvent, SenderState,
 };

@@ -140,3 +140,10 @@ impl<'a> Router<'a> {
         reached_by
     }
 }
+
+/// The delay of links at the start of a run, one behind the other.
+pub(super) fn initial_delay(network: &Network, links: impl Iterator<Item = usize>) -> Span {
+    links
+        .map(|link| network.links[link].config.delay.at_start())
+        .fold(Span::ZERO, |sum, delay| sum + delay)
+}
