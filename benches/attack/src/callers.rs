@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use comity::{CloseCode, Config, connect};
 use serde_json::json;
 
-use crate::Result;
+use crate::result::Result;
 
 /// For the last packets of the connections.
 const LINGER: Duration = Duration::from_millis(100);

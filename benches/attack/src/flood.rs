@@ -11,7 +11,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde_json::json;
 
-use crate::Result;
+use crate::result::Result;
 use crate::strangers::{Strangers, Traffic};
 
 /// A listener accepts a cookie or a ticket for at least 8 s.

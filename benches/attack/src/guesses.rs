@@ -10,8 +10,8 @@ use comity::session::{Caller, CallerConfig, CallerCredentials, Ecn, PassphraseKe
 use comity_transport::wire::header::{self, Packet};
 use serde_json::json;
 
-use crate::Result;
 use crate::peer::{Clock, Scripted, opener};
+use crate::result::Result;
 use crate::scripts::Script;
 use crate::strangers::Strangers;
 

@@ -8,14 +8,13 @@ mod flood;
 mod guesses;
 mod peer;
 mod relay;
+mod result;
 mod scripts;
 mod strangers;
 
 use std::process::ExitCode;
 
 use clap::Parser;
-
-type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Result<T, E>;
 
 /// Attacks a listener of Comity on loopback.
 #[derive(Parser)]

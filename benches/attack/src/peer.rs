@@ -14,7 +14,7 @@ use comity_transport::wire::frame::{self, Content, Frame};
 use comity_units::{PacketNumber, Span, Time};
 use serde_json::json;
 
-use crate::Result;
+use crate::result::Result;
 use crate::scripts::{Name, Script};
 
 const PAUSE: Duration = Duration::from_micros(100);

@@ -12,7 +12,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde_json::json;
 
-use crate::Result;
+use crate::result::Result;
 
 const PAUSE: Duration = Duration::from_micros(100);
 const LONGEST: usize = 65_535;

@@ -1,4 +1,4 @@
-//! The bytes of a frame: chunks that identify their frame on any transport.
+//! A frame and its bytes: chunks that identify their frame on any transport.
 //!
 //! ```text
 //! magic u32 | frame u32 | size of the frame u32 | submission time, ns u64 | index u16 |
@@ -6,13 +6,65 @@
 //! ```
 //! All numbers are little-endian.
 
-use crate::source::Frame;
+use std::fmt;
+
+use serde::Serialize;
 
 /// The length of every chunk but a frame's last one: seven packets of an MPEG transport stream.
 pub const SIZE: usize = 1_316;
 pub const HEADER: usize = 32;
 const MAGIC: u32 = u32::from_le_bytes(*b"FrMe");
 const CHECKSUM_AT: usize = 28;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Kind {
+    /// A key frame, without dependencies.
+    I,
+    P,
+    /// No other frame needs it.
+    B,
+    /// A frame of a source with equal frames, without dependencies.
+    Equal,
+}
+
+impl Kind {
+    pub const ALL: [Self; 4] = [Self::I, Self::P, Self::B, Self::Equal];
+
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::I => "I",
+            Self::P => "P",
+            Self::B => "B",
+            Self::Equal => "equal",
+        })
+    }
+}
+
+/// One frame, in the order of coding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    pub number: u32,
+    pub kind: Kind,
+    /// All of its bytes, the headers of its chunks included.
+    pub size: u32,
+    /// The frame that this one depends on.
+    pub needs: Option<u32>,
+    /// Its importance, on the scale of Comity's media reader: 200 for I, 190 - n for the n-th P of
+    /// its group but at least 100, 20 for B.
+    pub importance: u8,
+}
+
+impl Frame {
+    pub fn chunks(&self) -> u16 {
+        self.size.div_ceil(SIZE as u32) as u16
+    }
+}
 
 /// The description of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +212,6 @@ impl Cutter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Kind;
 
     const FRAME: Frame = Frame {
         number: 7,

@@ -7,6 +7,7 @@ mod failure;
 mod meter;
 mod receive;
 mod send;
+mod sink;
 mod source;
 mod transports;
 mod usage;

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use crate::chunk::Header;
-use crate::source::{Frame, Kind, Source};
+use crate::chunk::{Frame, Header, Kind};
+use crate::source::Source;
 
 /// Accepts the chunks that a transport delivers, in any order.
 #[derive(Debug)]

@@ -1,31 +1,16 @@
 //! The sender: submits each frame to the transport when it is due.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::arguments::{Send, Transport};
 use crate::chunk;
-use crate::clock::now_ns;
+use crate::clock::{now_ns, sleep_until};
 use crate::failure::Result;
 use crate::meter::Percentiles;
-use crate::source::Frame;
-use crate::transports::{comity, quic, srt, tcp, udp};
+use crate::transports::{Outgoing, comity, quic, srt, tcp, udp};
 use crate::usage::ProcessorTime;
-
-/// A connected transport that accepts frames.
-pub trait Outgoing {
-    /// Accepts all chunks of a frame. It never waits: data that cannot leave yet is queued.
-    fn give(&mut self, frame: &Frame, payload: Bytes, deadline_ns: u64) -> Result<()>;
-
-    /// Why no more frames can be submitted.
-    fn broken(&self) -> Option<String>;
-
-    /// Waits until everything has left or `until_ns`, ends the connection, and returns statistics.
-    async fn finish(self, until_ns: u64) -> Result<Value>;
-}
 
 #[derive(Debug, Serialize)]
 struct Report {
@@ -93,10 +78,4 @@ async fn play(arguments: &Send, mut transport: impl Outgoing) -> Result<Value> {
         statistics,
     };
     Ok(serde_json::to_value(report).expect("plain numbers and texts"))
-}
-
-/// Sleeps until a time of the common clock.
-pub async fn sleep_until(time_ns: u64) {
-    let left = time_ns.saturating_sub(now_ns());
-    tokio::time::sleep(Duration::from_nanos(left)).await;
 }

@@ -1,11 +1,8 @@
 //! The frames of a run: both ends derive the same list from the same parameters.
 
-use std::fmt;
-
 use comity_units::{Rate, Seed};
-use serde::Serialize;
 
-use crate::chunk;
+use crate::chunk::{self, Frame, Kind};
 
 /// The standard deviation of the logarithm of frame sizes, for key frames and for other frames.
 const KEY_SPREAD: f64 = 0.08;
@@ -13,56 +10,6 @@ const SPREAD: f64 = 0.25;
 /// The size of a B frame relative to a P frame.
 const B_OF_P: f64 = 0.5;
 const B_BETWEEN: u32 = 2;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum Kind {
-    /// A key frame, without dependencies.
-    I,
-    P,
-    /// No other frame needs it.
-    B,
-    /// A frame of a source with equal frames, without dependencies.
-    Equal,
-}
-
-impl Kind {
-    pub const ALL: [Self; 4] = [Self::I, Self::P, Self::B, Self::Equal];
-
-    pub fn code(self) -> u8 {
-        self as u8
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::I => "I",
-            Self::P => "P",
-            Self::B => "B",
-            Self::Equal => "equal",
-        })
-    }
-}
-
-/// One frame, in the order of coding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
-    pub number: u32,
-    pub kind: Kind,
-    /// All of its bytes, the headers of its chunks included.
-    pub size: u32,
-    /// The frame that this one depends on.
-    pub needs: Option<u32>,
-    /// Its importance, on the scale of Comity's media reader: 200 for I, 190 - n for the n-th P of
-    /// its group but at least 100, 20 for B.
-    pub importance: u8,
-}
-
-impl Frame {
-    pub fn chunks(&self) -> u16 {
-        self.size.div_ceil(chunk::SIZE as u32) as u16
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Pattern {

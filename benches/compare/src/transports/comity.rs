@@ -14,14 +14,12 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::{Ended, Outgoing, PASSPHRASE};
 use crate::arguments::{Common, Deliver, Receive, Send, Shape};
-use crate::chunk::SIZE;
-use crate::clock::now_ns;
+use crate::chunk::{Frame, SIZE};
+use crate::clock::{now_ns, sleep_until};
 use crate::failure::{Context, Failure, Result};
-use crate::receive::{Ended, Sink};
-use crate::send::{Outgoing, sleep_until};
-use crate::source::Frame;
-use crate::transports::PASSPHRASE;
+use crate::sink::Sink;
 
 /// Keys of the command `comity` that the library lacks, or that this program sets.
 const NOT_HERE: [&str; 9] = [

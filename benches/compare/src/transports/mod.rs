@@ -8,15 +8,36 @@ pub mod udp;
 
 use std::net::{SocketAddr, UdpSocket};
 
+use bytes::Bytes;
+use serde_json::Value;
 use socket2::SockRef;
 
 use crate::arguments::Common;
+use crate::chunk::Frame;
 use crate::failure::{Context, Failure, Result};
 
 /// The encryption passphrase of Comity and SRT; it protects nothing, and costs as much as any.
 const PASSPHRASE: &str = "a passphrase for measurements";
 /// The requested buffer size of UDP sockets, which prevents local losses of large frames.
 const SOCKET_BUFFER: usize = 4 << 20;
+
+/// A connected transport that accepts frames.
+pub trait Outgoing {
+    /// Accepts all chunks of a frame. It never waits: data that cannot leave yet is queued.
+    fn give(&mut self, frame: &Frame, payload: Bytes, deadline_ns: u64) -> Result<()>;
+
+    /// Why no more frames can be submitted.
+    fn broken(&self) -> Option<String>;
+
+    /// Waits until everything has left or `until_ns`, ends the connection, and returns statistics.
+    async fn finish(self, until_ns: u64) -> Result<Value>;
+}
+
+/// How a transport's receiver ended.
+pub struct Ended {
+    pub why: String,
+    pub statistics: Value,
+}
 
 fn nobody_called(common: &Common) -> Failure {
     Failure(format!(

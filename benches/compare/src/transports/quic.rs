@@ -14,14 +14,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::{any_port, nobody_called, udp_socket};
+use super::{Ended, Outgoing, any_port, nobody_called, udp_socket};
 use crate::arguments::{QuicController, QuicOrder, Receive, Send};
-use crate::chunk::Cutter;
-use crate::clock::now_ns;
+use crate::chunk::{Cutter, Frame};
+use crate::clock::{now_ns, sleep_until};
 use crate::failure::{Context, Failure, Result};
-use crate::receive::{Ended, Sink};
-use crate::send::{Outgoing, sleep_until};
-use crate::source::Frame;
+use crate::sink::Sink;
 
 const PROTOCOL: &[u8] = b"comity-compare";
 const NAME: &str = "compare";

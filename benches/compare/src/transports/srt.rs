@@ -16,13 +16,12 @@ use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::{PASSPHRASE, SOCKET_BUFFER, nobody_called, udp_drops, udp_socket};
+use super::{Ended, Outgoing, PASSPHRASE, SOCKET_BUFFER, nobody_called, udp_drops, udp_socket};
 use crate::arguments::{Common, Receive, Send};
-use crate::chunk::SIZE;
+use crate::chunk::{Frame, SIZE};
+use crate::clock::sleep_until;
 use crate::failure::{Context, Failure, Result};
-use crate::receive::{Ended, Sink};
-use crate::send::{Outgoing, sleep_until};
-use crate::source::Frame;
+use crate::sink::Sink;
 
 const PROGRAM: &str = "srt-live-transmit";
 /// Packets between two lines of statistics.

@@ -12,14 +12,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::nobody_called;
+use super::{Ended, Outgoing, nobody_called};
 use crate::arguments::{Receive, Send};
-use crate::chunk::Cutter;
-use crate::clock::now_ns;
+use crate::chunk::{Cutter, Frame};
+use crate::clock::{now_ns, sleep_until};
 use crate::failure::{Context, Failure, Result};
-use crate::receive::{Ended, Sink};
-use crate::send::{Outgoing, sleep_until};
-use crate::source::Frame;
+use crate::sink::Sink;
 
 /// Unsent bytes in the kernel with `--tcp-drop`: more could not be dropped in time.
 const NOTSENT_WITH_DROP: u32 = 16_384;

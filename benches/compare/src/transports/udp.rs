@@ -7,14 +7,12 @@ use serde_json::{Value, json};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-use super::{any_port, nobody_called, udp_drops, udp_socket};
+use super::{Ended, Outgoing, any_port, nobody_called, udp_drops, udp_socket};
 use crate::arguments::{Receive, Send};
-use crate::chunk::SIZE;
-use crate::clock::now_ns;
+use crate::chunk::{Frame, SIZE};
+use crate::clock::{now_ns, sleep_until};
 use crate::failure::{Context, Failure, Result};
-use crate::receive::{Ended, Sink};
-use crate::send::{Outgoing, sleep_until};
-use crate::source::Frame;
+use crate::sink::Sink;
 
 const HELLO: &[u8] = b"hello";
 const HELLO_EVERY: Duration = Duration::from_millis(100);
