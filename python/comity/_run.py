@@ -101,9 +101,10 @@ def run(
     done, messages = store.finish(chosen, shard is None)
     for message in messages:
         warnings.warn(message, stacklevel=2)
+    results = Results(done)
     if failures:
-        raise RunError(f"{len(failures)} of {len(chosen)} runs failed", failures, done)
-    return Results(done)
+        raise RunError(f"{len(failures)} of {len(chosen)} runs failed", failures, results)
+    return results
 
 
 class Simulation:

@@ -73,15 +73,13 @@ class RunError(Error, RuntimeError):
         self,
         message: str,
         failures: typing.Iterable[tuple[int, int, str, BaseException | None]] = (),
-        results: typing.Any = None,
+        results: Results | None = None,
     ) -> None:
-        from ._results import Results
-
         self.failures: tuple[Failure, ...] = tuple(_failure(*failure) for failure in failures)
         """The runs that failed, in the order of their numbers."""
         reasons = [f"run {it.run} (seed {it.seed}): {it.reason}" for it in self.failures]
         super().__init__("\n".join([message, *reasons]))
-        self.results: Results | None = None if results is None else Results(results)
+        self.results: Results | None = results
         """The results of the runs that did not fail."""
 
 
