@@ -164,6 +164,28 @@ fn a_round_trip_is_measured_by_an_answer_that_names_more_than_the_ping() {
     );
 }
 
+/// A Ping that is on its way while the path changes measures the old delay of one direction and the
+/// new one of the other: 37 ms here, which no path has.
+#[test]
+fn a_round_trip_of_two_paths_counts_for_five_minutes() {
+    let case = Case {
+        drifts_ppm: [0, 0],
+        opened_ms: [0, 0],
+        ages_ms: [0, 999],
+        before_ms: [49, 36],
+        after_ms: [1, 58],
+        jitter_ms: 4,
+        latency_ms: 300,
+        seed: 11_458_707_686_265_857_339,
+    };
+    let handed = run(&case);
+    let last = handed.iter().rev().take(500).map(|handed| handed.error);
+    // Its half is 18.5 ms, plus jitter. Sections are 1 ms on their way: early by 17.5 ms and more,
+    // instead of by half of 59 ms less 1 ms.
+    assert!(last.clone().all(|error| (-28.0..=-17.5).contains(&error)));
+    assert_eq!(last.len(), 500);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -187,9 +209,14 @@ proptest! {
         // Until a round trip is measured, the whole delay counts as the difference of the clocks.
         let started = 2_000.0;
         let change = CHANGE_MS as f64;
+        // A Ping on its way during the change takes the old path, and its answer the new one. The
+        // least round trip stays for five minutes.
+        let base_mixed = base_after.min((backward + forward_after) / 2.0);
+        let after_mixed = forward_after - base_mixed;
         // The window, a bucket, and at 10 ms per second the whole delay and the earlier lead of the
         // base.
-        let settled = change + 18_000.0 + 100.0 * ((forward_after - forward).abs() + base - base_after) + 2_000.0;
+        let moved = (forward_after - forward).abs() + base - base_mixed;
+        let settled = change + 18_000.0 + 100.0 * moved + 2_000.0;
         for Handed { due, error } in handed {
             let (least, most) = if due < started {
                 (before - early, before + base + late)
@@ -198,9 +225,9 @@ proptest! {
             } else if due < settled {
                 // Slewing until a round trip is measured, for at most two seconds.
                 let lowest = before.min(after) - 20.0;
-                (lowest - early, before.max(after) + late)
+                (lowest - early, before.max(after_mixed) + late)
             } else {
-                (after - early, after + late)
+                (after - early, after_mixed + late)
             };
             prop_assert!(
                 least <= error && error <= most,
