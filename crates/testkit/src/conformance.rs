@@ -367,6 +367,9 @@ impl Model {
             }
             controller.on_event(Event::Ack(&ack));
         })?;
+        if self.expectations.lifts_window {
+            return Ok(());
+        }
         let restored = match self.expectations.restores_window {
             true => self.largest.max(self.setup.mss * 4),
             false => Bytes::ZERO,

@@ -16,6 +16,8 @@ pub struct Expectations {
     /// An acknowledgement raises the window by at most so many times the bytes that it
     /// acknowledges.
     pub growth: u64,
+    /// Whether its window limits only the start of a flow, and ends with an acknowledgement.
+    pub lifts_window: bool,
 }
 
 impl Default for Expectations {
@@ -24,6 +26,7 @@ impl Default for Expectations {
             grows_when_limited: false,
             restores_window: false,
             growth: 1,
+            lifts_window: false,
         }
     }
 }
@@ -39,6 +42,7 @@ impl Expectations {
             restores_window: is_scream || ["bbr", "bbr3"].contains(&row.name),
             grows_when_limited: is_scream || said,
             growth: if is_scream { 4 } else { 1 },
+            lifts_window: row.name == "steady",
         }
     }
 }

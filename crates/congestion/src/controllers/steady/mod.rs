@@ -224,6 +224,7 @@ impl Steady {
             },
         };
         controller.decide();
+        controller.decision.window = controller.window();
         controller
     }
 
@@ -305,9 +306,9 @@ impl Steady {
         let acked = self
             .acked
             .saturating_sub(self.began.map_or(0, |(_, acked)| acked));
-        let grown =
-            (self.config.initial_window * 2).get() + acked.saturating_mul(FAST_GROWTH as u64);
-        Bytes::new(grown)
+        let begun = self.config.initial_window.get().saturating_mul(2);
+        let grown = acked.saturating_mul(FAST_GROWTH as u64);
+        Bytes::new(begun.saturating_add(grown))
             .max(self.first_flight_rate().amount_in(self.round_trip()))
             .min(self.config.max_window)
     }
@@ -352,7 +353,6 @@ impl Steady {
             Young::Probing => validated,
             Young::Doubling | Young::Grown => share.mul_f64(self.config.peak).min(validated),
         };
-        self.decision.window = self.window();
         let depth = share.amount_in(self.config.depth);
         self.decision.pacing = Pacing::Bucket {
             rate: share,
@@ -527,6 +527,7 @@ impl Steady {
         self.emulation.cap(ack.now, used);
         self.double_slow_start(ack.now);
         self.decide();
+        self.decision.window = self.window();
         self.arm_no_feedback_timer(ack.now, ack.in_flight);
     }
 

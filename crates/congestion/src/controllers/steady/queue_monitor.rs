@@ -26,8 +26,8 @@ use super::loss_classifier::SHORT_QUEUE;
 /// quarter of the queue holds only a few packets, single packets of other flows make as much of a
 /// difference, and no episode is reported.
 ///
-/// **The other direction.** A queue on the way back of the acknowledgements lengthens the round trip
-/// too, and its episodes are none of this flow, which then loses nothing. So episodes of others
+/// **The other direction.** A queue in which the acknowledgements wait lengthens the round trip,
+/// too. Its episodes are none of this flow, which then loses nothing. So episodes of others
 /// count only while at least a quarter of all episodes cost this flow a packet. It is a third to
 /// nine tenths beside 1 to 16 flows of CUBIC or Reno, and less than a fifth where they send the
 /// other way.

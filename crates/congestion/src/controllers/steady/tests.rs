@@ -106,6 +106,8 @@ fn a_young_flow_has_a_window_until_it_knows_what_is_lost() {
     );
     let mut lossy = flow.clone();
     lossy.on_loss(&loss(Time::from_millis(50), LossCause::Mark));
+    assert_eq!(lossy.decision().window, MSS * 32, "no loss enlarges it");
+    lossy.on_ack(&ack(Time::from_millis(51), BASE));
     assert_eq!(lossy.decision().window, Bytes::MAX, "its rate is known");
     carry(
         &mut flow,
