@@ -190,12 +190,6 @@ pub enum SendError {
         /// The longest section that this connection carries.
         max: u64,
     },
-    /// The stream is finished.
-    #[error("{stream}: a section was submitted after the end of the stream")]
-    StreamFinished {
-        /// Its stream.
-        stream: StreamId,
-    },
     /// It needs itself or a later section.
     #[error("{stream}, {section}: depends on {needs}; expected an earlier section")]
     NeedsLater {
@@ -206,26 +200,9 @@ pub enum SendError {
         /// The section that it names as its dependency.
         needs: SectionId,
     },
-    /// The connection has as many streams as it can have.
-    #[error("{stream}: too many streams; expected at most {max} in a connection")]
-    TooManyStreams {
-        /// The stream beyond the limit.
-        stream: StreamId,
-        /// The limit.
-        max: usize,
-    },
-    /// The stream has too few section numbers left.
-    #[error("{stream}: too many sections; expected at most 2^48 - 1 in a stream")]
-    StreamUsedUp {
-        /// The stream.
-        stream: StreamId,
-    },
-    /// The connection is being finished: nothing more is accepted.
-    #[error("the connection is finishing; open another one to send more")]
-    Finishing,
-    /// The connection is closed.
-    #[error("the connection is closed: {0}")]
-    Closed(CloseReason),
+    /// Its stream accepts nothing more.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
 }
 
 /// Why [`Connection::try_send`](crate::Connection::try_send) did not accept a section.
@@ -249,7 +226,7 @@ pub enum TrySendError {
     Refused(#[from] SendError),
 }
 
-/// Why a stream could not be finished or a number not skipped.
+/// Why a stream accepts nothing more: neither a section, nor a skipped number, nor its end.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StreamError {
@@ -279,18 +256,6 @@ pub enum StreamError {
     /// The connection is closed.
     #[error("the connection is closed: {0}")]
     Closed(CloseReason),
-}
-
-impl From<StreamError> for SendError {
-    fn from(error: StreamError) -> Self {
-        match error {
-            StreamError::Finished { stream } => Self::StreamFinished { stream },
-            StreamError::TooManyStreams { stream, max } => Self::TooManyStreams { stream, max },
-            StreamError::StreamUsedUp { stream } => Self::StreamUsedUp { stream },
-            StreamError::Finishing => Self::Finishing,
-            StreamError::Closed(reason) => Self::Closed(reason),
-        }
-    }
 }
 
 /// Why a connection is closed.

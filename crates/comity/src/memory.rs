@@ -23,10 +23,10 @@ mod tests {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use comity_transport::timeline::{Delivery, Meta};
+    use comity_transport::timeline::{Delivery, Meta, Reason};
     use comity_transport::wire::Stamp;
     use comity_transport::wire::frame::{
-        self, Content, Dropped, Floor, Frame, Framing, Reason, SectionHeader,
+        self, Content, Dropped, Floor, Frame, Framing, SectionHeader,
     };
     use comity_transport::wire::parameters::Parameters;
     use comity_units::{PacketNumber, Seed, Span, Time};

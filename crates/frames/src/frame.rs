@@ -59,8 +59,9 @@ impl FrameType {
     }
 }
 
-/// The importance of a frame among others with the same deadline; a higher value is more important.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// How much a section matters among others with the same deadline; higher matters more. Only the
+/// order has a meaning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Importance(pub u8);
 
 impl Importance {

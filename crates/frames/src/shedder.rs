@@ -5,6 +5,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use comity_units::{Bytes, Rate, Span, Time};
 
 use crate::frame::{Frame, FrameType};
+use crate::reason::Reason;
 
 /// How a [`Shedder`] decides.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,17 +32,6 @@ impl Default for ShedderConfig {
             hold: Span::from_secs(2),
         }
     }
-}
-
-/// The decision about a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Send it.
-    Keep,
-    /// Shed it for its own type.
-    Shed,
-    /// Shed it because its dependency was shed.
-    Dependent,
 }
 
 /// Frames and their bytes.
@@ -133,7 +123,7 @@ impl Plan {
 /// Otherwise each feedback would change the smoothness of the picture.
 ///
 /// ```
-/// use comity_frames::{Frame, FrameType, Shedder, ShedderConfig, Verdict};
+/// use comity_frames::{Frame, FrameType, Shedder, ShedderConfig};
 /// use comity_units::{Bytes, Rate, Time};
 ///
 /// // Groups of one I and nine B pictures, 25 a second: 200 kb/s over a path of 150 kb/s.
@@ -152,7 +142,7 @@ impl Plan {
 /// });
 /// let mut shedder = Shedder::new(ShedderConfig::default());
 /// shedder.retarget(Time::ZERO, Rate::from_kbps(150), None);
-/// let kept = frames.filter(|frame| shedder.offer(frame) == Verdict::Keep).count();
+/// let kept = frames.filter(|frame| shedder.offer(frame).is_ok()).count();
 /// let counters = shedder.counters();
 /// assert_eq!(kept as u64, counters.kept.frames);
 /// assert!((180..210).contains(&kept) && counters.unreferenced.frames == 250 - counters.kept.frames);
@@ -252,9 +242,14 @@ impl Shedder {
         }
     }
 
-    /// Sets the target bitrate, if `Some`, and decides about the next frame. This is the call of a
-    /// host that does not know its source's rate.
-    pub fn offer_at(&mut self, target: Option<Rate>, frame: &Frame) -> Verdict {
+    /// Sets the target bitrate, if `Some`, and decides about the next frame as
+    /// [`offer`](Self::offer) does. This is the call of a host that does not know its source's
+    /// rate.
+    ///
+    /// # Errors
+    ///
+    /// As [`offer`](Self::offer).
+    pub fn offer_at(&mut self, target: Option<Rate>, frame: &Frame) -> Result<(), Reason> {
         if let Some(target) = target {
             self.retarget(frame.source_time, target, None);
         }
@@ -262,7 +257,12 @@ impl Shedder {
     }
 
     /// Decides whether to send the next frame of the source.
-    pub fn offer(&mut self, frame: &Frame) -> Verdict {
+    ///
+    /// # Errors
+    ///
+    /// [`Reason::Shed`] to leave it out for its own type, [`Reason::Dependency`] because a frame
+    /// that it needs was left out.
+    pub fn offer(&mut self, frame: &Frame) -> Result<(), Reason> {
         self.measure(frame);
         let has_followed = self.is_shedding && { self.rate_now().zip(self.room()) }
             .is_some_and(|((source, _), allowed)| !self.is_excess(source, allowed));
@@ -276,39 +276,39 @@ impl Shedder {
                 .get(&frame.stream)
                 .is_some_and(|gone| gone.contains(&needed))
         });
-        let verdict = if class == Class::Kept {
-            Verdict::Keep
+        let decision = if class == Class::Kept {
+            Ok(())
         } else if class < self.plan.boundary {
-            Verdict::Shed
+            Err(Reason::Shed)
         } else if needs_gone {
-            Verdict::Dependent
+            Err(Reason::Dependency)
         } else if class == self.plan.boundary {
             self.due += self.plan.share;
             if self.due >= 1.0 {
                 self.due -= 1.0;
-                Verdict::Shed
+                Err(Reason::Shed)
             } else {
-                Verdict::Keep
+                Ok(())
             }
         } else {
-            Verdict::Keep
+            Ok(())
         };
-        let count = match (verdict, class) {
-            (Verdict::Keep, _) | (_, Class::Kept) => &mut self.counters.kept,
-            (Verdict::Dependent, _) => &mut self.counters.dependent,
-            (Verdict::Shed, Class::Unreferenced) => &mut self.counters.unreferenced,
-            (Verdict::Shed, Class::ReferencedB) => &mut self.counters.referenced,
-            (Verdict::Shed, Class::Predicted { .. }) => &mut self.counters.predicted,
+        let count = match (decision, class) {
+            (Ok(()), _) | (_, Class::Kept) => &mut self.counters.kept,
+            (Err(Reason::Dependency), _) => &mut self.counters.dependent,
+            (Err(_), Class::Unreferenced) => &mut self.counters.unreferenced,
+            (Err(_), Class::ReferencedB) => &mut self.counters.referenced,
+            (Err(_), Class::Predicted { .. }) => &mut self.counters.predicted,
         };
         count.add(frame);
-        if verdict != Verdict::Keep {
+        if decision.is_err() {
             let gone = self.gone.entry(frame.stream).or_default();
             if gone.len() == REMEMBERED {
                 gone.pop_front();
             }
             gone.push_back(frame.number);
         }
-        verdict
+        decision
     }
 
     /// The fate of all frames so far.
@@ -530,12 +530,10 @@ mod tests {
         });
         shedder.retarget(Time::ZERO, Rate::from_kbps(kbps), None);
         for frame in frames(0..9) {
-            shedder.offer(&frame);
+            let _ = shedder.offer(&frame);
         }
-        let verdicts: Vec<_> = frames(9..10).map(|frame| shedder.offer(&frame)).collect();
-        let kept = (0..17)
-            .filter(|&index| verdicts[index] == Verdict::Keep)
-            .collect();
+        let decisions: Vec<_> = frames(9..10).map(|frame| shedder.offer(&frame)).collect();
+        let kept = (0..17).filter(|&index| decisions[index].is_ok()).collect();
         (kept, shedder)
     }
 
@@ -574,15 +572,15 @@ mod tests {
         let mut shedder = Shedder::new(config);
         shedder.retarget(Time::ZERO, Rate::from_kbps(30), None);
         for frame in frames(0..4).take(3 * 17 + 11) {
-            shedder.offer(&frame);
+            let _ = shedder.offer(&frame);
         }
         shedder.retarget(Time::from_millis(3_700), Rate::from_mbps(1), None);
         let rest: Vec<_> = frames(3..5)
             .skip(11)
             .map(|frame| shedder.offer(&frame))
             .collect();
-        assert_eq!(rest[..6], [Verdict::Dependent; 6]);
-        assert_eq!(rest[6..], [Verdict::Keep; 17]);
+        assert_eq!(rest[..6], [Err(Reason::Dependency); 6]);
+        assert_eq!(rest[6..], [Ok(()); 17]);
         let counters = shedder.counters();
         let parts = [
             counters.kept,
@@ -627,7 +625,7 @@ mod tests {
             if frame.source_time >= Time::from_millis(100) {
                 shedder.retarget(frame.source_time, Rate::from_kbps(300), None);
             }
-            assert_eq!(shedder.offer(&frame), Verdict::Keep, "{}", frame.number);
+            assert_eq!(shedder.offer(&frame), Ok(()), "{}", frame.number);
         }
     }
 
@@ -644,7 +642,7 @@ mod tests {
                 frame.size = Bytes::new(9_000);
             }
             shedder.retarget(frame.source_time, Rate::from_kbps(210), None);
-            assert_eq!(shedder.offer(&frame), Verdict::Keep, "{}", frame.number);
+            assert_eq!(shedder.offer(&frame), Ok(()), "{}", frame.number);
         }
         let rate = shedder.source_rate().map(|rate| rate.as_bps() / 1_000);
         assert_eq!(rate, Some(200));
@@ -652,8 +650,8 @@ mod tests {
         let mut shedder = Shedder::new(ShedderConfig::default());
         shedder.retarget(Time::ZERO, Rate::from_kbps(100), None);
         let mut gone = |groups| {
-            let verdicts = frames(groups).map(|frame| shedder.offer(&frame));
-            verdicts.filter(|verdict| *verdict != Verdict::Keep).count()
+            let decisions = frames(groups).map(|frame| shedder.offer(&frame));
+            decisions.filter(Result::is_err).count()
         };
         assert_eq!(gone(0..2), 0);
         let gone = gone(2..3);
@@ -667,15 +665,15 @@ mod tests {
         let gone = |rises: bool| {
             let mut shedder = Shedder::new(ShedderConfig::default());
             let mut target = 34_000.0;
-            let verdicts = frames(0..8).map(|frame| {
+            let decisions = frames(0..8).map(|frame| {
                 if rises && frame.frame_type == P {
                     target *= 1.125;
                 }
                 let target = Rate::from_bps_f64(target);
-                let verdict = shedder.offer_at(Some(target), &frame);
-                (frame.source_time, verdict != Verdict::Keep)
+                let decision = shedder.offer_at(Some(target), &frame);
+                (frame.source_time, decision.is_err())
             });
-            let gone: Vec<_> = verdicts.filter(|(_, gone)| *gone).collect();
+            let gone: Vec<_> = decisions.filter(|(_, gone)| *gone).collect();
             gone.first().map(|(at, _)| *at)
         };
         assert_eq!(gone(true), None);
@@ -690,7 +688,9 @@ mod tests {
         let mut shedder = Shedder::new(ShedderConfig::default());
         let gone = frames(0..8).filter(|frame| {
             let kbps = 60 + frame.number % 3 * 10;
-            shedder.offer_at(Some(Rate::from_kbps(kbps)), frame) != Verdict::Keep
+            shedder
+                .offer_at(Some(Rate::from_kbps(kbps)), frame)
+                .is_err()
         });
         assert!(gone.count() > 20);
     }
@@ -714,7 +714,7 @@ mod tests {
                     true => Rate::from_kbps(250),
                     false => Rate::from_kbps(125),
                 };
-                let verdict = shedder.offer_at(
+                let decision = shedder.offer_at(
                     Some(target),
                     &Frame {
                         stream: 0,
@@ -728,7 +728,7 @@ mod tests {
                     },
                 );
                 let is_after = source_time >= Time::from_secs(8);
-                gone[usize::from(is_after)] += u32::from(verdict != Verdict::Keep);
+                gone[usize::from(is_after)] += u32::from(decision.is_err());
             }
             gone
         };
@@ -753,7 +753,7 @@ mod tests {
             Some(Rate::from_kbps(280)),
         );
         let kept = frames(10..11)
-            .filter(|frame| shedder.offer(frame) == Verdict::Keep)
+            .filter(|frame| shedder.offer(frame).is_ok())
             .count();
         // Half of it must go: eight and a half of seventeen.
         assert!((8..=9).contains(&kept), "{kept}");

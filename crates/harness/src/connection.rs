@@ -17,16 +17,15 @@ use std::ops::Range;
 use bytes::Bytes;
 use comity_congestion::table::{Parameters, Setup, TABLE};
 use comity_congestion::{Report, Tag};
-use comity_transport::datagram::{
-    Config, Connection, Ecn, Event, MIN_PAYLOAD, PathFrame, Violation,
-};
+use comity_transport::Ecn;
+use comity_transport::datagram::{Config, Connection, Event, MIN_PAYLOAD, PathFrame, Violation};
 use comity_transport::timeline::{
-    Deliver, Delivery, DropPolicy, Elided, Importance, Outgoing, Payload, Reliability, SectionId,
-    StreamId,
+    Deliver, Delivery, DropPolicy, Elided, Importance, Outgoing, Payload, Reason, Reliability,
+    SectionId, StreamId,
 };
 use comity_transport::wire::frame::{
     self, Ack, AckRange, AckRanges, Close, Content, Credit, Data, Dropped, EcnCounts, End, Floor,
-    Frame, Framing, Reason, ReceiverReport, SectionHeader,
+    Frame, Framing, ReceiverReport, SectionHeader,
 };
 use comity_transport::wire::{CloseCode, Stamp};
 use comity_units::{PacketNumber, Rate, Seed, Span, Time};

@@ -9,12 +9,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use comity::session::PresharedKey;
 use comity::{
-    Config, Connection, Endpoint, GapReason, Importance, Item, Qlog, Reason, Section, SectionId,
-    StreamId,
+    Config, Connection, Endpoint, GapReason, Item, Qlog, Reason, Section, SectionId, StreamId,
 };
 use comity_frames::{Frame, FrameType};
 use comity_sim::host::{FlowPlan, Source, plans};
-use comity_sim::network::{FlowSpec, Network, SectionsSpec, TransportSpec, skip_reason};
+use comity_sim::network::{FlowSpec, Network, SectionsSpec, TransportSpec};
 use comity_transport::datagram;
 use comity_units::{Seed, Span, Time};
 use serde::{Deserialize, Serialize};
@@ -378,7 +377,7 @@ async fn submit(
         let mut at = due;
         let shed = shedder
             .as_mut()
-            .and_then(|shedder| skip_reason(shedder.offer_at(target.offer(), &frame)));
+            .and_then(|shedder| shedder.offer_at(target.offer(), &frame).err());
         // Every frame uses a number, so that numbers of frames and sections agree.
         let (outcome, reason) = if shed.is_some() {
             (Outcome::Shed, shed)
@@ -428,7 +427,7 @@ fn section(frame: &Frame, payload: &mut Bytes, clock: Clock, spec: &SectionsSpec
         *payload = vec![0; length].into();
     }
     let mut section = Section::new(payload.slice(..length))
-        .importance(Importance(frame.importance().0))
+        .importance(frame.importance())
         .source_time(clock.instant(frame.source_time));
     if let Some(needs) = frame.bound_to() {
         section = section.needs(SectionId(needs));

@@ -61,7 +61,6 @@ mod writer;
 
 pub use comity_frames::{
     Count, DeadlineRule, Frame, FrameType, Importance, ShedCounters, Shedder, ShedderConfig,
-    Verdict,
 };
 pub use entry::{Entry, table_identity};
 pub use header::{Header, HeaderError, PACKET, Times, Unit};

@@ -5,9 +5,9 @@ mod error;
 use std::sync::Arc;
 
 use comity_congestion::table::{Parameters, find};
-use comity_frames::{Shedder, ShedderConfig, Verdict};
+use comity_frames::{Shedder, ShedderConfig};
 use comity_link::LinkConfig;
-use comity_transport::timeline::{Reason, Reliability};
+use comity_transport::timeline::Reliability;
 use comity_transport::{datagram, tcp, tcp::codec};
 use comity_units::{Bytes, Rate, Span, Time};
 
@@ -237,15 +237,6 @@ impl SectionsSpec {
     pub fn shedder(&self) -> Option<Shedder> {
         (self.shed && self.config.reliability != Reliability::Full)
             .then(|| Shedder::new(ShedderConfig::default()))
-    }
-}
-
-/// The reason to skip a frame with this verdict of the shedder; `None` to send it.
-pub const fn skip_reason(verdict: Verdict) -> Option<Reason> {
-    match verdict {
-        Verdict::Keep => None,
-        Verdict::Shed => Some(Reason::Shed),
-        Verdict::Dependent => Some(Reason::Dependency),
     }
 }
 

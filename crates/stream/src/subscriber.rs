@@ -5,8 +5,8 @@ use std::future::{Future, pending, poll_fn};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use comity::{Event, Reason, SectionId, SendError, StreamId, TrySendError};
-use comity_frames::{Shedder, ShedderConfig, Verdict};
+use comity::{Event, Reason, SectionId, SendError, StreamError, StreamId, TrySendError};
+use comity_frames::{Shedder, ShedderConfig};
 use comity_media::{is_announcement, needs_layouts};
 
 use crate::fates::Fates;
@@ -312,13 +312,7 @@ impl<O: Outlet> Subscriber<O> {
             return Err(Refusal::Dependent);
         };
         if let (Some(frame), Some(shedder)) = (&unit.frame, &mut self.shedder) {
-            // The simulator maps verdicts alike: no crate below both knows `Verdict` and `Reason`.
-            let reason = match shedder.offer_at(self.outlet.offer(), frame) {
-                Verdict::Keep => None,
-                Verdict::Shed => Some(Reason::Shed),
-                Verdict::Dependent => Some(Reason::Dependency),
-            };
-            if let Some(reason) = reason {
+            if let Err(reason) = shedder.offer_at(self.outlet.offer(), frame) {
                 self.announce(unit.stream, unit.id, 1, reason);
                 return Err(Refusal::Shed(reason));
             }
@@ -330,7 +324,9 @@ impl<O: Outlet> Subscriber<O> {
             Ok(id) => id,
             Err(TrySendError::Full { .. }) => return Err(Refusal::NoRoom),
             // Its end is reported elsewhere.
-            Err(TrySendError::Refused(SendError::Closed(_) | SendError::Finishing)) => {
+            Err(TrySendError::Refused(SendError::Stream(
+                StreamError::Closed(_) | StreamError::Finishing,
+            ))) => {
                 return Err(Refusal::Unconnected);
             }
             Err(_) => {

@@ -595,7 +595,7 @@ fn clip() -> Vec<MediaUnit> {
         comity_media::Event::Section(section) => Some(MediaUnit {
             stream: StreamId(section.stream),
             id: SectionId(section.number),
-            importance: Importance(section.importance.0),
+            importance: section.importance,
             source_time: began + section.source_time.saturating_since(Time::ZERO).into(),
             due: Due::AfterLatency(section.deadline.into()),
             needs: section.to_frame().bound_to().map(SectionId),

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use comity_transport::Ecn;
 use comity_transport::checksum::{Checksum, PROTOCOL_TCP, PseudoHeader};
-use comity_transport::datagram::Ecn;
 use comity_transport::tcp::Segment;
 use comity_transport::tcp::codec::{self, EncodeError, Ports};
 use etherparse::{IpNumber, IpSlice};

@@ -6,7 +6,8 @@ use std::collections::BinaryHeap;
 use bytes::Bytes;
 use comity_congestion::table::{self, Parameters, Setup, TABLE};
 use comity_link::{AnalyticLink, LinkConfig, Outcome, Packet};
-use comity_transport::datagram::{Config, Connection, Ecn, Event, Violation};
+use comity_transport::Ecn;
+use comity_transport::datagram::{Config, Connection, Event, Violation};
 use comity_transport::timeline::{Delivery, Payload};
 use comity_units::{PacketNumber, Seed, Span, Time};
 

@@ -529,7 +529,8 @@ fn closing_settles_everything_at_both_ends() {
 
 #[test]
 fn a_peer_that_acknowledges_unsent_packets_is_disconnected() {
-    use comity_transport::datagram::{Ecn, Violation};
+    use comity_transport::Ecn;
+    use comity_transport::datagram::Violation;
     use comity_transport::wire::frame::{Ack, AckRange, AckRanges, Frame, encode_departure};
     use comity_transport::wire::{CloseCode, Stamp};
     use comity_units::PacketNumber;

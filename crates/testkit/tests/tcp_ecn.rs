@@ -2,7 +2,7 @@
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_testkit::tcp::{BORN, PLAIN, Script, listener, opener, parse, reno};
-use comity_transport::datagram::Ecn;
+use comity_transport::Ecn;
 use comity_transport::tcp::{Config, Connection, DelayedAck};
 use comity_units::{Span, Time};
 

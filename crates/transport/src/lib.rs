@@ -12,6 +12,7 @@ extern crate alloc;
 mod bucket;
 pub mod checksum;
 pub mod datagram;
+mod ecn;
 mod keyed_hash;
 mod pacer;
 mod size_search;
@@ -20,5 +21,6 @@ pub mod timeline;
 pub mod wire;
 
 pub use bucket::TokenBucket;
+pub use ecn::Ecn;
 pub use pacer::Pacer;
 pub use size_search::{SEARCH_INTERVAL, SizeSearch};

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use comity_congestion::{Ack, Controller, Decision, Event, Pacing, Phase, Sent};
-use comity_transport::datagram::{Config, Connection, Ecn};
+use comity_transport::Ecn;
+use comity_transport::datagram::{Config, Connection};
 use comity_transport::timeline::{DropPolicy, Elided, Importance, Outgoing, StreamId};
 use comity_units::{Bytes, Span, Time};
 

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use comity_congestion::table::{self, Parameters, Setup, Value};
 use comity_congestion::{Controller, Decision, Event as ControllerEvent, Pacing, Phase};
-use comity_transport::datagram::{Config, Connection, Ecn, Event, Transmit};
+use comity_transport::Ecn;
+use comity_transport::datagram::{Config, Connection, Event, Transmit};
 use comity_transport::timeline::inbox::GapReason;
 use comity_transport::timeline::outbox::Fate;
 use comity_transport::timeline::{

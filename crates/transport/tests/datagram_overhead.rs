@@ -2,7 +2,8 @@
 
 use bytes::Bytes as Buffer;
 use comity_congestion::{Controller, Decision, Event, Pacing, Phase, Tag};
-use comity_transport::datagram::{Config, Connection, Ecn};
+use comity_transport::Ecn;
+use comity_transport::datagram::{Config, Connection};
 use comity_transport::timeline::{
     Elided, Importance, Outgoing, Payload, Reliability, SectionId, StreamId,
 };

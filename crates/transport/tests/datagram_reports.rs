@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use comity_congestion::{Arrival, Controller, Decision, Event, Meter, Pacing, Phase, Report};
-use comity_transport::datagram::{Config, Connection, Ecn};
+use comity_transport::Ecn;
+use comity_transport::datagram::{Config, Connection};
 use comity_transport::timeline::{Elided, Importance, Outgoing, StreamId};
 use comity_units::{Bytes, PacketNumber, Span, Time};
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use comity::sizes::{SEALING, UDP_IPV4};
-use comity::{Importance, SectionId, StreamId};
+use comity::{SectionId, StreamId};
 use comity_frames::stamp::difference;
 use comity_media::{
     Event, FrameType, Header, MediaSection, ReadError, Reader, ReaderConfig, Times,
@@ -131,7 +131,7 @@ impl Planned {
         MediaUnit {
             stream: StreamId(self.stream),
             id: SectionId(self.number),
-            importance: Importance(self.media.importance.0),
+            importance: self.media.importance,
             source_time,
             due: Due::AfterLatency(self.media.deadline.into()),
             needs: frame.bound_to().map(SectionId),

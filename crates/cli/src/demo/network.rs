@@ -17,7 +17,6 @@ use comity::session::Cipher;
 use comity::{Connection, Item, SectionId, StreamId};
 use comity_emulator::{Emulator, Report};
 use comity_media::{Shedder, ShedderConfig};
-use comity_sim::network::skip_reason;
 use comity_stream::MissingReason;
 use comity_units::Span;
 use tokio::task::JoinHandle;
@@ -214,8 +213,8 @@ async fn feed(
         }
         // The shedder keeps everything until a target is known.
         let target = target.offer().filter(|_| sheds);
-        let sent = match skip_reason(shedder.offer_at(target, &planned.media.to_frame())) {
-            None => {
+        let sent = match shedder.offer_at(target, &planned.media.to_frame()) {
+            Ok(()) => {
                 let needs = planned
                     .needs
                     .and_then(|needs| ids.get(&(planned.stream, needs)));
@@ -223,7 +222,7 @@ async fn feed(
                 let section = unit.section(needs.copied(), sender.latency(), Duration::ZERO);
                 sender.send(section).await
             }
-            Some(reason) => sender
+            Err(reason) => sender
                 .skip(StreamId(planned.stream), reason)
                 .map_err(Into::into),
         };

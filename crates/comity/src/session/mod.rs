@@ -56,7 +56,7 @@ pub use allow_list::{AllowList, AllowListError};
 pub(crate) use call::CALL_TIMEOUT;
 pub use call::{CallError, CallerConfig};
 pub use caller::{Caller, CallerEvent};
-pub use comity_transport::datagram::Ecn;
+pub use comity_transport::Ecn;
 pub use comity_transport::wire::header::{ConnectionId, Pattern};
 pub use comity_transport::wire::limits::MAX_PARAMETERS;
 pub use cookie::{Cookies, ROTATION, SLOT};

@@ -15,7 +15,7 @@ use comity::sizes::SEALING;
 use comity::{
     BindError, CloseCode, CloseReason, Config, ConfigBuilder, ConfigError, ConnectError,
     Connection, Deliver, Endpoint, EndpointEvent, Event, Fate, GapReason, Item, Reason,
-    Reliability, Section, SectionId, SendError, StreamId, TrySendError, connect,
+    Reliability, Section, SectionId, SendError, StreamError, StreamId, TrySendError, connect,
 };
 
 use crate::common::{CALL_TIMEOUT, opened, soon};
@@ -114,7 +114,9 @@ async fn finish_delivers_everything_and_both_ends_know_it() {
     let refused = caller.try_send(Section::new("more")).unwrap_err();
     assert!(matches!(
         refused,
-        TrySendError::Refused(SendError::Closed(CloseReason::Local { .. }))
+        TrySendError::Refused(SendError::Stream(StreamError::Closed(
+            CloseReason::Local { .. }
+        )))
     ));
     assert_eq!(caller.stats().sent.sections.acknowledged, 50);
 }

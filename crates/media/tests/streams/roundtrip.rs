@@ -6,7 +6,7 @@ use std::process::Command;
 
 use comity_media::{
     DeadlineRule, FrameType, Header, MediaSection, Notice, PACKET, ReaderConfig, Shedder,
-    ShedderConfig, TsWriter, Verdict, WriterConfig,
+    ShedderConfig, TsWriter, WriterConfig,
 };
 use comity_units::{Rate, Time};
 
@@ -356,7 +356,7 @@ fn the_clip_is_shed_to_the_target() {
         shedder.retarget(Time::ZERO, Rate::from_bps(target), None);
         let kept: Vec<_> = sections
             .iter()
-            .filter(|section| shedder.offer(&section.to_frame()) == Verdict::Keep)
+            .filter(|section| shedder.offer(&section.to_frame()).is_ok())
             .cloned()
             .collect();
         let rate = rate_of(&kept);

@@ -1,6 +1,6 @@
 //! Packets in flight, and the arena that holds them.
 
-use comity_transport::datagram::Ecn;
+use comity_transport::Ecn;
 use comity_transport::tcp::Segment;
 use comity_units::{PacketNumber, Time};
 

@@ -4,7 +4,7 @@ mod events;
 
 use comity_frames::{Frame, FrameType, Shedder};
 use comity_transport::datagram::{Connection, SentStatistics, Statistics, Target};
-use comity_transport::timeline::{Elided, Importance, Outgoing, Reason, SectionId, StreamId};
+use comity_transport::timeline::{Elided, Outgoing, Reason, SectionId, StreamId};
 use comity_units::{Bytes, Rate, Span, Time};
 
 use super::alarm::Alarm;
@@ -13,7 +13,7 @@ use super::observe::SenderState;
 use super::producer::{FrameSource, Producer};
 use super::shares::payload_of;
 use crate::ledger::Ledger;
-use crate::network::{SectionsSpec, skip_reason};
+use crate::network::SectionsSpec;
 use crate::report::FlowReport;
 
 /// The only stream of a flow.
@@ -150,7 +150,7 @@ impl SectionFlow {
         let shed = self
             .shedder
             .as_mut()
-            .and_then(|shedder| skip_reason(shedder.offer_at(offer, frame)));
+            .and_then(|shedder| shedder.offer_at(offer, frame).err());
         self.owed
             .retain(|&reason| connection.skip(STREAM, reason).is_err());
         let reason = match shed {
@@ -175,7 +175,7 @@ impl SectionFlow {
         let source_time = frame.source_time;
         Outgoing {
             stream: STREAM,
-            importance: Importance(frame.importance().0),
+            importance: frame.importance(),
             source_time,
             deadline: self
                 .latency

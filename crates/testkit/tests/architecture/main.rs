@@ -23,11 +23,11 @@ const PLAN: &[(&str, Imports)] = &[
     ("comity-units", Imports::Only(&[])),
     ("comity-congestion", Imports::Only(&["comity-units"])),
     ("comity-link", Imports::Only(&["comity-units"])),
+    ("comity-frames", Imports::Only(&["comity-units"])),
     (
         "comity-transport",
-        Imports::Only(&["comity-units", "comity-congestion"]),
+        Imports::Only(&["comity-units", "comity-congestion", "comity-frames"]),
     ),
-    ("comity-frames", Imports::Only(&["comity-units"])),
     (
         "comity-media",
         Imports::Only(&["comity-units", "comity-frames"]),
@@ -338,7 +338,7 @@ fn dependencies_follow_the_plan_or_are_listed() {
         ),
         (
             "comity-transport -> comity-link",
-            "comity-transport -> comity-link: comity-transport may import only comity-units, comity-congestion",
+            "comity-transport -> comity-link: comity-transport may import only comity-units, comity-congestion, comity-frames",
         ),
         (
             "comity-units -> comity-testkit",

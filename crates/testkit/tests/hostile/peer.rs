@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use comity_congestion::table::{self, Parameters, Setup};
-use comity_transport::datagram::{Config, Connection, Ecn, Event, Violation};
+use comity_transport::Ecn;
+use comity_transport::datagram::{Config, Connection, Event, Violation};
 use comity_transport::timeline::{Delivery, Importance, Outgoing, StreamId};
 use comity_transport::wire::frame::{
     self, Ack, AckRange, AckRanges, Content, Frame, Framing, SectionHeader,

@@ -3,9 +3,9 @@
 use comity_testkit::memory::held;
 use comity_transport::datagram::{Config, Violation};
 use comity_transport::timeline::inbox;
-use comity_transport::timeline::{Deliver, Delivery, SectionId};
+use comity_transport::timeline::{Deliver, Delivery, Reason, SectionId};
 use comity_transport::wire::CloseCode;
-use comity_transport::wire::frame::{Dropped, End, Floor, Frame, Reason, SectionHeader};
+use comity_transport::wire::frame::{Dropped, End, Floor, Frame, SectionHeader};
 use comity_transport::wire::limits::MAX_SECTION_COUNT;
 use comity_units::Time;
 

@@ -85,6 +85,5 @@ mod used;
 pub use config::{Config, ConfigError, MIN_PAYLOAD, bounds};
 pub use connection::Connection;
 pub use events::{CloseReason, Event, LostPacket, PathFrame, Target, Violation};
-pub use received::Ecn;
 pub use statistics::{PathStatistics, PeerReport, ReceivedStatistics, SentStatistics, Statistics};
 pub use transmit::Transmit;

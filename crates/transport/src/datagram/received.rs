@@ -4,21 +4,8 @@ use alloc::vec::Vec;
 
 use comity_units::{PacketNumber, Span, Time};
 
+use crate::ecn::Ecn;
 use crate::wire::frame::{AckRange, EcnCounts};
-
-/// Congestion marks of an arriving packet: the two ECN bits of its IP header (RFC 3168).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Ecn {
-    /// The sender does not support ECN, or the host does not report the bits.
-    #[default]
-    NotCapable,
-    /// ECT(0): the sender supports ECN.
-    Capable0,
-    /// ECT(1): the sender supports L4S (RFC 9331).
-    Capable1,
-    /// The network marked the packet instead of dropping it.
-    CongestionExperienced,
-}
 
 /// The received packet numbers, and when to acknowledge them.
 ///

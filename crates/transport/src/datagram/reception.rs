@@ -5,8 +5,9 @@ use alloc::collections::BTreeMap;
 use comity_units::{PacketNumber, Span, Time};
 
 use super::missing::MissingPackets;
-use super::received::{Ecn, ReceivedPackets};
+use super::received::ReceivedPackets;
 use super::taking::Taking;
+use crate::ecn::Ecn;
 use crate::wire::Stamp;
 use crate::wire::frame::{Ack, AckRanges, EcnCounts};
 

@@ -18,7 +18,7 @@ use alloc::collections::BTreeMap;
 
 use comity_units::{PacketNumber, Time};
 
-use super::received::Ecn;
+use crate::ecn::Ecn;
 
 /// The maximum number of packets whose acknowledgement may wait. Further ones count as lost.
 const MAX_WITHHELD: usize = 1_024;

@@ -10,7 +10,7 @@ use comity_units::{Bytes, PacketNumber, Span, Time};
 use super::connection::Connection;
 use super::events::PathFrame;
 use super::parts::{Contents, SentControl};
-use super::received::Ecn;
+use crate::ecn::Ecn;
 use crate::timeline::outbox::Notice;
 use crate::timeline::{Chunk, Meta, Payload, SectionId};
 use crate::wire::Stamp;

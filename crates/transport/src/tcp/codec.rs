@@ -98,7 +98,7 @@ use comity_units::SeqNo;
 use super::segment::Options;
 use super::segment::{Flags, Segment};
 use crate::checksum::{Checksum, PROTOCOL_TCP, PseudoHeader};
-use crate::datagram::Ecn;
+use crate::ecn::Ecn;
 
 use self::format::Out;
 pub use error::{DecodeError, EncodeError};

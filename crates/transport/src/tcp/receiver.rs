@@ -9,7 +9,7 @@ use super::config::Config;
 use super::ranges::Ranges;
 use super::segment::{Flags, SackBlock, SackBlocks};
 use super::timeline::{GapStatistics, Gaps, MAX_REACH, Piece};
-use crate::datagram::Ecn;
+use crate::ecn::Ecn;
 
 /// The maximum number of ranges kept out of order when the peer names another void. Beyond it, a
 /// void is ignored: later segments name it again.

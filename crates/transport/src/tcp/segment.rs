@@ -7,7 +7,7 @@ use core::ops::{BitOr, BitOrAssign};
 use comity_units::SeqNo;
 
 use super::timeline::SeqUpdate;
-use crate::datagram::Ecn;
+use crate::ecn::Ecn;
 
 /// The IP header in the wire sizes that controllers and meters receive.
 pub(super) const IP_HEADER: u32 = 20;

@@ -40,7 +40,7 @@ use self::transfer::Transfer;
 use super::config::Config;
 use super::segment::{Flags, Wave};
 use super::timeline::Line;
-use crate::datagram::Ecn;
+use crate::ecn::Ecn;
 
 /// Decides what to send, and when to retransmit.
 ///

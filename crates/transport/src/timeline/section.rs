@@ -7,7 +7,8 @@ use core::ops::Range;
 use comity_congestion::table::Row;
 use comity_units::Time;
 
-pub use crate::wire::frame::Reason;
+pub use comity_frames::{Importance, Reason};
+
 pub use crate::wire::parameters::{Deliver, Reliability};
 
 /// One of several independent sequences of sections in a connection, such as a video and its sound.
@@ -17,10 +18,6 @@ pub struct StreamId(pub u16);
 /// The number of a section in its stream: 0, 1, 2, … in the order of submission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SectionId(pub u64);
-
-/// How much a section matters; higher matters more. Only the order has a meaning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Importance(pub u8);
 
 impl SectionId {
     /// The numbers of `count` sections from this one on.

@@ -343,7 +343,7 @@ fn an_odd_payload_between_ipv6_addresses() {
         window: 0xffff,
         flags: Flags::PSH | Flags::ACK,
         options: Options::default(),
-        ecn: comity_transport::datagram::Ecn::NotCapable,
+        ecn: comity_transport::Ecn::NotCapable,
     };
     let addresses = PseudoHeader::V6 {
         source: Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1),

@@ -82,7 +82,7 @@ prop_compose! {
             window,
             flags: Flags::from_bits(flags),
             options,
-            ecn: comity_transport::datagram::Ecn::NotCapable,
+            ecn: comity_transport::Ecn::NotCapable,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A greedy sender, its receiver, and a path with a scripted fate for each packet.
 
-use comity_transport::datagram::{Config, Connection, Ecn, Transmit};
+use comity_transport::Ecn;
+use comity_transport::datagram::{Config, Connection, Transmit};
 use comity_transport::timeline::{DropPolicy, Elided, Importance, Outgoing, Reliability, StreamId};
 use comity_units::{PacketNumber, Span, Time};
 

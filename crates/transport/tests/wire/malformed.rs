@@ -1,9 +1,9 @@
 //! Invalid packets, and the error for each.
 
 use comity_congestion::{Report, Tag};
+use comity_transport::timeline::Reason;
 use comity_transport::wire::frame::{
-    Close, Content, Credit, Data, Dropped, Floor, Frame, Framing, Reason, Section, SectionHeader,
-    decode,
+    Close, Content, Credit, Data, Dropped, Floor, Frame, Framing, Section, SectionHeader, decode,
 };
 use comity_transport::wire::header::{
     self, Accept, Answer, Confirm, ConnectionId, Initial, Pattern, Retry,

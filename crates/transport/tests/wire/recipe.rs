@@ -1,9 +1,10 @@
 //! Frames that own their content, and strategies that draw them.
 
 use comity_congestion::{Report, Tag};
+use comity_transport::timeline::Reason;
 use comity_transport::wire::frame::{
     Ack, AckRange, AckRanges, Close, Credit, Data, Dropped, EcnCounts, End, Floor, Frame, Framing,
-    PROOF_MASK, Reason, ReceiverReport, Section, SectionHeader,
+    PROOF_MASK, ReceiverReport, Section, SectionHeader,
 };
 use comity_transport::wire::limits::{
     DEFAULT_IMPORTANCE, MAX_ACK_RANGES, MAX_DRIFT_PPB, MAX_OPEN_SECTIONS, MAX_SECTION,

@@ -1,10 +1,10 @@
 //! Frames, headers and parameters as bytes worked out by hand.
 
 use comity_congestion::{Report, Tag};
-use comity_transport::timeline::Importance;
+use comity_transport::timeline::{Importance, Reason};
 use comity_transport::wire::frame::{
     Ack, AckRange, AckRanges, AckRangesError, Close, Content, Credit, Data, Dropped, EcnCounts,
-    End, Floor, Frame, FrameKind, Framing, Reason, ReceiverReport, Section, SectionHeader, decode,
+    End, Floor, Frame, FrameKind, Framing, ReceiverReport, Section, SectionHeader, decode,
 };
 use comity_transport::wire::header::{
     self, Accept, Answer, Confirm, ConnectionId, Initial, Packet, Pattern, Reset, Retry,

@@ -8,7 +8,7 @@ use super::super::sender::Outgoing;
 use super::super::state::State;
 use super::super::timeline::SeqUpdate;
 use super::{Connection, Refusal, timestamp};
-use crate::datagram::Ecn;
+use crate::ecn::Ecn;
 
 impl Connection {
     /// The next segment to send now, if any.

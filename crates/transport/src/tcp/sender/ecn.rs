@@ -2,7 +2,7 @@
 //! mark.
 
 use super::super::segment::Flags;
-use crate::datagram::Ecn;
+use crate::ecn::Ecn;
 
 /// The ECN state of departing segments, and the last reduction of the window.
 #[derive(Debug, Default)]

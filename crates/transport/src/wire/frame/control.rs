@@ -1,5 +1,7 @@
 //! Frames about streams, sections and the connection.
 
+use comity_frames::Reason;
+
 use super::super::cursor::{Reader, Sink, Writer};
 use super::super::limits::{MAX_OPEN_SECTIONS, MAX_REASON, MAX_SECTION_COUNT, MAX_SECTION_ID};
 use super::super::{CloseCode, DecodeError, EncodeError, Problem, varint};
@@ -39,43 +41,6 @@ fn read_stream(input: &mut Reader<'_>) -> Result<u16, DecodeError> {
         .map(|stream| stream as u16)
 }
 
-/// Why a sender drops a section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reason {
-    /// Its deadline passed.
-    Expired,
-    /// It could not have arrived in time.
-    Infeasible,
-    /// A section that it depends on was dropped.
-    Dependency,
-    /// It was shed as the least important, because the rate was too low.
-    Shed,
-    /// The application withdrew it.
-    Cancelled,
-}
-
-impl Reason {
-    /// All of them, in the order of their numbers on the wire.
-    pub const ALL: [Self; 5] = [
-        Self::Expired,
-        Self::Infeasible,
-        Self::Dependency,
-        Self::Shed,
-        Self::Cancelled,
-    ];
-
-    const fn from_wire(value: u8) -> Option<Self> {
-        Some(match value {
-            0 => Self::Expired,
-            1 => Self::Infeasible,
-            2 => Self::Dependency,
-            3 => Self::Shed,
-            4 => Self::Cancelled,
-            _ => return None,
-        })
-    }
-}
-
 /// The sender will send no more data of a section.
 ///
 /// ```text
@@ -105,7 +70,7 @@ impl Dropped {
         let section = input.varint_in("section", 0..=MAX_SECTION_ID)?;
         let position = input.offset();
         let reason = input.u8("reason")?;
-        let Some(reason) = Reason::from_wire(reason) else {
+        let Some(reason) = Reason::ALL.get(usize::from(reason)).copied() else {
             let value = u64::from(reason);
             return Err(input.error_at(position, "reason", Problem::Unknown { value }));
         };

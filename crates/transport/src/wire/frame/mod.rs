@@ -47,7 +47,7 @@ use super::{DecodeError, EncodeError, Part, Problem, Stamp};
 
 pub use super::kinds::FrameKind;
 pub use ack::{Ack, AckRange, AckRanges, AckRangesError, AckRangesIter, EcnCounts, PROOF_MASK};
-pub use control::{Close, Credit, Dropped, End, Floor, Reason};
+pub use control::{Close, Credit, Dropped, End, Floor};
 pub use feedback::ReceiverReport;
 pub use section::{BegunHeader, Content, Data, Framing, Section, SectionHeader};
 

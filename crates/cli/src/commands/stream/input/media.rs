@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use comity::{Importance, SectionId, StreamId};
+use comity::{SectionId, StreamId};
 
 use comity_media::{
     DeadlineRule, Event, MediaSection, MissingUnit, ReadError, Reader, ReaderConfig,
@@ -393,7 +393,7 @@ impl Pace {
         MediaUnit {
             stream: StreamId(section.stream),
             id: SectionId(section.number),
-            importance: Importance(section.importance.0),
+            importance: section.importance,
             source_time,
             due,
             needs: frame.bound_to().map(SectionId),
