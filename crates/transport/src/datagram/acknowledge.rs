@@ -25,9 +25,9 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Accepts no more sections: no packet with sections is acknowledged, and the peer learns that
-    /// there is no room. Sections that have arrived can still be polled. Incomplete sections, and
-    /// those announced from now on, become gaps.
+    /// Accepts no more sections: packets with sections are not acknowledged from now on, and the
+    /// peer gets a credit of zero. Sections that have arrived can still be polled. Incomplete
+    /// sections, and sections announced from now on, become gaps.
     pub fn refuse_sections(&mut self) {
         if self.reception.refuse_sections() {
             self.advertised.demand();

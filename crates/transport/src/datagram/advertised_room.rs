@@ -1,7 +1,8 @@
 //! The receiver's side of flow control: the room of its buffer that the peer knows.
 
-/// The maximum number of packets with a Credit frame in flight. Beyond it, only a request of the
-/// peer and a lost packet cause another one, so a peer that never answers cannot fill the record.
+/// The maximum number of packets with a Credit frame in flight. Beyond it, arriving sections and
+/// requests of the peer cause no further report. A peer that never acknowledges thus cannot fill
+/// the record of sent packets.
 pub(super) const MAX_UNANSWERED: u32 = 4_096;
 
 /// The last report of free room to the peer, and when the next one is due.
@@ -42,8 +43,7 @@ impl AdvertisedRoom {
         self.is_due
     }
 
-    /// Whether a report should be added to a packet: a peer that knows of plenty of room needs no
-    /// update.
+    /// Whether to add a report to a packet. A peer that knows of enough room needs no update.
     pub(super) const fn is_worth_reporting(&self, room: u64, admitted: u64) -> bool {
         let known = self.known(admitted);
         known < self.buffer / 4 * 3 && known < room && self.unanswered < MAX_UNANSWERED
@@ -54,14 +54,15 @@ impl AdvertisedRoom {
         self.is_due = true;
     }
 
-    /// The peer waits for room, or its sections found none. It may know of more or of less room
-    /// than there is.
+    /// The peer waits for room, or there was no room for its sections. Its knowledge of the room
+    /// may be out of date in either direction.
     pub(super) const fn on_shortage(&mut self) {
         self.is_due |= self.unanswered < MAX_UNANSWERED;
     }
 
-    /// The application accepted a section, and `room` is free now. A peer without packets in flight
-    /// receives no acknowledgement with the new room. It learns of much more room by a report.
+    /// The application accepted a section, and `room` is free now. Makes a report due if the peer
+    /// knows of much less room: a peer without packets in flight gets no acknowledgement that could
+    /// carry the report.
     pub(super) const fn on_freed(&mut self, room: u64, admitted: u64) {
         let known = self.known(admitted);
         let was_little = known < self.buffer / 2 && room >= self.buffer / 2;

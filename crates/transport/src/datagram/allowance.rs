@@ -9,12 +9,12 @@ use super::target::TargetBitrate;
 use crate::timeline::{PathEstimate, Payload};
 
 impl<P: Payload> Connection<P> {
-    /// Fills the token bucket up to now, and finds the pace of a burst.
+    /// Fills the token bucket up to now, and sets the pace of a burst.
     ///
-    /// A round trip and a quarter are kept back for repairs, and the gain is 1: sent any faster, a
-    /// burst would only fill queues, and repairs would meet them. Where no repair can be in time,
-    /// the last packet of the section has to be early enough, and the gain is 2, unless the flow
-    /// fills the queue alone.
+    /// The pace leaves a round trip and a quarter for repairs, and the gain is 1. A faster burst
+    /// would only fill queues that delay the repairs. If no repair can be in time, the gain is 2,
+    /// so that the last packet of the section is early enough. It stays 1 if the flow alone fills
+    /// the queue.
     pub(super) fn find_pace(&mut self, now: Time) {
         self.congestion.fill(now);
         if !self.congestion.needs_pace(now) {
@@ -32,8 +32,9 @@ impl<P: Payload> Connection<P> {
         self.congestion.set_pace(now, needed, gain);
     }
 
-    /// Whether what is next to leave has no time for a repair, from being given to its deadline. A
-    /// path that this flow alone fills carries no burst any faster than it has.
+    /// The gain for the next section: higher if the time from its submission to its deadline does
+    /// not suffice for a repair. If this flow alone fills the queue of the path, a faster burst
+    /// would not arrive any earlier, so the gain stays 1.
     fn gain(&self, now: Time) -> PacingGain {
         let repaired = self.one_way(now) + self.repair();
         match self.outbox.next_latency() {
@@ -42,19 +43,19 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// From the loss of a packet until it is retransmitted: a round trip, and a quarter for the
-    /// packets behind it.
+    /// The time from the loss of a packet to its retransmission: a round trip, and a quarter of one
+    /// until later packets reveal the loss.
     fn repair(&self) -> Span {
         let rtt = self.loss.smoothed().unwrap_or(Span::ZERO);
         rtt + rtt / 4
     }
 
-    /// When both the controller and the ceiling let the next piece of a section leave.
+    /// When both the controller and the ceiling allow the next piece of a section to leave.
     pub(super) fn released_at(&self) -> Time {
         self.ceiling.release_at(self.controller_releases_at())
     }
 
-    /// When pacer and token bucket let the next piece of a section leave.
+    /// When the pacer and the token bucket allow the next piece of a section to leave.
     pub(super) fn controller_releases_at(&self) -> Time {
         let paced = self.congestion.released_at(self.loss.smoothed());
         let (Some(bucket), Some(tokens)) = (self.congestion.bucket(), self.congestion.tokens())
@@ -78,49 +79,52 @@ impl<P: Payload> Connection<P> {
             .pacing_rate(self.loss.smoothed(), self.full_packet())
     }
 
-    /// Whether the window lets one more full packet leave.
+    /// Whether the window has room for one more full packet.
     pub(super) fn has_window(&self) -> bool {
         self.congestion
             .has_window(self.sent.in_flight(), u64::from(self.size.current()))
     }
 
-    /// Samples of the delivery rate are marked from here on if the application leaves room in the
-    /// window. Losses are retransmitted from the backlog, so that an empty one has none left. A
-    /// sender that waits for the peer's credit or for its pacer is not limited by its application.
+    /// Marks samples of the delivery rate from now on if the application leaves room in the window.
+    /// The backlog includes lost bytes, so an empty backlog means that nothing waits for
+    /// retransmission. The application does not limit a sender that waits for the peer's credit or
+    /// for its pacer.
     pub(super) fn check_app_limited(&mut self) {
         if self.outbox.backlog() == 0 && self.has_window() {
             self.sent.on_app_limited();
         }
     }
 
-    /// Whether the peer has room for what waits.
+    /// Whether the peer has room for a waiting section.
     pub(super) fn has_credit(&self) -> bool {
         !self.credit.is_refused() && self.outbox.has_credit(self.credit_left())
     }
 
-    /// The peer's credit, less the sections that have taken their part of it since.
+    /// The peer's credit, less the sections that have used it since the report.
     fn credit_left(&self) -> u64 {
         self.credit.left(self.outbox.answered())
     }
 
-    /// Whether nothing but the peer's lack of room holds sections back, and nothing is on its way
-    /// whose answer could tell of more.
+    /// Whether only the peer's lack of room holds sections back, and no packet is in flight whose
+    /// acknowledgement could report more room.
     pub(super) fn waits_for_credit(&self) -> bool {
         self.outbox.backlog() > 0 && !self.has_credit() && self.sent.in_flight_packets() == 0
     }
 
-    /// The delay of packets to the peer, with what they wait for on the way now.
+    /// The one-way delay of packets to the peer, including the present queueing delay.
     ///
-    /// Three quarters of the least round trip count as the way there: a queue that never empties is
-    /// in the least round trip, and stands on the way there. With a half, what is planned for the
-    /// last moment arrives some milliseconds late.
+    /// The propagation delay counts as three quarters of the minimum round trip. A queue that is
+    /// never empty adds to the minimum round trip, and this queue is on the path to the peer. With
+    /// a half, sections that are planned for the last moment arrive some milliseconds late.
     fn one_way(&self, now: Time) -> Span {
         let least = self.loss.min().unwrap_or(Span::ZERO) / 4 * 3;
         least + self.path.queueing_at(now)
     }
 
-    /// How much of that is caution: symmetry would say half of the round trip. While nothing is on
-    /// the way, the queue may be gone, too, and nobody would find out if nothing left for its sake.
+    /// The part of the one-way delay that is caution: a symmetric path has half of the round trip
+    /// in each direction. While nothing is in flight, the queue may be empty, so the queueing delay
+    /// is caution, too. Otherwise an old queueing delay could prevent the packets that would
+    /// correct it.
     fn caution(&self, now: Time) -> Span {
         let queueing = match self.sent.in_flight_packets() {
             0 => self.path.queueing_at(now),
@@ -129,8 +133,8 @@ impl<P: Payload> Connection<P> {
         self.loss.min().unwrap_or(Span::ZERO) / 4 + queueing
     }
 
-    /// By how much the rate may grow in a second: additive increase, one packet for each round trip
-    /// in each round trip. Controllers without a window say nothing of it.
+    /// The possible growth of the rate in a second by additive increase: in each round trip, one
+    /// more packet per round trip. Zero for controllers without a window.
     fn growth(&self) -> Rate {
         if self.congestion.bucket().is_some() {
             return Rate::ZERO;

@@ -1,4 +1,4 @@
-//! The token bucket of a controller with one, and the rate at which its bursts leave.
+//! The token bucket of a controller, and the rate at which bursts leave.
 
 use comity_congestion::Pacing;
 use comity_units::{Bytes, Rate, Span, Time};
@@ -6,10 +6,10 @@ use comity_units::{Bytes, Rate, Span, Time};
 use crate::TokenBucket;
 use crate::timeline::Tokens;
 
-/// How long a pace holds while the queue does not change.
+/// How long a pace is valid while the queue does not change.
 pub(super) const PACE_INTERVAL: Span = Span::from_millis(2);
 
-/// The factor by which a burst is faster than needed, so that it does not end at the last moment.
+/// The factor by which a burst is faster than needed, so that it ends before the last moment.
 const MARGIN: f64 = 1.1;
 
 /// The multiple of the peak rate for a burst without time for a repair. At three times the peak,
@@ -26,7 +26,7 @@ pub(super) struct BucketPace {
     bucket: TokenBucket,
     pace: Rate,
     gain: PacingGain,
-    /// When the pace was found; `None` if the queue has changed since.
+    /// When the pace was computed; `None` if the queue has changed since.
     paced_at: Option<Time>,
 }
 
@@ -100,7 +100,7 @@ impl BucketPace {
         }
     }
 
-    /// When the bucket will have gained `missing` bytes at this rate.
+    /// When the bucket will contain `missing` more bytes at this rate.
     pub(super) fn filled_by(&self, rate: Rate, missing: Bytes) -> Time {
         self.bucket.filled_at() + rate.transmission_time(missing)
     }

@@ -1,19 +1,19 @@
-//! The capacity that the path has shown: the delivery rate of packets that left faster.
+//! The observed capacity of the path: the delivery rate of packets that left at a higher rate.
 
 use comity_units::{Bytes, Rate, Span, Time, TwoWindows};
 
-/// How packets came through, as an acknowledgement tells.
+/// The delivery of packets, as an acknowledgement reports it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passage {
-    /// How much did.
+    /// The acknowledged bytes.
     pub(super) delivered: Bytes,
-    /// Over how long it left.
+    /// The time in which they left.
     pub(super) sending: Span,
-    /// Over how long it was answered, or left if that took longer.
+    /// The time in which they were acknowledged, or in which they left if that took longer.
     pub(super) interval: Span,
-    /// How long the peer held the answer back.
+    /// How long the peer delayed the acknowledgement.
     pub(super) delay: Span,
-    /// How long the newest packet waited on the way: its round trip beyond the least one.
+    /// The queueing delay of the newest packet: its round trip less the minimum round trip.
     pub(super) queued: Span,
     /// The size of a full packet.
     pub(super) packet: Bytes,
@@ -31,44 +31,45 @@ pub(super) struct Passage {
 ///           unknown  otherwise
 /// ```
 ///
-/// A path may get narrower. What was seen before the last 0.1 to 0.2 s is forgotten if
-/// `held ≥ 0.95 · any` in this time alone, and `any` of it is below 4/5 of the one above. Only
-/// samples count here whose packets, from the first to the last, met a queue of 5 ms or more: the
-/// spans of others contain a pause of the source.
+/// The capacity of a path may fall. The estimate forgets all samples before the last 0.1 to 0.2 s
+/// if `held ≥ 0.95 · any` holds for these last samples alone, and their `any` is below 4/5 of the
+/// `any` above. Here, a held sample counts only if all its packets met a queue of 5 ms or more. The
+/// intervals of other samples contain a pause of the source.
 ///
-/// Where the path is not what limits a flow, packets come through as fast as they left, and their
-/// rate says nothing of what more would do: it is the application's, or the controller's. A queue
-/// that others fill takes a share of each burst only, so that the burst comes through faster than
-/// the flow on the average. A queue that the flow alone fills lets everything out at the rate of
-/// the path, however fast it went in.
+/// If the path does not limit a flow, packets arrive at the rate at which they left. This is the
+/// rate of the application or of the controller, and says nothing about the capacity. Through a
+/// queue that other flows fill, a burst gets only a share of the capacity, but arrives faster than
+/// the average rate of its flow. Through a queue that the flow alone fills, all packets arrive at
+/// the capacity of the path, at any rate of departure.
 ///
-/// After an outage, too, packets have taken long to come through. But the newest of them has met no
-/// queue. Losses (`Lost::silence`) do not tell it here: what was held up and not lost has the same
-/// times.
+/// After an outage, packets have also taken long to arrive, but the newest packet has met no queue.
+/// Losses (`Lost::silence`) cannot reveal such an outage, because packets that were delayed and
+/// not lost have the same times.
 ///
-/// A path of some rate delivers in any time a packet more than this rate times the time, and not
-/// more. So what was not held disproves a limit only by more than a packet.
+/// In any interval, a path delivers at most its rate times the interval plus one packet. A sample
+/// that was not held therefore disproves a limit only if it exceeds the limit by more than one
+/// packet.
 ///
-/// Only samples that begin with an acknowledgement count: the acknowledgements of the first packets
-/// after a pause take a round trip longer than their sending, whatever the path carries. Samples
-/// over less than the minimum round trip do not count, because acknowledgements arrive in bursts.
+/// Only samples that begin with an acknowledgement count. At any capacity, the acknowledgements of
+/// the first packets after a pause take a round trip longer than the departures. Samples over less
+/// than the minimum round trip do not count, because acknowledgements arrive in bursts.
 ///
 /// Source: the delivery rate of N. Cardwell, Y. Cheng, S. H. Yeganeh and others, "BBR:
 /// congestion-based congestion control", ACM Queue 14 (2016), and its windowed maximum.
 ///
-/// Differs from the source in: 1. whether a sample speaks of the path is seen in its spans, not in
-/// whether the application had more to send: an application that follows its target rate never
-/// has; 2. a sample that does not speak of the path disproves lower ones that do.
+/// Differs from the source in: 1. the times of a sample decide whether it measures the path, and
+/// not whether the application had more to send: an application that follows its target rate never
+/// has more; 2. a sample that does not measure the path disproves lower samples that do.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Carried {
     seen: Samples,
-    /// Those of the last moment, by which a path is found to have become narrower.
+    /// The samples of the last 0.1 to 0.2 s, which reveal a fall of the capacity.
     recent: Samples,
-    /// Since when every packet that was answered has met a queue.
+    /// Since when every acknowledged packet has met a queue.
     queued_since: Option<Time>,
 }
 
-/// The most of the samples in a time.
+/// The maxima of the samples in a window of time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Samples {
     any: TwoWindows<Rate>,
@@ -89,12 +90,12 @@ impl Samples {
 }
 
 impl Carried {
-    /// Takes in how long the newest packet waited that is answered at `now`.
+    /// The newest packet acknowledged at `now` had the queueing delay `queued`.
     pub(super) fn on_queued(&mut self, now: Time, queued: Span) {
         self.queued_since = (queued >= MIN_QUEUE).then(|| self.queued_since.unwrap_or(now));
     }
 
-    /// Takes in what an acknowledgement tells at `now`. `least` is the least round trip.
+    /// An acknowledgement at `now` reports this sample. `least` is the minimum round trip.
     pub(super) fn on_sample(&mut self, now: Time, sample: &Passage, least: Span) {
         if sample.interval.is_zero() || sample.interval < least {
             return;
@@ -128,24 +129,25 @@ impl Carried {
     }
 }
 
-/// The longest distance of key frames that is usual: the largest bursts say most.
+/// The longest usual interval between key frames: the largest bursts measure the path best.
 const MEMORY: Span = Span::from_secs(5);
 
-/// For how long a path shows its limit, and nothing else, where it became narrower: longer than a
-/// stall of a radio link, shorter than a queue takes to overflow.
+/// The time after which samples reveal that the capacity has fallen: longer than a stall of a radio
+/// link, and shorter than the time in which a queue overflows.
 const RECENT: Span = Span::from_millis(100);
 
-/// The shortest wait in a queue that a busy path shows.
+/// The minimum queueing delay of a busy path.
 const MIN_QUEUE: Span = Span::from_millis(5);
 
-/// What part of the former capacity is a narrower path.
+/// A path has become narrower if its capacity is below this part of the former capacity.
 const NARROWER: f64 = 0.8;
 
-/// How much longer than to leave packets have to take to come through. The queue of a greedy rival
-/// grows by less while a smooth flow passes.
+/// A sample is held if its packets took this many times longer to arrive than to leave. The queue
+/// of a greedy competing flow grows by less while a smooth flow passes.
 const HELD: f64 = 1.5;
 
-/// What part of the most the path has to be seen to limit: acknowledgements do not come evenly.
+/// The part of the maximum that held samples have to reach. It is below 1, because acknowledgements
+/// do not arrive evenly.
 const AGREED: f64 = 0.95;
 
 #[cfg(test)]
@@ -159,7 +161,8 @@ mod tests {
         Rate::from_kbps(value)
     }
 
-    /// At this rate, packets left over so many milliseconds and came through over so many.
+    /// A sample at this rate, whose packets left over `sending` and arrived over `answering`
+    /// milliseconds.
     fn sample(carried: &mut Carried, at_ms: u64, rate: Rate, sending: u64, answering: u64) {
         let interval = Span::from_millis(sending.max(answering));
         let passage = Passage {

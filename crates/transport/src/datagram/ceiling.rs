@@ -26,14 +26,15 @@ impl Ceiling {
         (self.rate < Rate::MAX).then_some(self.rate)
     }
 
-    /// When a packet may leave that the controller releases at `released`.
+    /// When a packet may leave if the controller releases it at `released`.
     pub(super) fn release_at(&self, released: Time) -> Time {
         self.rate().map_or(released, |rate| {
             released.max(self.pacer.release_at(Pacing::Rate(rate)))
         })
     }
 
-    /// A packet of `wire` bytes left. The next one waits until the rate has room for both.
+    /// A packet of `wire` bytes left. The next packet waits for as long as the rate needs for these
+    /// bytes.
     pub(super) fn on_sent(&mut self, now: Time, wire: u64) {
         if let Some(rate) = self.rate() {
             // It compensates for a late timer, but not for a pause.

@@ -20,16 +20,17 @@ pub struct Config {
     pub drop: DropPolicy,
     /// When this end delivers sections to its application.
     pub deliver: Deliver,
-    /// Whether an incomplete section of the peer becomes a gap at its deadline. Set if the peer
-    /// [enforces its deadlines](Self::enforces_deadlines), whatever this end does with its own.
+    /// Whether an incomplete section of the peer becomes a gap at its deadline. To be set if the
+    /// peer [enforces its deadlines](Self::enforces_deadlines), independently of the policy of this
+    /// end.
     pub expect_deadlines: bool,
     /// The protected payload of a full packet in bytes: the datagram without headers and tag.
     /// Together with [`Config::overhead`] it must fit the path's MTU. At least [`MIN_PAYLOAD`].
     pub payload: u32,
     /// The protected payload that the path is known to carry, at least [`MIN_PAYLOAD`]. Packets
-    /// begin with this size. Larger ones up to [`Config::payload`] are tried first, and packets
-    /// return to this size if the path drops larger ones. `None`: the path carries
-    /// [`Config::payload`].
+    /// begin with this size. The connection tries a larger size, up to [`Config::payload`], before
+    /// it uses that size. It returns to this size if the path drops larger packets. `None`: the
+    /// path carries [`Config::payload`].
     pub base_payload: Option<u32>,
     /// The bytes of a packet on the wire besides its protected payload:
     /// [`SEALING`](crate::wire::limits::SEALING), and the UDP and IP headers.

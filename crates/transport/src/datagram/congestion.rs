@@ -1,4 +1,5 @@
-//! The congestion controller of a path: its inputs, its decision, and the resulting departures.
+//! The congestion controller of a path: its inputs, its decision, and the departures that follow
+//! from it.
 
 use alloc::boxed::Box;
 
@@ -24,8 +25,8 @@ const SLOW_START_GAIN: f64 = 2.0;
 
 /// A controller, its last decision, and the pacer and token bucket that apply it.
 ///
-/// The decision changes only in [`Congestion::obey`]. Events in a group change it once, at the end
-/// of the group: see each `on_` method.
+/// The decision changes only in [`Congestion::obey`]. A group of events changes it once, at the end
+/// of the group. The comment of each `on_` method says whether it changes the decision.
 #[derive(Debug)]
 pub(super) struct Congestion {
     controller: Box<dyn Controller>,
@@ -38,8 +39,8 @@ pub(super) struct Congestion {
     /// The maximum in flight during the last one to two seconds. The application need not have used
     /// it continuously to prove that the path carries it (`pipeACK` of RFC 7661, section 4.2).
     peak: TwoWindows<u64>,
-    /// The number of the packet before which the window, or the pacer of a controller without one,
-    /// held data back.
+    /// The number of the next packet when the window, or the pacer of a controller without one,
+    /// last held data back.
     limited_before: Option<PacketNumber>,
     /// The last arrival that the peer reported, on its clock.
     arrived_at: Option<Time>,
@@ -82,7 +83,7 @@ impl Congestion {
         }
     }
 
-    /// The path has changed: measurements of the old one are invalid. `last_tag` is the last tag
+    /// The path has changed: measurements of the old path are invalid. `last_tag` is the last tag
     /// that left.
     pub(super) fn on_new_path(
         &mut self,
@@ -117,7 +118,8 @@ impl Congestion {
         self.decision.window
     }
 
-    /// The rate that a source may have, if that is neither the window per round trip nor the pace.
+    /// The target bitrate that the controller sets itself. `None` if it follows from the window or
+    /// the pacing rate.
     pub(super) const fn target(&self) -> Option<Rate> {
         self.decision.target
     }
@@ -139,7 +141,7 @@ impl Congestion {
         self.decision.wakeup.unwrap_or(Time::MAX)
     }
 
-    /// When to probe a silence that may be probed at `at`: not before the controller's own timeout.
+    /// When the probe timer expires that is due at `at`: not before the controller's own timeout.
     pub(super) fn probe_at(&self, at: Time) -> Time {
         self.decision
             .no_feedback_deadline
@@ -225,7 +227,7 @@ impl Congestion {
         self.bucket().map(|bucket| self.bucket.tokens(bucket.depth))
     }
 
-    /// When the bucket will have gained `missing` tokens.
+    /// When the bucket will contain `missing` more tokens.
     pub(super) fn filled_by(&self, bucket: &Bucket, missing: Bytes) -> Time {
         self.bucket.filled_by(bucket.rate, missing)
     }
@@ -254,9 +256,9 @@ impl Congestion {
 
     // ---------------------------------------------------------------- departures
 
-    /// There is data to send. Records if the controller holds it back: `has_window` says whether
-    /// the window has room, and `is_held` whether the pacer or the token bucket holds the packet
-    /// `next` back.
+    /// Data wait to be sent. Records whether the controller holds them back: `has_window` says
+    /// whether the window has room, and `is_held` whether the pacer or the token bucket holds the
+    /// packet `next` back.
     pub(super) fn on_attempt(&mut self, next: PacketNumber, has_window: bool, is_held: bool) {
         // A pacer that spreads the window imposes no limit of its own. A pacer of a controller
         // without a window does.
@@ -267,7 +269,8 @@ impl Congestion {
         }
     }
 
-    /// Whether the flow sent less than it was allowed when `least` and the packets after it left.
+    /// Whether the flow sent less than the controller allowed when the packet `least` and later
+    /// packets left.
     pub(super) fn was_app_limited(&self, least: Option<PacketNumber>) -> bool {
         match (self.limited_before, least) {
             (Some(limited_before), Some(least)) => least >= limited_before,
@@ -275,7 +278,7 @@ impl Congestion {
         }
     }
 
-    /// This amount is in flight now.
+    /// `in_flight` bytes are in flight now.
     pub(super) fn on_flight(&mut self, now: Time, in_flight: u64) {
         self.peak.raise(now, PEAK_MEMORY, in_flight);
     }
@@ -334,7 +337,7 @@ impl Congestion {
         self.episode.on_acknowledged(sent_at)
     }
 
-    /// When a packet arrived with this stamp of the peer's clock, which wraps.
+    /// The time of arrival with this stamp of the peer's clock, which wraps.
     pub(super) fn arrival(&mut self, stamp: Stamp) -> Arrived {
         let at = self
             .arrived_at
@@ -347,8 +350,8 @@ impl Congestion {
         }
     }
 
-    /// An acknowledgement names these packets, and when the one with the largest number arrived.
-    /// Changes no decision before the events that follow.
+    /// An acknowledgement names these packets, and the arrival of the packet with the largest
+    /// number. Changes no decision before the events that follow.
     pub(super) fn on_packets_acked(
         &mut self,
         now: Time,
@@ -372,7 +375,7 @@ impl Congestion {
         }
     }
 
-    /// The newest packet of an acknowledgement left at `sent_at`. Ends the recovery if it left
+    /// The newest packet of an acknowledgement left at `sent_at`. Ends the recovery if this was
     /// after the last reaction. Returns whether the recovery continues. Changes no decision before
     /// [`Congestion::on_ack`].
     pub(super) fn on_progress(&mut self, sent_at: Time) -> bool {
@@ -408,8 +411,8 @@ impl Congestion {
         }
     }
 
-    /// The path lost or marked packets. Returns whether that begins an episode, which is reported
-    /// to the controller.
+    /// The path lost or marked packets. Returns whether this begins an episode. The controller gets
+    /// each episode as one loss.
     ///
     /// The maximum in flight of the last seconds counts as in flight. Otherwise a loss in a pause
     /// would cut the window of a bursty application to almost nothing (RFC 7661, section 4.4).
@@ -444,8 +447,8 @@ impl Congestion {
         self.episode.has_begun()
     }
 
-    /// The path carried nothing for so long that its measurements are stale (RFC 9002, section
-    /// 7.6).
+    /// The path carried nothing for so long that its measurements are out of date (RFC 9002,
+    /// section 7.6).
     pub(super) fn on_persistent_congestion(&mut self, now: Time, in_flight: u64) {
         self.controller.on_event(Event::Timeout(&Timeout {
             now,
@@ -458,8 +461,8 @@ impl Congestion {
     }
 }
 
-/// The burst that may leave at once after a pause: a packet, and the packets that a timer with a
-/// delay of a millisecond would have released before it, at least one.
+/// The burst that may leave at once after a pause: one packet, plus the packets that the pacer
+/// releases in a millisecond, and at least one of these. A timer may be late by a millisecond.
 fn quantum(pacing: Pacing, packet: Bytes) -> Bytes {
     match pacing {
         Pacing::Rate(rate) => packet + rate.amount_in(Span::from_millis(1)).max(packet),

@@ -36,7 +36,7 @@ use crate::wire::limits::MAX_SECTION;
 
 /// One end of a connection, open from the beginning.
 ///
-/// Kinds of methods, and the order in which to call them:
+/// The methods are of these kinds, to be called in this order:
 ///
 /// * inputs: [`submit`](Self::submit), [`end`](Self::end), [`finish`](Self::finish),
 ///   [`close`](Self::close) by the application, [`on_packet`](Self::on_packet) by the network,
@@ -45,11 +45,11 @@ use crate::wire::limits::MAX_SECTION;
 ///   [`poll_transmit`](Self::poll_transmit), [`poll_delivery`](Self::poll_delivery),
 ///   [`poll_event`](Self::poll_event); then [`next_timer`](Self::next_timer).
 ///
-/// All times are of one clock and do not decrease from call to call.
+/// All times are readings of one clock, and do not decrease from call to call.
 #[derive(Debug)]
 pub struct Connection<P: Payload> {
     pub(super) config: Config,
-    /// The zero of the clock for the deadlines and departures in packets.
+    /// The epoch of the deadlines and departures in packets.
     pub(super) epoch: Time,
     pub(super) lifecycle: Lifecycle,
     pub(super) outbox: Outbox<P>,
@@ -80,10 +80,10 @@ pub struct Connection<P: Payload> {
 }
 
 impl<P: Payload> Connection<P> {
-    /// A connection that is open from `now` on. `now` is also the zero of the clock for this end's
-    /// deadlines. `peer_ack_delay` is the peer's maximum acknowledgement delay. `meter` is the
-    /// receiver's half of the peer's controller, if that has one. The controller must be built for
-    /// segments of [`Config::payload`] bytes.
+    /// Makes a connection that is open from `now` on. `now` is also the epoch of the times in this
+    /// end's packets. `peer_ack_delay` is the peer's maximum acknowledgement delay. `meter` is the
+    /// receiver's half of the peer's controller, if the controller has one. `controller` must be
+    /// built for segments of [`Config::payload`] bytes.
     ///
     /// # Errors
     /// [`ConfigError`] if a setting is out of range.
@@ -186,11 +186,11 @@ impl<P: Payload> Connection<P> {
         self.outbox.submit(now, section)
     }
 
-    /// Uses up the next number of a stream without a section. The peer gets a gap with this reason,
-    /// and later sections that need this number are abandoned.
+    /// Uses the next number of a stream without a section. The peer gets a gap with this reason.
+    /// Later sections that need this number are abandoned.
     ///
+    /// # Errors
     /// [`outbox::IntakeError`] if the stream accepts nothing more.
-    /// [`outbox::IntakeError`] when the stream accepts nothing more.
     pub fn skip(
         &mut self,
         stream: StreamId,
@@ -199,8 +199,8 @@ impl<P: Payload> Connection<P> {
         self.outbox.skip(stream, reason)
     }
 
-    /// Uses up the next `count` numbers of a stream; see [`outbox::Outbox::skip_run`]. Returns the
-    /// first.
+    /// Uses the next `count` numbers of a stream without sections; see
+    /// [`outbox::Outbox::skip_run`]. Returns the first number.
     ///
     /// # Errors
     /// [`outbox::IntakeError`] if the stream accepts no more, or not this many.
@@ -213,8 +213,8 @@ impl<P: Payload> Connection<P> {
         self.outbox.skip_run(stream, count, reason)
     }
 
-    /// Whether every stream so far has room for a section of `length` bytes. Also true if there can
-    /// never be room for it.
+    /// Whether every stream so far has room for a section of `length` bytes. Also true if no
+    /// section of this length can ever be accepted.
     pub fn has_room(&self, length: u64) -> bool {
         self.outbox.has_room(length)
     }
@@ -234,11 +234,12 @@ impl<P: Payload> Connection<P> {
         self.outbox.cancel(stream, section)
     }
 
-    /// Ends a stream: no more sections follow. The peer learns that reliably.
+    /// Ends a stream: no more sections follow. The end is retransmitted until the peer acknowledges
+    /// it.
     ///
     /// # Errors
-    /// [`outbox::IntakeError`] if the stream has ended, or exceeds the number of streams. The peer
-    /// never learns of such a stream.
+    /// [`outbox::IntakeError`] if the stream has ended, or exceeds the number of streams. Nothing
+    /// about such a stream is sent to the peer.
     pub fn end(&mut self, stream: StreamId) -> Result<(), outbox::IntakeError> {
         let sections = self.outbox.end(stream)?;
         self.control.ends.push((stream, sections));
@@ -252,8 +253,8 @@ impl<P: Payload> Connection<P> {
         self.loss.finish();
     }
 
-    /// Whether every section has its outcome, and the peer has acknowledged everything that it must
-    /// know.
+    /// Whether every section has its outcome, and the peer has acknowledged all frames that must
+    /// reach it.
     pub fn is_settled(&self) -> bool {
         self.outbox.is_settled()
             && self.control.ends.is_empty()
@@ -261,8 +262,8 @@ impl<P: Payload> Connection<P> {
             && self.sent.in_flight_packets() == 0
     }
 
-    /// Closes the connection. Unsettled sections become gaps on both sides. Sections that still
-    /// waited for their deadlines after the peer's end are ready at once.
+    /// Closes the connection. Unsettled sections become gaps at both ends. If the peer had already
+    /// ended the connection, sections that still wait for their deadlines are ready at once.
     pub fn close(&mut self, now: Time, code: CloseCode, reason: &str) {
         if self.is_open() {
             self.outbox.close();
@@ -272,8 +273,8 @@ impl<P: Payload> Connection<P> {
         self.inbox.close();
     }
 
-    /// Closes the connection as [`close`](Self::close) does, and discards all received data that
-    /// was not delivered: its memory is free at once.
+    /// Closes the connection as [`close`](Self::close) does, and discards all undelivered data.
+    /// Their memory is free at once.
     pub fn evict(&mut self, now: Time, code: CloseCode, reason: &str) {
         self.close(now, code, reason);
         self.inbox.discard();
@@ -299,8 +300,9 @@ impl<P: Payload> Connection<P> {
         self.lifecycle.reason()
     }
 
-    /// The peer has ended the connection or is gone. Every section gets its outcome, and sections
-    /// that wait for their deadlines are still delivered then.
+    /// The peer has ended the connection or has timed out. Every section of this end gets its
+    /// outcome. Received sections that wait for their deadlines are still delivered, within
+    /// [`Config::play_out`].
     pub(super) fn play_out(&mut self, now: Time) {
         self.inbox.play_out(now + self.config.play_out);
         self.outbox.close();
@@ -322,7 +324,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// The next section, whole or as a gap; each exactly once, in the order of its stream.
+    /// The next section, whole or as a gap. Each section is returned exactly once, in the order of
+    /// its stream.
     pub fn poll_delivery(&mut self, now: Time) -> Option<Delivery<P>> {
         let delivery = self.inbox.poll(now, &self.clock)?;
         let (room, admitted) = (self.room(), self.inbox.admitted());
@@ -356,8 +359,8 @@ impl<P: Payload> Connection<P> {
         self.inbox.is_finished(stream)
     }
 
-    /// Sets a round-trip time that was measured before the first packet, by a handshake. It relates
-    /// the clocks of both ends until a packet measures another one.
+    /// Sets a round-trip time that the handshake measured before the first packet. It is the base
+    /// of the map between the clocks of both ends until a packet measures another one.
     pub fn set_round_trip(&mut self, round_trip: Span) {
         self.clock.set_base_one_way(round_trip / 2);
     }
@@ -377,9 +380,9 @@ impl<P: Payload> Connection<P> {
         self.notifications.poll_path_frame()
     }
 
-    /// The peer has moved to another path. Measurements of the old path are invalid, and packets
-    /// that left on it say nothing about the new one (RFC 9000, section 9.4). Their contents are
-    /// retransmitted, unless they turn out to have arrived.
+    /// The peer has moved to another path. Measurements of the old path are invalid, and the
+    /// packets that left on it are not measurements of the new path (RFC 9000, section 9.4). Their
+    /// contents are retransmitted, unless an acknowledgement shows that they arrived.
     pub fn on_new_path(&mut self, now: Time, controller: Box<dyn Controller>) {
         self.loss.on_new_path();
         for contents in self.sent.abandon() {
@@ -469,8 +472,9 @@ impl<P: Payload> Connection<P> {
         statistics
     }
 
-    /// Whether the controller sets when each packet leaves ([`Pacing::Gap`], [`Pacing::At`]). It
-    /// then depends on the gap between two packets, and no average compensates for a late one.
+    /// Whether the controller sets when each packet leaves ([`Pacing::Gap`], [`Pacing::At`]). Such
+    /// a controller depends on the gap between two packets, so a higher rate afterwards does not
+    /// compensate for a late packet.
     ///
     /// [`Pacing::Gap`]: comity_congestion::Pacing::Gap
     /// [`Pacing::At`]: comity_congestion::Pacing::At
@@ -478,10 +482,10 @@ impl<P: Payload> Connection<P> {
         self.congestion.times_departures()
     }
 
-    /// The bitrate at which the application should submit now: the average that the controller
-    /// allows, and at most the measured capacity of the path, without headers and losses. In slow
-    /// start, before either limits the connection, twice the rate that it has used; `None` before
-    /// that is measured.
+    /// The bitrate at which the application should submit now, without headers and losses. It is
+    /// the average rate that the controller allows, and at most the measured capacity of the path.
+    /// In slow start, before one of these limits the connection, it is twice the rate that the
+    /// connection has used; `None` before that rate is measured.
     pub fn target_bitrate(&self) -> Option<Rate> {
         self.target.current()
     }
@@ -534,9 +538,9 @@ impl<P: Payload> Connection<P> {
     }
 }
 
-/// The maximum number of sections with data in the inbox: as many pieces of this size as fill the
-/// buffer. Otherwise a peer that sends sections byte by byte would take many times the memory of
-/// the buffer.
+/// The maximum number of sections with data in the inbox: as many pieces of a fixed size as fill
+/// the buffer. Without this limit, a peer that sends sections of one byte would take many times the
+/// memory of the buffer.
 fn max_records(config: &Config) -> usize {
     const LEAST: u64 = 256;
     let records = (config.receive_buffer / LEAST).max(u64::from(config.receive_sections));

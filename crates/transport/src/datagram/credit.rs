@@ -6,9 +6,9 @@ use super::intervals::MEASURE_INTERVAL;
 
 /// The peer's credit, and this end's requests for more.
 ///
-/// The peer reports the room that it has not reserved yet. Sections that this end had begun by then
-/// may not have arrived yet. They count against the credit once their first acknowledgement
-/// arrives, unless the peer had sent that before the report:
+/// The peer reports the room that it has not reserved yet. Sections that this end had begun before
+/// the report may not have arrived by then. Such a section counts against the credit once its first
+/// acknowledgement arrives, unless the peer sent that acknowledgement before the report:
 ///
 /// ```text
 /// left = reported − ( answered now − answered when the report came )
@@ -68,7 +68,7 @@ impl PeerCredit {
         true
     }
 
-    /// Whether the last report was of no room at all.
+    /// Whether the last report was a credit of zero.
     pub(super) const fn is_refused(&self) -> bool {
         self.reported == 0
     }
@@ -79,8 +79,9 @@ impl PeerCredit {
             .saturating_sub(answered - self.answered_before)
     }
 
-    /// How long this end waits before it requests credit. The peer reports much more room by
-    /// itself, so a second request can wait longer. `timeout` is the probe timeout.
+    /// How long this end waits before it requests credit. `timeout` is the probe timeout. A second
+    /// request waits longer until the peer reports: the peer reports much more room without a
+    /// request.
     pub(super) fn patience(&self, timeout: Span) -> Span {
         match self.is_requested {
             true => timeout.max(MEASURE_INTERVAL),

@@ -9,7 +9,8 @@ pub(super) const TELL_INTERVAL: Span = Span::from_millis(2);
 
 /// The record of the last departures.
 ///
-/// Every few hundred packets, one number is skipped. A peer that acknowledges it is guessing.
+/// Every few hundred packets, one number is skipped. A peer that acknowledges a skipped number
+/// guesses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Departures {
     seed: Seed,
@@ -18,7 +19,7 @@ pub(super) struct Departures {
     /// Probes due since the probe timer expired.
     probes: u32,
     last_at: Time,
-    /// When a packet last left only for floors and notices.
+    /// When the last packet left that had only floors and notices.
     news_sent_at: Option<Time>,
 }
 
@@ -65,27 +66,26 @@ impl Departures {
         self.probes = self.probes.saturating_sub(1);
     }
 
-    /// The peer has answered, or the path has changed: no probe is due.
+    /// The peer has acknowledged a packet, or the path has changed: no probe is due.
     pub(super) const fn on_answer(&mut self) {
         self.probes = 0;
     }
 
     // ---------------------------------------------------------------- news of abandoned sections
 
-    /// A packet leaves only for news.
+    /// A packet with only floors and notices leaves.
     pub(super) const fn on_news_sent(&mut self, now: Time) {
         self.news_sent_at = Some(now);
     }
 
-    /// When the next packet may leave only for news.
+    /// When the next packet with only floors and notices may leave.
     pub(super) fn news_at(&self) -> Time {
         self.news_sent_at
             .map_or(Time::ZERO, |at| at + TELL_INTERVAL)
     }
 }
 
-/// The first number at or after `next` to skip: 128 to 383 numbers lie between, determined by the
-/// seed.
+/// The next number to skip: 128 to 383 above `next`, determined by the seed.
 fn next_skip(seed: Seed, next: PacketNumber) -> PacketNumber {
     let next = next.get();
     let draw = seed.derive("skip").index(next).get() & 0xff;

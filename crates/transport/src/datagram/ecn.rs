@@ -2,7 +2,8 @@
 
 use crate::wire::frame::EcnCounts;
 
-/// Compares the sent marks with the peer's counts, and stops marking if they contradict each other.
+/// Compares the number of sent marks with the peer's counts, and stops marking if they contradict
+/// each other.
 ///
 /// Source: RFC 9000, section 13.4.2.
 #[derive(Clone, Copy, Debug)]

@@ -2,8 +2,8 @@
 
 use comity_units::Time;
 
-/// One reaction of the controller, and its losses: those of packets that left before this reaction
-/// and after the previous one.
+/// One reaction of the controller, and the losses that belong to it: those of packets that left
+/// after the previous reaction and before this one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Episode {
     /// When it began.
@@ -12,7 +12,8 @@ pub(super) struct Episode {
     before: Option<Time>,
     /// The number of packets lost in it, without spurious losses.
     lost: u64,
-    /// Whether packets that left before it may still be acknowledged.
+    /// Whether the controller is still in recovery: no packet that left after the episode began is
+    /// acknowledged yet.
     is_open: bool,
     /// The departure time of the newest packet acknowledged so far.
     acknowledged_sent_at: Time,
@@ -23,14 +24,14 @@ pub(super) struct Episode {
 pub(super) enum Progress {
     /// There is no open episode.
     None,
-    /// It acknowledges packets that left before the episode.
+    /// The acknowledgement has only packets that left before the episode began.
     Repairing,
-    /// It is the first to acknowledge a packet that left after the episode began.
+    /// The acknowledgement is the first with a packet that left after the episode began.
     Recovered,
 }
 
 impl Episode {
-    /// Nothing is lost yet, and no packet that left before `now` counts as acknowledged.
+    /// No packet is lost yet, and no packet that left before `now` counts as acknowledged.
     pub(super) fn from(now: Time) -> Self {
         Self {
             acknowledged_sent_at: now,
@@ -70,8 +71,8 @@ impl Episode {
         self.lost += lost.count() as u64;
     }
 
-    /// Packets that had been declared lost arrived. Returns whether these were all losses of this
-    /// episode.
+    /// Packets that had been declared lost arrived. Returns whether no loss of this episode
+    /// remains.
     pub(super) fn on_late(&mut self, sent_at: &[Time]) -> bool {
         let late = sent_at.iter().filter(|sent_at| self.has(**sent_at));
         let before = self.lost;

@@ -11,7 +11,7 @@ use crate::wire::{CloseCode, DecodeError};
 /// The rates at which the application should submit, in bytes of sections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target {
-    /// The bitrate for an encoder: as far as this end knows, all of it arrives.
+    /// The bitrate for an encoder. As far as this end knows, the path carries all of it.
     pub rate: Rate,
     /// The rate up to which a sender that sheds should submit sections, at least `rate`. The
     /// connection drops the least important sections that do not fit. `None` while nothing limits
@@ -49,8 +49,8 @@ pub struct LostPacket {
     pub by_delay: bool,
 }
 
-/// The two frames with which an end proves that it receives at an address. The owner of the
-/// connection, who knows addresses, sends and answers them.
+/// The two frames by which an end proves that it receives packets at an address. The owner of the
+/// connection knows the addresses, and sends and answers these frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathFrame {
     /// Requests the same 8 bytes.

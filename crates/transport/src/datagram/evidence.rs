@@ -1,4 +1,4 @@
-//! What acknowledgements prove about the packets that the peer's meter reports on.
+//! The evidence of acknowledgements about the packets on which the peer's meter reports.
 //!
 //! A controller with a meter relies on its reports. If acknowledgements are proved, they bound the
 //! reports of an honest meter. A report outside these bounds is false:
@@ -9,11 +9,11 @@
 //! ```
 //!
 //! A packet may have arrived if an acknowledgement names it, or if it is below the range of the
-//! acknowledgement: a receiver cannot name all packets that it remembers. A loss is certain when so
-//! many later packets were acknowledged that the meter has declared it. Two certain losses are two
-//! events if the packet before the second one left more than a round trip after the first one was
-//! known here. No delay and no reordering makes an honest meter count fewer events. The interval
-//! that it counts may begin earlier or later, but not beyond the next certain event.
+//! acknowledgement: a receiver cannot name all packets that it remembers. A loss is certain when
+//! enough later packets were acknowledged for the meter to have declared it. Two certain losses are
+//! two events if the packet before the second loss left more than a round trip after the first loss
+//! was known at this end. No delay or reordering makes an honest meter count fewer events. The
+//! interval that it counts may begin earlier or later, but not beyond the next certain event.
 
 use alloc::collections::VecDeque;
 
@@ -30,8 +30,8 @@ const MAX_PACKETS: usize = 8_192;
 /// the rest from the previous interval.
 const INTERVALS: usize = 4;
 
-/// With this many packets of unknown order, a meter may detect a new path. RFC 5348 has no such
-/// rule; the protocol has it, after 64 packets.
+/// After this many packets of unknown order, a meter may have detected a new path. The protocol has
+/// this rule, after 64 packets; RFC 5348 has none.
 const MAX_UNORDERED: u64 = 24;
 
 /// On a new path, the meter begins again after 64 packets, whatever packets of the old path arrive
@@ -167,7 +167,7 @@ impl Evidence {
         }
     }
 
-    /// The path has changed: the meter's losses are those of the old path until it notices.
+    /// The path has changed. Until the meter detects this, its losses are those of the old path.
     pub(super) fn on_new_path(&mut self) {
         self.forget_losses();
         self.quiet = NEW_PATH;
@@ -293,8 +293,8 @@ impl Evidence {
         }
     }
 
-    /// Whether a loss occurred more than a round trip after the last event, whenever that was
-    /// known. The meter uses the round-trip time of a packet above the one that arrived before.
+    /// Whether a loss certainly occurred more than a round trip after the last event. The meter
+    /// uses the round-trip time of a packet above the one that arrived before.
     fn begins_event(&self, loss: &Candidate) -> bool {
         let Some(last) = self.events.back() else {
             return true;

@@ -5,8 +5,8 @@ use comity_units::PacketNumber;
 
 /// Rejects reports that are out of date, or about an earlier path.
 ///
-/// Until a packet with a tag has left on a new path and was acknowledged, the peer's meter knows
-/// nothing about that path.
+/// The peer's meter knows nothing about a new path until it has received a packet with a tag on
+/// that path. The acknowledgement of such a packet shows this.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FeedbackFilter {
     /// The last tag that left.
@@ -24,8 +24,8 @@ enum Counted {
     All,
     /// None: the path has changed, and no tag has left since.
     AfterNextTag,
-    /// Those in packets that acknowledge this packet or a later one: it has the first tag on the
-    /// new path.
+    /// Those that arrive after the acknowledgement of this packet or a later one. This packet has
+    /// the first tag on the new path.
     After(PacketNumber),
 }
 
@@ -54,7 +54,7 @@ impl FeedbackFilter {
     /// Whether the report in the packet `number` counts. `acknowledged` is the newest packet that
     /// the peer has acknowledged.
     ///
-    /// A report that was overtaken by another one is out of date, unless it names its round.
+    /// A report that arrives after a newer report is out of date, unless it names its round.
     pub(super) fn accepts(
         &mut self,
         number: PacketNumber,

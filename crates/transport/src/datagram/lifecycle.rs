@@ -11,9 +11,10 @@ use crate::wire::limits::MAX_REASON;
 
 /// The states from `Open` to `Closed`, and the reason for leaving `Open`.
 ///
-/// The end that closes answers further packets with its reason. It answers each time the number of
-/// these packets has doubled, so two closed ends fall silent. It also repeats the reason every half
-/// probe timeout, since a peer without data to send would not reveal the loss of the packet.
+/// The end that closes answers further packets with its reason. It answers the 1st, 2nd, 4th, 8th,
+/// and so on, so that two closed ends do not answer each other for ever. It also retransmits the
+/// reason every half probe timeout, because a peer without data to send would not reveal the loss
+/// of the packet.
 #[derive(Debug)]
 pub(super) struct Lifecycle {
     state: State,
@@ -24,7 +25,7 @@ pub(super) struct Lifecycle {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// This end closed the connection.
+    /// This end has closed the connection.
     Closing {
         until: Time,
         repeat_at: Time,
@@ -35,7 +36,7 @@ enum State {
         /// Packets that arrived since.
         received: u32,
     },
-    /// The peer closed the connection: this end is silent.
+    /// The peer has closed the connection: this end sends nothing.
     Draining {
         until: Time,
     },
@@ -140,7 +141,7 @@ impl Lifecycle {
         matches!(self.state, State::Open)
     }
 
-    /// Takes the due close.
+    /// Returns the close if it is due, once.
     pub(super) fn take_close(&mut self) -> Option<Close<'_>> {
         match &mut self.state {
             State::Closing {
@@ -191,8 +192,8 @@ impl Lifecycle {
 }
 
 /// How long a closed connection answers or drops further packets: three probe timeouts (RFC 9000,
-/// section 10.2). The maximum bounds the influence of the peer, whose answers determine the
-/// timeout.
+/// section 10.2), up to a maximum. The maximum is necessary because the peer's acknowledgements
+/// determine the probe timeout.
 fn linger(timeout: Span) -> Span {
     const MAX: Span = Span::from_secs(3);
     (timeout * 3).min(MAX)

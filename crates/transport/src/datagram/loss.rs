@@ -8,18 +8,17 @@ use comity_units::{Span, Time, TwoWindows};
 /// ```text
 /// lost        largest acknowledged − number ≥ threshold, or
 ///             sent before now − max( 9/8 · max(srtt, latest), patience ), and a later packet is acknowledged
-/// patience    9/8 of the longest that a packet which had been declared lost took in the last seconds, at most 2 · srtt
+/// patience    9/8 of the longest recent round trip of a packet that had been declared lost, at most 2 · srtt
 /// probe       last sent + max( min( (srtt + max(4 · variation, 1 ms)) · 2^count, 2 s ), 5/4 · srtt )
 ///             + the peer's acknowledgement delay
 /// ```
 ///
 /// Differs from RFC 9002 in: 1. the packet threshold grows with the observed reordering, up to
-/// [`MAX_THRESHOLD`], and so does the time threshold, as RACK (RFC 8985, section 6.2) lets it grow
-/// by up to a second round trip; 2. one probe for each expiry, not two; 3. the first
+/// [`MAX_THRESHOLD`], and so does the time threshold, which RACK (RFC 8985, section 6.2) also lets
+/// grow by up to a second round trip; 2. one probe for each expiry, not two; 3. the first
 /// [`STEADY_PROBES`] probes of a connection that finishes do not back off. It has nothing new to
 /// send, and its application waits for the end. RFC 8085, section 3.1.3, allows every sender a
-/// small packet per round trip.
-/// packet in a round trip.
+/// small packet in each round trip.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossDetection {
     rtt: RttEstimator,
@@ -27,8 +26,8 @@ pub(super) struct LossDetection {
     /// The peer's largest acknowledgement delay.
     ack_delay: Span,
     threshold: u64,
-    /// The longest round-trip times of packets that had been declared lost, within the current
-    /// window of [`LATENESS_MEMORY`] and the previous one.
+    /// The longest round-trip time of packets that had been declared lost and arrived, within the
+    /// current window of [`LATENESS_MEMORY`] and the previous one.
     lateness: TwoWindows<Span>,
     /// When the next packet is declared lost by time.
     pub(super) due_at: Time,
@@ -114,7 +113,7 @@ impl LossDetection {
         self.last_sent_at = now;
     }
 
-    /// A packet was newly acknowledged; `in_flight` says whether more are in flight.
+    /// A packet was newly acknowledged; `in_flight` says whether other packets are in flight.
     pub(super) fn on_progress(&mut self, in_flight: bool) {
         self.expiries = 0;
         self.rtt.end_backoff();
@@ -123,7 +122,7 @@ impl LossDetection {
         }
     }
 
-    /// A packet that had been declared lost arrived after `packets` later ones; it had left at
+    /// A packet that had been declared lost arrived after `packets` later packets. It had left at
     /// `sent_at`.
     pub(super) fn on_reordering(&mut self, now: Time, packets: u64, sent_at: Time) {
         self.threshold = self.threshold.max(packets + 1).min(MAX_THRESHOLD);
@@ -158,7 +157,7 @@ impl LossDetection {
     }
 
     /// The timeout with back-off, up to the maximum. It is never below a round trip, since no
-    /// answer comes before.
+    /// acknowledgement can arrive earlier.
     fn timeout(&self) -> Span {
         let least = self.smoothed().map_or(Span::ZERO, |rtt| rtt + rtt / 4);
         self.rtt.timeout(&self.config).max(least)
@@ -185,14 +184,14 @@ impl LossDetection {
 /// `kPacketThreshold` of RFC 9002: three later packets, as three duplicate acknowledgements in TCP.
 pub(super) const MIN_THRESHOLD: u64 = 3;
 
-/// The probes in a row that do not back off when a connection finishes.
+/// The number of consecutive probes that do not back off when a connection finishes.
 pub(super) const STEADY_PROBES: u32 = 8;
 
-/// After this long without reordering, or at most twice as long, the path counts as one that does
-/// not reorder.
+/// After this time without reordering, or at most twice this time, the path counts as one that does
+/// not reorder packets.
 pub(super) const LATENESS_MEMORY: Span = Span::from_secs(10);
 
-/// Beyond this much reordering, late repairs cost more than unnecessary ones.
+/// The maximum packet threshold. Beyond it, late repairs cost more than unnecessary repairs.
 pub(super) const MAX_THRESHOLD: u64 = 64;
 
 #[cfg(test)]

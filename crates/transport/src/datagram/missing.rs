@@ -1,21 +1,21 @@
 //! The receiver's count of lost packets, from missing packet numbers.
 //!
-//! A number is missing from the arrival of a higher one until its own arrival. Peers skip single
-//! numbers on purpose, with at least [`MIN_DISTANCE`] others in between, to detect peers that
-//! acknowledge packets they have not received. Such a hole looks like a loss, so this count excuses
-//! the first hole of one number within that distance from the last excused one. On a path without
-//! losses, nothing is missing then. On other paths, it excuses some losses in place of skipped
-//! numbers nearby: the count is too low by less than one in 128 numbers, and by half of that on
-//! paths that lose 5 %.
+//! A number is missing from the arrival of a higher number until its own arrival. Peers skip single
+//! numbers on purpose, with at least [`MIN_DISTANCE`] other numbers in between, to detect receivers
+//! that acknowledge packets without having received them. A skipped number looks like a loss. This
+//! count therefore excuses a hole of one number if it lies more than that distance above the last
+//! excused hole. On a path without losses, the count is then zero. On other paths, it excuses some
+//! losses instead of skipped numbers nearby. The count is too low by less than one in 128 numbers,
+//! and by half of that on paths that lose 5 %.
 
 use alloc::collections::VecDeque;
 use core::ops::Range;
 
 use comity_units::PacketNumber;
 
-/// The minimum number of used numbers between two skipped ones.
+/// The minimum number of used numbers between two skipped numbers.
 pub(super) const MIN_DISTANCE: u64 = 128;
-/// The maximum number of remembered holes, which late packets fill.
+/// The maximum number of remembered holes. Late packets fill them.
 const MAX_HOLES: usize = 64;
 
 /// Counts the missing numbers.

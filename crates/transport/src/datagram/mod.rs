@@ -1,9 +1,9 @@
-//! Deadline transport over datagrams: sections in packets that are never numbered twice.
+//! Transport of sections with deadlines over datagrams. No packet number is used twice.
 //!
 //! A [`Connection`] accepts [sections](crate::timeline) from its application and produces the
 //! payloads of packets. It accepts the payloads of received packets and produces sections, whole or
-//! as gaps. It knows neither keys nor addresses: sealing, connection identifiers and path
-//! validation belong to its owner, and the simulator does without them.
+//! as gaps. It has neither keys nor addresses: its owner does sealing, connection identifiers and
+//! path validation, and the simulator needs none of them.
 //!
 //! ```text
 //!                submit                                             poll_delivery
@@ -26,15 +26,15 @@
 //!   └──── idle timeout ──────────────────────────────────────────────────► Closed
 //! ```
 //!
-//! A [`Connection`] consists of parts with one task each, stated in the first line of each file:
-//! `lifecycle`, `congestion` (with `episode`, `bucket_pace`), `ceiling`, `credit`,
+//! A [`Connection`] consists of parts with one task each. The first line of each file states the
+//! task: `lifecycle`, `congestion` (with `episode`, `bucket_pace`), `ceiling`, `credit`,
 //! `advertised_room`, `reports`, `feedback`, `departures`, `reception` (with `received`, `taking`,
 //! `missing`), `sent`, `loss`, `size`, `target`, `ecn` and `notifications`. The methods that need
 //! several parts are in `transmit`, `receive`, `timers` and `allowance`.
 //!
-//! Packet numbers are independent of positions in sections. So congestion control sees the
+//! Packet numbers are independent of positions in sections. Congestion control therefore sees the
 //! acknowledgement or loss of a packet even if its content became obsolete in flight. Time-lined
-//! TCP has a blind spot there (its section 5.5).
+//! TCP cannot do this (section 5.5 of its paper).
 //!
 //! Source: RFC 9002 for loss detection, RFC 9000 for acknowledgements; TLTCP for deadlines.
 //!
@@ -42,7 +42,7 @@
 //! content when it builds a packet, by deadline, and retransmits lost content only while its
 //! deadline allows; 3. windows are paced at 1.25 (in slow start 2) times the window per round trip;
 //! 4. flow control compares unacknowledged bytes with the room of the receiver, as TCP's window
-//! does, because abandoned sections leave no positions behind.
+//!    does, because abandoned sections have no positions in a byte stream.
 
 mod acknowledge;
 mod advertised_room;

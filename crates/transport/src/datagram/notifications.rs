@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::events::{Event, LostPacket, PathFrame};
 
-/// A peer has no reason to send more than one frame of each kind in a packet.
+/// The maximum number of path frames of one packet. A peer needs at most one frame of each kind.
 const MAX_PATH_FRAMES: usize = 2;
 
 /// Events, the path frames of the last packet, and lost packets for an owner that keeps a trace.

@@ -13,12 +13,12 @@ use crate::timeline::{Chunk, StreamId};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contents {
     pub(super) chunk: Option<Chunk>,
-    /// Further chunks, of small sections that share the packet.
+    /// Further chunks, if small sections share the packet.
     pub(super) more: Vec<Chunk>,
     /// The largest number in its acknowledgement.
     pub(super) acknowledged: Option<PacketNumber>,
     pub(super) control: Option<Box<SentControl>>,
-    /// It contains only padding, and tests a size: its loss is a result and not a sign of
+    /// Whether the packet tries a size. It then contains only padding, and its loss is no sign of
     /// congestion.
     pub(super) tries_size: bool,
 }
@@ -42,8 +42,8 @@ impl Contents {
 }
 
 impl Carried for Contents {
-    /// Pieces of sections that arrive late after all need not be retransmitted. The other contents
-    /// are returned for the repetition.
+    /// Returns the contents to retransmit. The control frames move into the result. A record of the
+    /// pieces of sections also remains here, to settle them if the packet arrives late.
     fn repeat(&mut self) -> Self {
         Self {
             control: self.control.take(),
@@ -99,8 +99,8 @@ impl Path {
         }
     }
 
-    /// A packet was acknowledged whose arrival on the peer's clock and departure on this end's
-    /// clock have this difference, in microseconds mod 2³².
+    /// A packet was acknowledged. `difference` is its arrival on the peer's clock less its
+    /// departure on this end's clock, in microseconds mod 2³².
     pub(super) fn on_arrival(&mut self, now: Time, difference: i64) {
         if now.saturating_since(self.window_began_at) > PATH_MEMORY {
             self.least = [difference, self.least[0]];
@@ -113,14 +113,14 @@ impl Path {
         self.longest.raise(now, LONGEST_MEMORY, queueing);
     }
 
-    /// How much longer than the last packet the next ones may wait, if the queue fills as it did
-    /// recently.
+    /// The queueing delay that the next packets may have beyond that of the last packet, if the
+    /// queue fills as it did recently.
     pub(super) fn wait_at(&self, now: Time) -> Span {
         self.longest.most().saturating_sub(self.queueing_at(now))
     }
 
-    /// The queueing delay now: that of the last packet, or zero if that is old. An unobserved queue
-    /// may be empty, and only sending can show that.
+    /// The queueing delay now: that of the last packet, or zero if that packet is too old. A queue
+    /// that was not observed recently may be empty, and only a new packet can show this.
     pub(super) fn queueing_at(&self, now: Time) -> Span {
         if now.saturating_since(self.received_at) > QUEUE_MEMORY {
             return Span::ZERO;
@@ -137,14 +137,14 @@ impl Path {
     }
 }
 
-/// How long the last packet's delay predicts that of the next.
+/// How long the delay of the last packet predicts the delay of the next packet.
 const QUEUE_MEMORY: Span = Span::from_millis(250);
 
-/// The window of the maximum queueing delay, which covers one to two of them: groups of pictures
-/// begin about once a second.
+/// The window of the maximum queueing delay: the maximum covers one to two windows. Groups of
+/// pictures begin about once a second.
 const LONGEST_MEMORY: Span = Span::from_secs(2);
 
-/// The window of the minimum one-way delay, which covers one to two of them.
+/// The window of the minimum one-way delay: the minimum covers one to two windows.
 const PATH_MEMORY: Span = Span::from_secs(10);
 
 #[cfg(test)]

@@ -10,9 +10,9 @@
 //! proof     = ^ of P(first) ^ P(last + 1) over the ranges from first to last
 //! ```
 //!
-//! The tokens of a range cancel except for its ends. So the sender checks any acknowledgement of
-//! any age without a record of packets. The P are independent and uniform, and so are their
-//! differences: all tokens but one reveal nothing about the last one.
+//! The tokens of a range cancel except for its ends. The sender can therefore check an
+//! acknowledgement of any age without a record of packets. The P are independent and uniform, and
+//! so are their differences: all tokens but one reveal nothing about the remaining token.
 //!
 //! Source: the ECN nonce (Ely and others 2001; RFC 3540) and the nonce echo of DCCP (RFC 4342,
 //! section 9). Differs from both in: 1. more than one bit; 2. the tokens need no state at the
@@ -92,7 +92,7 @@ mod tests {
         }
     }
 
-    /// Each value of a token is equally frequent, also after each value of the previous token.
+    /// Each value of a token is equally frequent, even after each value of the previous token.
     #[test]
     #[cfg_attr(miri, ignore = "too many packets for an interpreter")]
     fn tokens_are_uniform_and_independent_of_each_other() {

@@ -1,4 +1,4 @@
-//! Taking packets in: acknowledgements, losses, sections.
+//! Received packets: acknowledgements, losses, sections.
 
 use comity_congestion::{
     Ack as AckEvent, Arrival, Feedback, InOrderAck, LossCause, RateSample, Report, Tag,
@@ -17,28 +17,29 @@ use crate::timeline::{Importance, Meta, Payload, SectionId, StreamId, inbox};
 use crate::wire::Stamp;
 use crate::wire::frame::{self, Ack, Credit, EcnCounts, Frame, Frames, ReceiverReport, Section};
 
-/// What a packet turned out to be.
+/// The properties of a received packet, from its frames.
 #[derive(Default)]
 struct Reading {
     wants_answer: bool,
     section_bytes: u64,
-    /// What the packet would take more if no data were elided.
+    /// The elided bytes of its sections.
     elided: u64,
     tag: Tag,
-    /// There was no room for a section: the packet is treated as lost.
+    /// Whether there was no room for a section. The packet then counts as lost.
     is_refused: bool,
-    /// The peer waits for room.
+    /// Whether the peer requests credit.
     asks_for_room: bool,
 }
 
 impl<P: Payload> Connection<P> {
-    /// A packet arrived: its number, the mark on its IP header and its protected payload, opened.
+    /// A packet arrived, with this number, this mark on its IP header, and this protected payload,
+    /// already opened.
     ///
-    /// Packets that arrived before are ignored, and those whose numbers are too old to tell. The
-    /// latter stay among the missing ones.
+    /// Ignores packets that arrived before, and packets whose numbers are too old for their arrival
+    /// to be known. The latter still count as missing.
     ///
     /// # Errors
-    /// [`Violation`] when the peer broke the rules. The connection is closing then.
+    /// [`Violation`] if the peer violated the protocol. The connection is then closing.
     pub fn on_packet(
         &mut self,
         now: Time,
@@ -63,8 +64,8 @@ impl<P: Payload> Connection<P> {
         result
     }
 
-    /// A packet has come again, as whoever protects packets knows by its number before it opens
-    /// them.
+    /// A packet arrived again. The owner of the connection detects this by the packet number,
+    /// before it opens the packet.
     pub fn on_duplicate(&mut self) {
         self.statistics.received.duplicates += 1;
     }
@@ -235,7 +236,8 @@ impl<P: Payload> Connection<P> {
         Self::take_or_refuse(result, reading)
     }
 
-    /// A lack of room is no violation: the packet is not acknowledged.
+    /// Turns a lack of room into a refusal of the packet: it is no violation, but the packet is not
+    /// acknowledged.
     fn take_or_refuse(
         result: Result<(), inbox::Violation>,
         reading: &mut Reading,
@@ -255,7 +257,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// What a peer reports, as far as it can be: it received no more than was sent.
+    /// The report of the peer, with each counter limited to what this end sent.
     fn peer(&self, report: &ReceiverReport) -> PeerReport {
         let sent = &self.statistics.sent;
         let sections = self.outbox.counters().sections.submitted;
@@ -309,7 +311,7 @@ impl<P: Payload> Connection<P> {
 
     // ---------------------------------------------------------------- acknowledgements
 
-    /// The packet `by` acknowledges what this frame says.
+    /// The packet `by` has this Ack frame.
     fn on_ack(&mut self, now: Time, by: PacketNumber, ack: &Ack<'_>) -> Result<(), Violation> {
         let was_in_flight = self.sent.in_flight();
         let news = self
@@ -417,8 +419,8 @@ impl<P: Payload> Connection<P> {
         Ok(())
     }
 
-    /// The delivery rate over the flight of the newest packet that was acknowledged. The peer's
-    /// delay is taken off the round trip as everywhere.
+    /// The delivery rate over the flight of the newest acknowledged packet. The round trip excludes
+    /// the peer's delay.
     fn measure_delivery(&mut self, now: Time, prior_in_flight: u64, delay: Span) -> RateSample {
         let sample = self.sent.sample(now, prior_in_flight);
         let least = self.loss.min().unwrap_or(Span::ZERO);
@@ -445,7 +447,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Takes in how many packets the peer saw marked; returns how many of them are new.
+    /// The peer reports these counts of marked packets. Returns the number of new marks.
     fn on_marks(&mut self, counts: EcnCounts, packets: u32) -> u64 {
         let new_marks = self.ecn.on_counts(counts, packets);
         self.statistics.sent.marked_packets += new_marks;

@@ -9,11 +9,12 @@ use crate::wire::frame::{AckRange, EcnCounts};
 
 /// The received packet numbers, and when to acknowledge them.
 ///
-/// An acknowledgement is due at once when a packet arrives out of order or marked, after every
-/// `frequency`-th ACK-eliciting packet, and otherwise `delay` after the first of these.
+/// An acknowledgement is due at once when a packet arrives out of order or marked, and with every
+/// `frequency`-th ACK-eliciting packet. Otherwise it is due `delay` after the first unacknowledged
+/// ACK-eliciting packet.
 #[derive(Debug)]
 pub(super) struct ReceivedPackets {
-    /// Disjoint, not adjacent, from the largest numbers down.
+    /// Disjoint ranges that are not adjacent, from the largest numbers down.
     ranges: Vec<AckRange>,
     /// For each range, the exclusive or of its tokens.
     proofs: Vec<u8>,
@@ -50,7 +51,8 @@ impl ReceivedPackets {
         nearest.is_some_and(|range| number <= range.last)
     }
 
-    /// Whether this number is below all kept ranges, so that its arrival is unknown.
+    /// Whether this number is below all kept ranges and no further range can be kept, so that its
+    /// arrival is unknown.
     pub(super) fn is_forgotten(&self, number: PacketNumber) -> bool {
         let oldest = self.ranges.get(MAX_RANGES - 1);
         oldest.is_some_and(|oldest| number < oldest.first)
@@ -181,14 +183,14 @@ impl ReceivedPackets {
         self.due_at = now;
     }
 
-    /// All ranges are in a packet that leaves.
+    /// An acknowledgement leaves.
     pub(super) fn on_acknowledged(&mut self) {
         self.unanswered = 0;
         self.due_at = Time::MAX;
     }
 
-    /// The peer has received an acknowledgement with this largest number. Packets below the ranges
-    /// in it need not be acknowledged again.
+    /// The peer has received an acknowledgement with this largest number. Ranges more than
+    /// [`REPEATED`] numbers below it need not be acknowledged again.
     pub(super) fn on_seen(&mut self, largest: PacketNumber) {
         let Some(floor) = largest.get().checked_sub(REPEATED) else {
             return;
@@ -207,7 +209,8 @@ impl ReceivedPackets {
 /// a packet of 1,200 bytes.
 pub(super) const MAX_RANGES: usize = 64;
 
-/// The distance below acknowledged numbers within which ranges are repeated.
+/// Ranges within this distance below the largest number of an acknowledged Ack frame are reported
+/// again.
 pub(super) const REPEATED: u64 = 1_024;
 
 #[cfg(test)]
@@ -285,8 +288,8 @@ mod tests {
         assert_eq!(acknowledged(&received), [(2_000, 2_001)]);
     }
 
-    /// The oldest of 65 ranges is forgotten. A packet below the others may be a duplicate or not:
-    /// it is not counted as one.
+    /// The oldest of 65 ranges is forgotten. A packet below the other ranges may be a duplicate,
+    /// but is not counted as one.
     #[test]
     fn numbers_below_the_kept_ranges_are_forgotten() {
         let mut received = packets();

@@ -38,7 +38,7 @@ impl Reception {
         self.received.is_known(number) || self.taking.withholds(number)
     }
 
-    /// Whether this number is too old for its arrival to be known.
+    /// Whether this number is so old that its arrival is unknown.
     pub(super) fn is_forgotten(&self, number: PacketNumber) -> bool {
         self.received.is_forgotten(number)
     }
@@ -61,18 +61,18 @@ impl Reception {
 
     // ---------------------------------------------------------------- acceptance of sections
 
-    /// Sections wait for an application from now on.
+    /// Withholds the acknowledgement of sections from now on, until an application accepts them.
     pub(super) fn await_taker(&mut self) {
         self.taking = Taking::NotYet(BTreeMap::new());
     }
 
-    /// Whether sections wait for an application.
+    /// Whether sections wait for an application to accept them.
     pub(super) const fn awaits_taker(&self) -> bool {
         matches!(self.taking, Taking::NotYet(_))
     }
 
-    /// The application accepts sections from now on. Returns whether packets had waited for that;
-    /// they are acknowledged now.
+    /// The application accepts sections from now on. Returns whether packets had waited for this.
+    /// They are acknowledged now.
     pub(super) fn take_sections(&mut self, now: Time) -> bool {
         let Some(withheld) = self.taking.take() else {
             return false;
@@ -103,8 +103,8 @@ impl Reception {
 
     // ---------------------------------------------------------------- acknowledgements
 
-    /// Acknowledges a packet at the right time, depending on whether it has sections and whether it
-    /// is ACK-eliciting. Returns whether there was room to remember it.
+    /// Records a packet for acknowledgement, now or when an application accepts its sections.
+    /// Returns whether there was room to remember it.
     pub(super) fn acknowledge(
         &mut self,
         now: Time,

@@ -61,7 +61,7 @@ impl Reports {
     }
 
     /// The room that a packet needs for [`Reports::feedback`]. The meter returns some reports only
-    /// once, so no packet without this room may take one.
+    /// once, so a packet without this room must not request one.
     pub(super) const fn feedback_room(&self) -> usize {
         if self.meter.is_some() {
             FEEDBACK_ROOM
@@ -79,9 +79,9 @@ impl Reports {
 
     // ---------------------------------------------------------------- receiver reports
 
-    /// When the next receiver report leaves; [`Time::MAX`] for never. It accompanies an
-    /// acknowledgement if there is `news`. Reports end when nothing has arrived since
-    /// `received_at`, an interval before the last one.
+    /// When the next receiver report leaves; [`Time::MAX`] for never. `news` says whether an
+    /// acknowledgement waits, which the report then accompanies. `received_at` is the arrival of
+    /// the last packet. Reports end once one left [`REPORT_ALONE`] or more after that arrival.
     pub(super) fn report_at(&self, received_at: Time, news: bool) -> Time {
         let interval = match news {
             true => REPORT_WITH_ACK,
@@ -109,8 +109,8 @@ impl Reports {
         self.measured_at = now;
     }
 
-    /// Whether the packet that leaves now must be ACK-eliciting: an end that only receives has no
-    /// other way to measure the round-trip time. This is true once in an interval.
+    /// Whether the packet that leaves now must be ACK-eliciting, at most once in an interval. An
+    /// end that only receives has no other way to measure the round-trip time.
     pub(super) fn takes_measurement(&mut self, now: Time) -> bool {
         if !self.has_sections || now < self.measured_at + MEASURE_INTERVAL {
             return false;

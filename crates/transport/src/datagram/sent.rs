@@ -9,7 +9,7 @@ use comity_units::{PacketNumber, Span, Time};
 use super::events::LostPacket;
 use crate::wire::frame::AckRange;
 
-/// A packet that left and whose fate matters.
+/// A packet that left, and that is neither settled nor forgotten.
 #[derive(Clone, Debug)]
 pub(super) struct SentPacket<C> {
     pub(super) number: PacketNumber,
@@ -17,20 +17,20 @@ pub(super) struct SentPacket<C> {
     /// The bytes that count against the window: the protected payload; zero for packets that are
     /// not ACK-eliciting.
     pub(super) size: u32,
-    /// The contents to repeat when the packet is lost, or to settle when it is acknowledged.
+    /// The contents to retransmit when the packet is lost, or to settle when it is acknowledged.
     pub(super) contents: C,
     /// Whether it is neither acknowledged nor declared lost.
     is_open: bool,
     is_acknowledged: bool,
-    /// Whether a probe has repeated its contents.
+    /// Whether a probe has retransmitted its contents.
     is_repeated: bool,
     departure: Departure,
 }
 
 /// The contents of a packet.
 pub(super) trait Carried: Default {
-    /// Takes the contents to retransmit when the packet is lost, and keeps those to settle if it is
-    /// acknowledged after all.
+    /// Takes the contents to retransmit when the packet is lost, and keeps those to settle if the
+    /// packet is acknowledged late.
     fn repeat(&mut self) -> Self;
 }
 
@@ -41,7 +41,8 @@ struct Missing<C> {
     sent_at: Time,
     size: u32,
     contents: C,
-    /// Whether it left on an earlier path: its late arrival is no evidence about the present one.
+    /// Whether it left on an earlier path. Its late arrival is then no evidence about the present
+    /// path.
     is_foreign: bool,
 }
 
@@ -50,32 +51,34 @@ struct Missing<C> {
 pub(super) struct Acknowledged<C> {
     /// The contents of the newly acknowledged packets.
     pub(super) contents: Vec<C>,
-    /// The number and size of those that had not been declared lost.
+    /// The number of newly acknowledged packets that had not been declared lost. `bytes` is their
+    /// size.
     pub(super) packets: u32,
     pub(super) bytes: u64,
-    /// The largest of them, and its departure time.
+    /// The largest of these packets, and its departure time.
     pub(super) largest: Option<(PacketNumber, Time)>,
-    /// The departure time of the acknowledgement's largest packet, if that is newly acknowledged
-    /// together with at least one of these. That packet need not be ACK-eliciting: its
-    /// acknowledgement measures time equally well.
+    /// The departure time of the largest packet in the acknowledgement, if this packet is newly
+    /// acknowledged together with at least one of these packets. It need not be ACK-eliciting: its
+    /// acknowledgement measures the round trip equally well.
     pub(super) timed: Option<Time>,
-    /// The smallest of them.
+    /// The smallest of these packets.
     pub(super) least: Option<PacketNumber>,
-    /// The largest of them, if they follow without a gap everything acknowledged before.
+    /// The largest of these packets, if they follow all packets acknowledged before without a gap.
     pub(super) answered: Option<PacketNumber>,
-    /// The largest of them, including those that had been declared lost, that is larger than the
-    /// base.
+    /// The highest number among the newly acknowledged packets that are larger than the base,
+    /// including packets that had been declared lost.
     pub(super) largest_above_base: Option<PacketNumber>,
-    /// The contents of those that had been declared lost.
+    /// The contents of newly acknowledged packets that had been declared lost.
     pub(super) late_contents: Vec<C>,
-    /// The maximum number of later packets that were acknowledged before one that had been declared
-    /// lost arrived after all; zero if there was none.
+    /// The maximum over the newly acknowledged packets that had been declared lost: how many later
+    /// packets were acknowledged before such a packet. Zero if there is none.
     pub(super) reordering: u64,
-    /// The departure times of those, the oldest first.
+    /// The departure times of these late packets, the oldest first.
     pub(super) late_sent_at: Vec<Time>,
-    /// The bytes in flight before.
+    /// The bytes in flight before the acknowledgement.
     pub(super) prior_in_flight: u64,
-    /// The numbers of all of them, including those that had been declared lost, if recorded.
+    /// The numbers of all newly acknowledged packets, including those that had been declared lost;
+    /// empty unless [`SentPackets::keep_numbers`] is set.
     pub(super) numbers: Vec<PacketNumber>,
 }
 
@@ -86,16 +89,16 @@ pub(super) struct Lost<C> {
     pub(super) packets: Vec<LostPacket>,
     pub(super) contents: Vec<C>,
     pub(super) bytes: u64,
-    /// The departure time of the newest; `None` if nothing was lost.
+    /// The departure time of the newest lost packet; `None` if no packet was lost.
     pub(super) newest_sent_at: Option<Time>,
-    /// The departure time of the oldest.
+    /// The departure time of the oldest lost packet.
     pub(super) oldest_sent_at: Option<Time>,
-    /// The departure times of the ACK-eliciting ones.
+    /// The departure times of the lost ACK-eliciting packets.
     pub(super) sent_at: Vec<Time>,
     /// The properties of each of these.
     pub(super) losses: Vec<PacketLoss>,
-    /// The maximum time between the departures of two of them between which nothing was
-    /// acknowledged.
+    /// The maximum time between the departures of two of these packets without an acknowledged
+    /// packet between them.
     pub(super) spread: Span,
     /// Whether a timer declared all these losses.
     pub(super) by_delay: bool,
@@ -103,14 +106,15 @@ pub(super) struct Lost<C> {
 
 impl<C> Lost<C> {
     /// The minimum time for which the path was silent: no packet that left in this time arrived.
-    /// Zero if a packet that left at `acknowledged`, later than one of these, had been acknowledged
-    /// before.
+    /// Zero if a packet that left at `acknowledged`, later than one of these packets, had been
+    /// acknowledged before.
     ///
     /// This is the rule by which a connection detects an outage. A silence longer than a round trip
-    /// says nothing about the other losses of the path. One longer than three probe timeouts is
-    /// persistent congestion (RFC 9002, section 7.6). Three other parts detect outages from other
-    /// data, and explain why: a controller (`Steady`) while no loss is detected, the capacity of
-    /// the path (`Carried`) from queueing delays, and a host's warnings from totals.
+    /// says nothing about the other losses of the path. A silence longer than three probe timeouts
+    /// is persistent congestion (RFC 9002, section 7.6). Three other parts detect outages from
+    /// other data, and their comments explain why: a controller (`Steady`) while no loss is
+    /// detected, the capacity of the path (`Carried`) from queueing delays, and a host's warnings
+    /// from totals.
     pub(super) fn silence(&self, acknowledged: Time) -> Span {
         match self.oldest_sent_at {
             Some(oldest) if acknowledged <= oldest => self.spread,
@@ -126,9 +130,9 @@ pub(super) struct NeverSent(pub(super) PacketNumber);
 /// The record of sent packets, by packet number.
 ///
 /// Numbers are assigned in order. Some are skipped on purpose ([`SentPackets::skip`]), to detect a
-/// peer that acknowledges packets it did not receive. The record holds the packets between the
-/// oldest in flight and the newest, those that are not ACK-eliciting [up to a limit](MAX_UNASKED),
-/// and each lost one while it may still arrive.
+/// peer that acknowledges packets that it did not receive. The record holds the packets from the
+/// oldest in flight to the newest, and each lost packet while it may still arrive. It holds packets
+/// that are not ACK-eliciting [up to a limit](MAX_UNASKED).
 #[derive(Debug)]
 pub(super) struct SentPackets<C> {
     /// In ascending order of numbers, without the skipped ones.
@@ -145,7 +149,7 @@ pub(super) struct SentPackets<C> {
     rate: DeliveryRate,
     /// Whether acknowledgements report newly acknowledged numbers.
     keeps_numbers: bool,
-    /// Acknowledgements report the largest packet above this size.
+    /// Acknowledgements report the newest packet above this size.
     base: u32,
 }
 
@@ -191,8 +195,8 @@ impl<C: Carried> SentPackets<C> {
         self.in_flight_packets
     }
 
-    /// The contents of the oldest packet in flight that was not repeated yet; the packet itself
-    /// stays in flight.
+    /// The contents of the oldest packet in flight whose contents were not retransmitted yet. The
+    /// packet itself stays in flight.
     pub(super) fn repeat_oldest(&mut self) -> Option<C> {
         self.packets
             .iter_mut()
@@ -233,7 +237,7 @@ impl<C: Carried> SentPackets<C> {
         contents
     }
 
-    /// Skips the next number: no packet will have it.
+    /// Skips the next number: no packet gets it.
     pub(super) fn skip(&mut self) {
         if self.skipped.len() >= MAX_SKIPPED_EVER {
             self.skipped.pop_front();
@@ -408,9 +412,9 @@ impl<C: Carried> SentPackets<C> {
         }
     }
 
-    /// Declares packets lost that are at least `threshold` below the largest acknowledged one, or
-    /// that are below it and left before `now − delay` (RFC 9002, section 6.1). Returns them, and
-    /// when the next one is due by time.
+    /// Declares packets lost (RFC 9002, section 6.1): those that are at least `threshold` below the
+    /// largest acknowledged packet, and those below that packet that left before `now − delay`.
+    /// Returns these packets, and when the time threshold of the next packet expires.
     pub(super) fn detect_losses(
         &mut self,
         now: Time,
@@ -504,7 +508,7 @@ impl<C: Carried> SentPackets<C> {
         }
     }
 
-    /// Forgets lost packets that left before `horizon`: they will not arrive any more.
+    /// Forgets lost packets that left before `horizon`, because they can no longer arrive.
     pub(super) fn forget_missing(&mut self, horizon: Time) {
         while let Some(first) = self.missing.front()
             && first.sent_at < horizon
@@ -525,8 +529,8 @@ const MAX_SKIPPED: usize = 64;
 const MAX_SKIPPED_EVER: usize = 4_096;
 
 /// The maximum number of remembered packets that are not ACK-eliciting, for a peer that
-/// acknowledges nothing. Their contents matter little: each acknowledgement repeats the previous
-/// ones.
+/// acknowledges no packet. The loss of their contents matters little: each acknowledgement repeats
+/// the previous ones.
 const MAX_UNASKED: usize = 1_024;
 
 #[cfg(test)]
@@ -592,7 +596,7 @@ mod tests {
         assert_eq!((sent.in_flight(), sent.in_flight_packets()), (5_000, 5));
     }
 
-    /// 0 arrives, 1 to 5 do not, 6 does, 7 and 8 do not, and 9 does.
+    /// Packets 0, 6 and 9 arrive. Packets 1 to 5, 7 and 8 do not arrive.
     #[test]
     fn a_silence_lasts_while_all_packets_are_lost() {
         let mut sent = ten();

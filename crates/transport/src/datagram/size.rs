@@ -1,4 +1,4 @@
-//! The packet size, and the search for the largest that the path carries (path MTU discovery).
+//! The packet size, and the search for the largest size that the path carries (path MTU discovery).
 
 use comity_units::{PacketNumber, Span, Time};
 
@@ -21,10 +21,11 @@ use crate::{SEARCH_INTERVAL, SizeSearch};
 ///   limit = size
 /// ```
 ///
-/// The search tries the largest size first, which most paths carry, and then the middle between the
-/// largest that arrived and the smallest that did not. A try is a packet of padding: neither window
-/// nor pacer hold it back, and its loss is no sign of congestion. At most one is in flight. Its
-/// loss counts if a later packet arrives: in an outage none does.
+/// The search first tries the largest size, which most paths carry. It then tries the middle
+/// between the largest size that arrived and the smallest size that did not. A try is a packet of
+/// padding: neither window nor pacer holds it back, and its loss is no sign of congestion. At most
+/// one try is in flight. A size has failed only if a later packet arrives: in an outage, no packet
+/// does.
 ///
 /// Differs from RFC 8899 in: 1. the largest size is tried first ([`SizeSearch`]); 2. a black hole
 /// is detected by losses of larger packets while later smaller ones arrive, as in QUIC
@@ -38,11 +39,11 @@ pub(super) struct PathSize {
     /// The packet that tries a size: its number, its size, and its departure time.
     tried: Option<(PacketNumber, u32, Time)>,
     search: Search,
-    /// Packets larger than the base that were lost since one arrived.
+    /// The number of lost packets larger than the base since the last arrival of such a packet.
     lost: u32,
-    /// The newest packet larger than the base that arrived.
+    /// The newest acknowledged packet larger than the base.
     arrived: Option<PacketNumber>,
-    /// The size that was reported to the owner.
+    /// The last size reported to the owner.
     reported: u32,
 }
 
@@ -53,8 +54,8 @@ enum Search {
 }
 
 impl PathSize {
-    /// Sizes up to `max`. Those above `base` must be tried first. Without a base, the path is
-    /// assumed to carry `max`.
+    /// Allows sizes up to `max`. A size above `base` is used only after a successful try. Without a
+    /// base, the path is assumed to carry `max`.
     pub(super) fn new(base: Option<u32>, max: u32) -> Self {
         let base = base.unwrap_or(max).min(max);
         Self {
@@ -119,7 +120,7 @@ impl PathSize {
         self.tried.map(|(number, ..)| number)
     }
 
-    /// When the packet in flight that tries a size counts as lost: this long after it left.
+    /// When the packet in flight that tries a size counts as lost: `timeout` after its departure.
     pub(super) fn due_at(&self, timeout: Span) -> Time {
         self.tried.map_or(Time::MAX, |(_, _, at)| at + timeout)
     }
@@ -134,7 +135,8 @@ impl PathSize {
         self.settle(now);
     }
 
-    /// The packet that tried a size did not arrive in time. `newest` is the last one that did.
+    /// The packet that tries a size did not arrive in time. `newest` is the largest acknowledged
+    /// packet.
     pub(super) fn on_failure(&mut self, now: Time, newest: Option<PacketNumber>) {
         let Some((number, size, _)) = self.tried.take() else {
             return;
@@ -169,8 +171,8 @@ impl PathSize {
         }
     }
 
-    /// Packets, by number and size, are lost although later ones arrived. Returns whether that
-    /// proves that the path no longer carries their size.
+    /// These packets, by number and size, were lost although later packets arrived. Returns whether
+    /// this proves that the path no longer carries their size.
     pub(super) fn on_lost(&mut self, packets: impl Iterator<Item = (PacketNumber, u32)>) -> bool {
         if self.current() <= self.base {
             return false;
@@ -211,7 +213,8 @@ impl PathSize {
     }
 }
 
-/// This many losses of only larger packets are no accident: the threshold of loss detection.
+/// The number of losses of larger packets that prove a black hole. It is the packet threshold of
+/// loss detection.
 const BLACK_HOLE_LOSSES: u32 = 3;
 
 #[cfg(test)]

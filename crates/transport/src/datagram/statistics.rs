@@ -41,7 +41,7 @@ pub struct SentStatistics {
     pub spurious_losses: u64,
     /// Expiries of the probe timer.
     pub probes: u64,
-    /// The number of times that the path stopped carrying larger packets.
+    /// The number of times that the path no longer carried larger packets.
     pub black_holes: u64,
     /// Losses reported to the controller, one for each episode.
     pub loss_events: u64,
@@ -58,9 +58,9 @@ pub struct ReceivedStatistics {
     pub packets: u64,
     /// Their bytes on the wire, headers included.
     pub wire_bytes: u64,
-    /// Packets that have not arrived, from the missing numbers below the largest received one. A
-    /// late packet is subtracted again, unless its number is so old that it may be a duplicate.
-    /// Numbers that the peer skips on purpose do not count.
+    /// Packets that have not arrived: the missing numbers below the largest received number. A late
+    /// packet is subtracted again, unless its number is so old that it may be a duplicate. Numbers
+    /// that the peer skips on purpose do not count.
     pub missing_packets: u64,
     /// Packets that had arrived before.
     pub duplicates: u64,
@@ -96,7 +96,7 @@ pub struct PathStatistics {
     pub peak_rate: Option<Rate>,
     /// The tokens in that bucket when the last packet left, in bytes; negative while it borrows.
     pub tokens: Option<i64>,
-    /// The capacity of the bottleneck; `None` if the controller does not know it, or no longer.
+    /// The capacity of the bottleneck; `None` while the controller does not know it.
     pub capacity: Option<Rate>,
     /// The phase of the controller.
     pub phase: Phase,
@@ -112,9 +112,9 @@ pub struct PathStatistics {
 pub struct PeerReport {
     /// Sections delivered whole.
     pub complete: u64,
-    /// Of these, those that were whole by their deadline.
+    /// Of these, sections that were whole by their deadline.
     pub on_time: u64,
-    /// Of these, those that were whole only after it.
+    /// Of these, sections that were whole only after their deadline.
     pub late: u64,
     /// Sections with missing bytes.
     pub gaps: u64,
@@ -128,7 +128,7 @@ pub struct PeerReport {
     /// time that the peer measured, and the queueing delay. It may be negative if a peer reports
     /// plain differences of clocks.
     pub one_way_latest_us: i64,
-    /// The minimum of the recent past, likewise.
+    /// The minimum of this delay in the recent past, in microseconds.
     pub one_way_least_us: i64,
     /// The variation of the delay between consecutive packets (RFC 3550, section 6.4.1).
     pub jitter: Span,

@@ -1,7 +1,7 @@
-//! Whether the application accepts sections, and so whether the receiver acknowledges them.
+//! Whether the application accepts sections, and therefore whether the receiver acknowledges them.
 //!
-//! The sender counts an acknowledged section as arrived. So the receiver acknowledges sections only
-//! while an application accepts them:
+//! The sender counts an acknowledged section as arrived. The receiver therefore acknowledges
+//! sections only while an application accepts them:
 //!
 //! ```text
 //!              take_sections               refuse_sections
@@ -10,9 +10,9 @@
 //! ```
 //!
 //! A connection begins with `Now`. A connection that a listener has admitted and the application
-//! has not accepted begins with `NotYet`: on acceptance, all packets so far are acknowledged
-//! together. A caller accepted at once sees no difference. For any other caller, its packets count
-//! as lost, as on a path that carries nothing.
+//! has not accepted begins with `NotYet`. When the application accepts it, all packets so far are
+//! acknowledged together. To a caller that is accepted at once, this makes no difference. To any
+//! other caller, its packets count as lost, as on a path that carries nothing.
 
 use alloc::collections::BTreeMap;
 
@@ -20,13 +20,13 @@ use comity_units::{PacketNumber, Time};
 
 use crate::ecn::Ecn;
 
-/// The maximum number of packets whose acknowledgement may wait. Further ones count as lost.
+/// The maximum number of packets whose acknowledgement may wait. Further packets count as lost.
 const MAX_WITHHELD: usize = 1_024;
 
 /// Whether an application accepts the sections that arrive.
 #[derive(Debug)]
 pub(super) enum Taking {
-    /// Not yet. The packets with sections that have arrived, by number.
+    /// Not yet. The map has the packets with sections that have arrived, by number.
     NotYet(BTreeMap<PacketNumber, Withheld>),
     /// Yes.
     Now,
@@ -52,8 +52,8 @@ impl Taking {
         matches!(self, Self::NoMore)
     }
 
-    /// The application accepts sections from now on. Returns the packets that waited for it, by
-    /// number; `None` if it did so already, or has ended.
+    /// The application accepts sections from now on. Returns the packets that waited for this, by
+    /// number; `None` if it accepted sections already, or accepts no more.
     pub(super) fn take(&mut self) -> Option<BTreeMap<PacketNumber, Withheld>> {
         let Self::NotYet(withheld) = self else {
             return None;
@@ -63,8 +63,9 @@ impl Taking {
         Some(withheld)
     }
 
-    /// Holds back the acknowledgement of a packet with sections until the application accepts them.
-    /// Returns `None` if it need not wait; otherwise whether there was room to remember it.
+    /// Withholds the acknowledgement of a packet with sections until the application accepts them.
+    /// Returns `None` if the acknowledgement need not wait. Otherwise returns whether there was
+    /// room to remember the packet.
     pub(super) fn withhold(
         &mut self,
         now: Time,

@@ -6,55 +6,56 @@ use super::carried::{Carried, Passage};
 use super::events::Target;
 use super::used::Used;
 
-/// Smooths what the congestion controller allows into one rate that an encoder can follow, and that
-/// the path carries.
+/// Smooths the rate that the congestion controller allows into a rate that an encoder can follow,
+/// and that the path carries.
 ///
 /// ```text
-/// allowed  = window / srtt, or the pacing rate of controllers that have one
+/// allowed  = window / srtt, or the pacing rate, or the lower one if a controller has both
 /// average  = average + (1 − e^(−elapsed / τ)) · (allowed − average)          τ = 1 s
 ///            max( average, allowed ) in slow start
 ///            the target of controllers that set one
-/// carried  = what the path was seen to carry                                 (`Carried`)
+/// carried  = the observed capacity of the path                               (`Carried`)
 /// target   = min( average, 0.9 · carried, proven ) · share of the payload in what is sent · (1 − loss)
 /// offer    = min( 1.6 · average, carried, ceiling ) · the same                ceiling: of the application
-///            the ceiling alone while no section was late for want of a rate
+///            the ceiling alone while no section was late for lack of rate
 /// target   = min( 2 · used, ceiling ) · the same,  no offer                   (`Used`)
 ///            in slow start before anything limits the flow
 /// ```
 ///
-/// A controller may allow more than the path carries until something is lost. Whoever sent that
+/// A controller may allow more than the path carries until a packet is lost. A sender at that rate
 /// would fill the queue before each of its own bursts.
 ///
-/// `proven` is twice what the flow has used. It does not bound the offer: a source that was left
-/// out would stay left out, since it uses nothing.
+/// `proven` is twice the rate that the flow has used. It does not bound the offer: a source whose
+/// sections were all shed uses no rate, so it would be shed for ever.
 ///
-/// The target is for an encoder, whose output is all to arrive. The offer is for who has more than
-/// fits and may leave some of it out: what a controller allows beside others goes up and down by
-/// more than half of it within seconds, and what is left out for the average is missing when there
-/// is more. What does not fit when there is less, the connection leaves out itself, the least
-/// important first and no earlier than it has to.
+/// The target is for an encoder: all of its output should arrive. The offer is for a source that
+/// has more sections than fit and may shed some of them. Beside other flows, the allowed rate rises
+/// and falls by more than half within seconds. A source that sheds down to the average cannot use a
+/// higher rate when the controller allows one. If the controller allows less than the source
+/// offers, the connection drops sections itself, the least important first and as late as possible.
 ///
-/// Slow start doubles what is allowed in each round trip: an average over a second would be far
-/// behind it, and an application that believed it would leave out what the path carries. What slow
-/// start allows says nothing about the path, so an encoder doubles what it has used instead. An
-/// encoder that begins low would otherwise stay there, because an unused window does not grow. So
-/// would one that begins so high that none of its frames arrives in time.
+/// Slow start doubles the allowed rate in each round trip. An average over a second would be much
+/// too low, and an application that followed it would shed sections that the path carries. The rate
+/// that slow start allows says nothing about the path, so the target is twice the rate that the
+/// flow has used. Otherwise an encoder that begins at a low rate would stay there, because an
+/// unused window does not grow. An encoder that begins so high that no frame arrives in time would
+/// stay there, too.
 ///
-/// A change is announced when it is worth an encoder's trouble: at once when the target falls by an
-/// eighth below the one announced last, and after a second when it has risen by an eighth above it
-/// all that time, in slow start at once, as where a controller sets the target: it has smoothed
-/// that itself. Between the two nothing is announced, so that the saw-tooth of additive increase
-/// does not shake the encoder. Each of the two rates is announced so, and both when one is.
+/// Changes by more than an eighth of the announced rate are announced: a fall at once, and a rise
+/// when it has lasted for a second. In slow start, and if the controller sets the target, a rise is
+/// announced at once, too: such a controller has smoothed its target itself. Smaller changes are
+/// not announced, so that the saw-tooth of additive increase does not disturb the encoder. The rule
+/// applies to target and offer separately, and an announcement has both.
 #[derive(Clone, Debug)]
 pub(super) struct TargetBitrate {
     /// The smoothed allowed rate in bit/s; zero before the first.
     average: f64,
     updated_at: Time,
-    /// What the application lets through at the most.
+    /// The maximum rate of the application.
     ceiling: Rate,
     /// Whether sections were late lately because the rate was too low.
     is_short: bool,
-    /// What the flow has proven that the path carries, with room to grow.
+    /// The rate up to which the flow has proven the path, with room to grow.
     proven: Rate,
     rate: Announced,
     offer: Announced,
@@ -70,7 +71,7 @@ pub(super) struct TargetBitrate {
 }
 
 impl TargetBitrate {
-    /// Whether this flow alone fills the queue, so that what the path carries is known.
+    /// Whether this flow alone fills the queue, so that the capacity of the path is known.
     pub(super) fn is_alone(&self) -> bool {
         self.carried.rate().is_some()
     }
@@ -93,7 +94,8 @@ impl TargetBitrate {
         }
     }
 
-    /// What the controller allows now: `window` in a round trip of `rtt`, or `pacing`.
+    /// The rate that the controller allows now: `window` in a round trip of `rtt`, or `pacing`; the
+    /// lower one if both are known.
     pub(super) fn allowed(window: Bytes, rtt: Option<Span>, pacing: Option<Rate>) -> Option<Rate> {
         let by_window = match (window, rtt) {
             (Bytes::MAX, _) | (_, None) => None,
@@ -105,7 +107,7 @@ impl TargetBitrate {
         }
     }
 
-    /// Takes in what the controller allows at `now`, and whether that is in slow start.
+    /// The controller allows this rate at `now`, in slow start or not.
     pub(super) fn on_allowed(&mut self, now: Time, allowed: Rate, is_slow_start: bool) {
         let unlimited = Rate::MAX.as_bps() as f64;
         let allowed = allowed.as_bps() as f64;
@@ -120,24 +122,24 @@ impl TargetBitrate {
         self.updated_at = now;
     }
 
-    /// Takes in the target that the controller sets itself at `now`.
+    /// The controller itself sets this target at `now`.
     pub(super) fn on_target(&mut self, now: Time, target: Rate) {
         self.is_set = true;
         self.average = target.as_bps() as f64;
         self.updated_at = now;
     }
 
-    /// Takes in what the flow has proven that the path carries, with room to grow.
+    /// The flow has proven that the path carries this rate, which includes room to grow.
     pub(super) const fn on_proven(&mut self, proven: Rate) {
         self.proven = proven;
     }
 
-    /// Takes in whether sections were late lately because the rate was too low.
+    /// Sets whether recent sections were late because the rate was too low.
     pub(super) const fn on_shortage(&mut self, is_short: bool) {
         self.is_short = is_short;
     }
 
-    /// Takes in the fate of packets at `now`: so many bytes arrived, so many were lost.
+    /// At `now`, `arrived` bytes were acknowledged and `lost` bytes were declared lost.
     pub(super) fn on_fates(&mut self, now: Time, arrived: u64, lost: u64) {
         self.used.on_arrived(now, arrived);
         let all = arrived + lost;
@@ -147,29 +149,29 @@ impl TargetBitrate {
         }
     }
 
-    /// Takes in a packet that left: `payload` bytes of sections in `wire` bytes.
+    /// A packet left with `payload` bytes of sections in `wire` bytes.
     pub(super) fn on_sent(&mut self, payload: u64, wire: u64) {
         if payload > 0 && wire > 0 {
             self.payload += (payload as f64 / wire as f64 - self.payload) / 64.0;
         }
     }
 
-    /// Takes in how long the newest packet waited that is answered at `now`.
+    /// The newest packet acknowledged at `now` had the queueing delay `queued`.
     pub(super) fn on_queued(&mut self, now: Time, queued: Span) {
         self.carried.on_queued(now, queued);
     }
 
-    /// Takes in how packets came through; `least` is the least round trip.
+    /// An acknowledgement at `now` reports this sample; `least` is the minimum round trip.
     pub(super) fn on_passage(&mut self, now: Time, passage: &Passage, least: Span) {
         self.carried.on_sample(now, passage, least);
     }
 
-    /// What the controller allows for sections on the average; `None` before anything is known.
+    /// The average rate that the controller allows for sections; `None` before it is known.
     pub(super) fn allowance(&self) -> Option<Rate> {
         (self.average > 0.0).then(|| self.net(Rate::from_bps_f64(self.average)))
     }
 
-    /// The rate that sections may have now; `None` before anything is known.
+    /// The target for sections now; `None` before any rate is known.
     pub(super) fn current(&self) -> Option<Rate> {
         let rate = match self.bounded(1.0, ENCODED) {
             Some(rate) => rate.min(self.proven),
@@ -185,22 +187,22 @@ impl TargetBitrate {
         is_probing.then(|| used.mul_f64(PROBE).min(self.ceiling))
     }
 
-    /// The rate up to which it is worth offering sections; `None` before anything limits them.
+    /// The rate up to which a source should offer sections; `None` before anything limits them.
     fn offer(&self) -> Option<Rate> {
         let limit = self.bounded(OVERBOOKING, 1.0)?;
         let most = if self.is_short { limit } else { Rate::MAX };
         Some(self.net(most.min(self.ceiling)))
     }
 
-    /// So many times the average of the controller, and no more than this part of what the path
-    /// carries, on the wire.
+    /// The average of the controller times `times`, and at most `part` of the capacity of the path,
+    /// as a rate on the wire.
     fn bounded(&self, times: f64, part: f64) -> Option<Rate> {
         let average = (self.average > 0.0).then(|| Rate::from_bps_f64(self.average * times));
         let carried = self.carried.rate().map(|rate| rate.mul_f64(part));
         average.into_iter().chain(carried).min()
     }
 
-    /// What bytes of sections at this rate are on the wire, with their headers.
+    /// The rate on the wire of sections at this rate, headers included.
     pub(super) fn gross(&self, sections: Rate) -> Rate {
         sections.mul_f64(1.0 / self.payload.max(0.1))
     }
@@ -210,12 +212,12 @@ impl TargetBitrate {
         (self.loss * 1_000.0) as u32
     }
 
-    /// What is left of a rate on the wire for sections, without headers and repairs.
+    /// The rate for sections within a rate on the wire, without headers and repairs.
     pub(super) fn net(&self, wire: Rate) -> Rate {
         wire.mul_f64(self.payload * (1.0 - self.loss))
     }
 
-    /// A change that is worth announcing, if there is one at `now`, in slow start or not.
+    /// The target to announce at `now`, in slow start or not; `None` if the changes are too small.
     pub(super) fn poll(&mut self, now: Time, is_slow_start: bool) -> Option<Target> {
         self.is_slow_start = is_slow_start;
         let at_once = is_slow_start || self.is_set;
@@ -240,9 +242,9 @@ impl TargetBitrate {
 /// A rate that the application knows of.
 #[derive(Clone, Copy, Debug, Default)]
 struct Announced {
-    /// The last target that was reported; zero before.
+    /// The last announced rate; zero before the first.
     told: Rate,
-    /// Since when the rate has been well above that.
+    /// Since when the rate has been more than an eighth above that.
     above_since: Option<Time>,
 }
 
@@ -254,7 +256,7 @@ impl Announced {
         }
     }
 
-    /// Whether it is worth telling that the rate is this now.
+    /// Whether to announce this rate now.
     fn is_news(&mut self, now: Time, new: Rate, at_once: bool) -> bool {
         let (new, old) = (new.as_bps() as f64, self.told.as_bps() as f64);
         if new <= old * (1.0 + STEP) {
@@ -274,26 +276,27 @@ fn weight(elapsed: Span, constant: Span) -> f64 {
 /// τ: several round trips of a long path, a few frames of video.
 const SMOOTHING: Span = Span::from_secs(1);
 
-/// How long a rise has to last before it is announced.
+/// How long a rise lasts before it is announced.
 const PATIENCE: Span = Span::from_secs(1);
 
-/// By how much what is offered may be more than the controller's average. A video of 4 Mb/s beside
-/// one to four flows of TCP through 8 Mb/s has most on time and decodable with 1.4 to 1.6 (0.05 of
-/// its share more than with nothing left out beforehand, with 1 it has 0.1 to 0.2 less); from 1.6
-/// on a video of less than its share loses nothing.
+/// The offer as a multiple of the controller's average. A video of 4 Mb/s beside one to four TCP
+/// flows through 8 Mb/s has the most frames on time and decodable with 1.4 to 1.6. That is 0.05 of
+/// its share more than without shedding, and 0.1 to 0.2 more than with a multiple of 1. From 1.6
+/// on, a video below its share loses nothing.
 const OVERBOOKING: f64 = 1.6;
 
 /// The part of a path's capacity that an encoder gets: its frames vary in size, and each byte above
 /// the capacity waits in the queue.
 const ENCODED: f64 = 0.9;
 
-/// How many times what it has used a flow tries in slow start, as slow start itself does.
+/// In slow start, the target as a multiple of the rate that the flow has used: slow start doubles
+/// its rate, too.
 const PROBE: f64 = 2.0;
 
-/// The least change that is announced.
+/// The minimum change that is announced, as a part of the announced rate.
 const STEP: f64 = 0.125;
 
-/// The loss share is an average over about so many bytes.
+/// The loss share is an average over about this many bytes.
 const LOSS_MEMORY: f64 = 1_000_000.0;
 
 #[cfg(test)]

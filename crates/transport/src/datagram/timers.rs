@@ -9,7 +9,7 @@ use crate::timeline::Payload;
 impl<P: Payload> Connection<P> {
     /// When [`Connection::on_timer`] is next due; [`Time::MAX`] for never.
     ///
-    /// A time in the past means: poll again.
+    /// A time in the past means that the host should poll again at once.
     pub fn next_timer(&self) -> Time {
         let next = self.next_protocol_timer();
         if self.is_open() || self.inbox.is_playing_out() {
@@ -19,8 +19,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// As [`Connection::next_timer`], for a host whose application accepts no sections at present:
-    /// without the times at which sections become ready.
+    /// Like [`Connection::next_timer`], but without the times at which sections become ready: for a
+    /// host whose application accepts no sections at present.
     pub fn next_protocol_timer(&self) -> Time {
         if let Some(at) = self.lifecycle.next_timer() {
             return at;
@@ -51,7 +51,7 @@ impl<P: Payload> Connection<P> {
         next
     }
 
-    /// Handles the expiry of [`Connection::next_timer`]. An early call does no harm.
+    /// Handles the expiry of [`Connection::next_timer`]. An early call is harmless.
     pub fn on_timer(&mut self, now: Time) {
         if !self.is_open() {
             self.lifecycle.on_timer(now, self.loss.base_timeout());
@@ -89,9 +89,9 @@ impl<P: Payload> Connection<P> {
         self.update_target(now);
     }
 
-    /// When a keep-alive packet is due. An end that only waits for its last answers sends none. If
-    /// a round trip took longer than the interval, a packet would always be in flight, and the
-    /// connection would never be settled.
+    /// When a keep-alive packet is due. An end that only waits for its last acknowledgements sends
+    /// none. Otherwise, if a round trip took longer than the interval, a packet would always be in
+    /// flight, and the connection would never be settled.
     fn keep_alive_at(&self) -> Time {
         match self.loss.is_finishing() && self.outbox.is_settled() {
             true => Time::MAX,
@@ -99,7 +99,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// When a sender requests credit that is held back only by the peer's lack of room.
+    /// When a sender that only the peer's lack of room holds back requests credit.
     fn asks_for_room_at(&self) -> Time {
         self.departures.last_at() + self.credit.patience(self.loss.base_timeout())
     }
@@ -147,8 +147,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// The unreserved bytes of this end's receive buffer. Zero means that the application accepts
-    /// nothing any more, so the result is at least one while it does.
+    /// The credit to report: the unreserved bytes of this end's receive buffer. Zero would mean
+    /// that the application accepts no more sections, so the result is at least one while it does.
     pub(super) fn room(&self) -> u64 {
         if self.reception.refuses_sections() {
             return 0;
@@ -156,8 +156,8 @@ impl<P: Payload> Connection<P> {
         self.inbox.free_bytes().max(1)
     }
 
-    /// When to report to the peer what arrived of its sections; [`Time::MAX`] for never. A peer
-    /// that sends none gets no report.
+    /// When the next receiver report is due; [`Time::MAX`] for never. A peer that sends no sections
+    /// gets no report.
     pub(super) fn report_at(&self) -> Time {
         let counters = self.inbox.counters();
         let has_sections = counters.received > 0 || counters.gaps.sum() > 0;
@@ -172,5 +172,6 @@ impl<P: Payload> Connection<P> {
 }
 
 /// The maximum number of consecutive probes without an acknowledgement, over about two minutes. The
-/// connection then counts as lost, even if packets of the peer arrive, because its own do not.
+/// connection then counts as lost. Even if packets of the peer arrive, the packets of this end do
+/// not.
 pub(super) const MAX_PROBES: u32 = 64;

@@ -29,9 +29,9 @@ pub struct Transmit {
     /// The size of its protected payload in bytes. With elided sections it exceeds the appended
     /// bytes.
     pub payload: u32,
-    /// The first enforced deadline among its sections; `Time::MAX` if there is none. A host that
-    /// holds the packet back until then drops it: the connection counts it as lost, and nothing
-    /// leaves after its deadline.
+    /// The first enforced deadline among its sections; `Time::MAX` if there is none. If a host
+    /// still holds the packet back at this time, it must drop the packet, so that no byte leaves
+    /// after its deadline. The connection counts such a packet as lost.
     pub leave_by: Time,
 }
 
@@ -77,8 +77,8 @@ impl<'a> Builder<'a> {
         self.size() == DEPARTURE
     }
 
-    /// Appends a frame if it fits. The frames of this end are within the limits of the codec, so a
-    /// refused frame is one that the peer does not need.
+    /// Appends a frame if it fits. Returns whether it did. The frames of this end are within the
+    /// limits of the codec, so a frame that the codec refuses is one that the peer does not need.
     fn push(&mut self, frame: &Frame<'_>) -> bool {
         let fits = frame.size() <= self.room() && frame.encode(self.out).is_ok();
         self.is_eliciting |= fits && frame.kind().is_ack_eliciting();
@@ -191,7 +191,7 @@ impl<P: Payload> Connection<P> {
         })
     }
 
-    /// Whether window and pacer let data leave now. Records if they alone prevent it.
+    /// Whether window and pacer allow data to leave now. Records if only they prevent it.
     fn may_send_data(&mut self, now: Time) -> bool {
         if self.outbox.backlog() == 0 || !self.has_credit() {
             return false;
@@ -266,7 +266,7 @@ impl<P: Payload> Connection<P> {
         Bytes::new(u64::from(self.size.current() + self.config.overhead))
     }
 
-    /// The reading of this end's clock.
+    /// The stamp of `now` on this end's clock.
     fn stamp(&self, now: Time) -> Stamp {
         Stamp::of(self.since_epoch(now))
     }
@@ -280,7 +280,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// A time in the form used in packets: since the beginning of the connection.
+    /// The time for use in packets: since the beginning of the connection.
     pub(super) fn since_epoch(&self, time: Time) -> Time {
         if time.is_never() {
             return time;
@@ -383,7 +383,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Adds the news of abandoned sections.
+    /// Adds the drops and floors that report abandoned sections.
     fn push_news(&mut self, builder: &mut Builder<'_>, contents: &mut Contents) {
         while let Some(notice) = self.outbox.notice_to_tell()
             && builder.push(&Frame::Dropped(dropped(notice)))
@@ -404,16 +404,16 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Whether there is a floor or a notice to report.
+    /// Whether a floor or a notice waits to be reported.
     fn has_news(&mut self) -> bool {
         self.outbox.notice_to_tell().is_some() || self.outbox.floor_to_tell().is_some()
     }
 
-    /// When a notice of abandoned sections may have its own packet. The packet is acknowledged, so
-    /// the controller limits it as it does data, and the rest of a burst of decisions waits for the
-    /// next packet. Beyond the window, one packet may leave after a silence in which an answer
-    /// should have come. Otherwise the peer's gaps would continue to grow on a path that carries
-    /// nothing; the first packet that arrives reopens the window.
+    /// When a packet with only notices of abandoned sections may leave. The packet is
+    /// ACK-eliciting, so the controller limits it like data, and later notices wait for the next
+    /// packet. If the window is full, one packet may leave after a probe timeout without
+    /// departures. Otherwise no packet would report abandoned sections on a path that carries
+    /// nothing, and the peer's gaps would grow. The first packet that arrives reopens the window.
     pub(super) fn news_leave_at(&self) -> Time {
         if !self.has_window() {
             return self.departures.last_at() + self.loss.base_timeout();
@@ -528,9 +528,9 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Appends a payload of this frame and padding, `length` bytes in all or as few as the frame
-    /// takes. It leaves at once, possibly to another address: neither window nor pacer hold it
-    /// back, and it does not count as in flight.
+    /// Appends a payload of this frame and padding, with `length` bytes in total, or more if the
+    /// frame needs more. It leaves at once, possibly to another address. Neither window nor pacer
+    /// holds it back, and it does not count as in flight.
     pub fn write_path_frame(
         &mut self,
         now: Time,
@@ -557,9 +557,9 @@ impl<P: Payload> Connection<P> {
         Some(self.commit(now, size, false, 0, Contents::default()))
     }
 
-    /// The maximum payload of the next packet. After two probes without an answer, smaller packets
-    /// may succeed: the path may have become narrower, and the loss of larger packets shows only
-    /// when a later one arrives.
+    /// The maximum payload of the next packet. After two probes without an acknowledgement, it is
+    /// the base size. The path may no longer carry larger packets, and their loss shows only when a
+    /// later packet arrives.
     fn max_payload(&self) -> u32 {
         match self.departures.owes_probe() && self.loss.expiries >= 2 {
             true => self.size.base(),
@@ -567,8 +567,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// A packet that tests whether the path carries `size` bytes: it is ACK-eliciting, and has no
-    /// contents to lose.
+    /// A packet that tests whether the path carries `size` bytes. It is ACK-eliciting, and has no
+    /// contents to retransmit.
     fn transmit_size(&mut self, now: Time, size: u32, out: &mut Vec<u8>) -> Option<Transmit> {
         let start = out.len();
         frame::encode_departure(self.departure(now), out);
@@ -585,8 +585,8 @@ impl<P: Payload> Connection<P> {
         Some(self.commit(now, size, false, 0, contents))
     }
 
-    /// The close, if it is due. It is preceded by the number of sections of each stream, as far as
-    /// there is room, so that the peer can name the sections that never arrived.
+    /// The packet with the close, if it is due. The number of sections of each stream precedes the
+    /// close, as far as there is room, so that the peer knows of sections that never arrived.
     fn transmit_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         let departure = self.departure(now);
         let close = Frame::Close(self.lifecycle.take_close()?);
@@ -616,7 +616,7 @@ fn put(contents: &mut Contents, chunk: Chunk) {
     }
 }
 
-/// The description of a section in its first piece, in times since `epoch`.
+/// The header of a piece of a section, with times since `epoch`.
 fn header(epoch: Time, meta: &Meta, floor: SectionId, offset: u32) -> SectionHeader {
     let since = |time: Time| {
         if time.is_never() {
@@ -657,5 +657,6 @@ fn micros(span: Span) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// The minimum room for the bytes of a piece in the rest of a packet, besides its header.
+/// The minimum room for the bytes of a piece in the rest of a packet, without the header of the
+/// piece.
 const MIN_PIECE: usize = 64;

@@ -10,8 +10,8 @@ use comity_units::{Bytes, Rate, Span, Time};
 /// used   = maximum of the samples
 /// ```
 ///
-/// Half a second contains enough pictures for the key frame among them to add no more than a few
-/// tenths to the rate. An interval that a pause made longer than a second is no sample.
+/// Half a second contains enough pictures, so that a key frame among them adds no more than a few
+/// tenths to the rate. If a pause makes an interval longer than a second, it is no sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Used {
     began_at: Option<Time>,
@@ -20,7 +20,7 @@ pub(super) struct Used {
 }
 
 impl Used {
-    /// Takes in that `bytes` were acknowledged at `now`.
+    /// `bytes` were acknowledged at `now`.
     pub(super) fn on_arrived(&mut self, now: Time, bytes: u64) {
         let elapsed = { self.began_at }.map_or(Span::MAX, |at| now.saturating_since(at));
         if elapsed < INTERVAL {
@@ -47,7 +47,7 @@ const INTERVAL: Span = Span::from_millis(500);
 mod tests {
     use super::*;
 
-    /// Acknowledgements of so many bytes each 10 ms, from one time to another.
+    /// Acknowledges `bytes` every 10 ms, from one time to another.
     fn acknowledge(used: &mut Used, from_ms: u64, to_ms: u64, bytes: u64) {
         for at in (from_ms..to_ms).step_by(10) {
             used.on_arrived(Time::from_millis(at), bytes);
