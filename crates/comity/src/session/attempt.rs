@@ -1,10 +1,13 @@
 //! A call before the listener has proved itself: every incoming message may be forged.
 //!
-//! A new message never evicts an earlier one. Each cookie has its own key exchange, and each Answer
-//! its own Confirm packet. The first Accept that proves the keys of one of them ends the attempt.
-//! If an attacker on the path sends more forgeries than the caller can keep, genuine messages still
-//! have the advantage: the listener repeats its cookie after each Initial packet with a forged one,
-//! and the caller tries the most frequent cookies first.
+//! While there is room, a new message evicts no earlier one. Each cookie has its own key exchange,
+//! and each Answer its own Confirm packet. The first Accept that proves the keys of one of them
+//! ends the attempt. An attacker on the path may send more forgeries than the caller can keep.
+//! Genuine messages still have the advantage:
+//!
+//! * The listener repeats its cookie after each Initial packet with a forged one. The caller tries
+//!   the most frequent cookies first. Beyond [`MAX_COOKIES`] it evicts the least frequent one.
+//! * Beyond [`MAX_ANSWERS`] it evicts a random Answer, so nobody can choose which one.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

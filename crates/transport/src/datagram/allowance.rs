@@ -32,7 +32,7 @@ impl<P: Payload> Connection<P> {
         self.congestion.set_pace(now, needed, gain);
     }
 
-    /// The gain for the next section: higher if the time from its submission to its deadline does
+    /// The gain for the next section: higher if the time from its source time to its deadline does
     /// not suffice for a repair. If this flow alone fills the queue of the path, a faster burst
     /// would not arrive any earlier, so the gain stays 1.
     fn gain(&self, now: Time) -> PacingGain {

@@ -134,6 +134,6 @@ pub struct PeerReport {
     pub jitter: Span,
     /// Bytes that wait for the application or for the rest of their section.
     pub buffered: u64,
-    /// How much faster the receiver's clock runs than the sender's, in parts per billion.
+    /// How much faster the sender's clock runs than the receiver's, in parts per billion.
     pub drift_ppb: i64,
 }

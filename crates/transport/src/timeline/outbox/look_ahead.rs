@@ -140,7 +140,7 @@ impl<P: Payload> Outbox<P> {
         self.look.short_at.is_some_and(|at| now < at + SHORT_MEMORY)
     }
 
-    /// The latency of the section that leaves next: the time from its submission to its deadline.
+    /// The latency of the section that leaves next: the time from its source time to its deadline.
     pub(crate) fn next_latency(&self) -> Option<Span> {
         let mut waiting = { self.order.iter() }.filter_map(|(_, key)| self.entries.get(key));
         let next = waiting.find(|entry| entry.left() > 0)?;

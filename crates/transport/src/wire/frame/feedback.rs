@@ -179,7 +179,7 @@ pub struct ReceiverReport {
     /// Section bytes in the receiver's buffer, which wait for the rest of their section or for
     /// their playout.
     pub buffered: u64,
-    /// How much faster the receiver's clock runs than the sender's, in parts per billion.
+    /// How much faster the sender's clock runs than the receiver's, in parts per billion.
     pub drift_ppb: i64,
 }
 
