@@ -149,7 +149,7 @@ class Controller:
 
     def __init__(self, setup: Setup) -> None: ...
     def on_sent(self, sent: Sent) -> None:
-        """A packet left that counts against the window."""
+        """A packet that counts against the window left."""
     def on_ack(self, ack: Ack) -> None:
         """New data was acknowledged."""
     def on_in_order_ack(self, ack: InOrderAck) -> None:
@@ -173,7 +173,7 @@ class Controller:
     def on_idle(self, idle: Idle) -> None:
         """The flow sends again after a pause longer than its retransmission timeout."""
     def on_app_limited(self) -> None:
-        """The next packet is the last one for now."""
+        """Nothing more can be sent for now after the next packet."""
 
 @final
 class Sent:

@@ -1,7 +1,7 @@
 //! The counters of connections and endpoints, as plain structs with a unit in every name.
 //!
-//! The JSON keys are SRT's where the meaning is the same (`msRTT`, `pktSent`, `mbpsBandwidth`, ..).
-//! The others follow the same form.
+//! A value that SRT has too has SRT's JSON key (`msRTT`, `pktSent`, `mbpsBandwidth`, ..). The other
+//! keys have the same form.
 
 use comity_transport::datagram;
 pub use comity_transport::datagram::{
@@ -26,8 +26,8 @@ pub struct Statistics {
     pub received: Received,
     /// The path to the peer, as this end sees it.
     pub path: Path,
-    /// The peer's last report of what it received from this end: at most some 100 ms old while
-    /// sections flow.
+    /// The peer's last report of what it received from this end. While packets arrive at the peer,
+    /// it sends a report at least every 125 ms.
     pub peer: Option<Peer>,
     /// How exactly paced packets leave.
     pub pacing: Pacing,
@@ -38,8 +38,8 @@ pub struct Statistics {
 /// What an end sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sent {
-    /// Packets, their bytes and their losses. `wire_bytes` includes all headers: those of UDP
-    /// and IP are 28 bytes of a packet with IPv4, and 48 with IPv6.
+    /// Packets, their bytes and their losses. `wire_bytes` includes all headers. The UDP and IP
+    /// headers of a packet have 28 bytes with IPv4, and 48 bytes with IPv6.
     #[serde(flatten, serialize_with = "SentKeys::serialize")]
     pub counters: SentCounters,
     /// Sections by their fate.
@@ -81,7 +81,7 @@ struct SentKeys {
 /// What an end received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Received {
-    /// Packets and their bytes. `wire_bytes` includes all headers, as of what was sent.
+    /// Packets and their bytes. `wire_bytes` includes all headers, as in [`Sent::counters`].
     #[serde(flatten, serialize_with = "ReceivedKeys::serialize")]
     pub counters: ReceivedCounters,
     /// Bytes of sections delivered whole.
@@ -102,14 +102,14 @@ pub struct Received {
     /// Sections that were whole by their deadline.
     #[serde(rename = "sectionsOnTime")]
     pub on_time_sections: u64,
-    /// Sections that were whole only after it.
+    /// Sections that were whole only after their deadline.
     #[serde(rename = "sectionsLate")]
     pub late_sections: u64,
     /// Sections that became gaps, by reason.
     #[serde(serialize_with = "gaps")]
     pub gaps: GapCounters,
-    /// The slack before the deadline that at least 99, 50 and 1 % of the sections had, rounded down
-    /// to powers of two.
+    /// How long before their deadlines sections were whole. At least 99, 50 and 1 % of the sections
+    /// reach the three values. Each value is rounded down to a power of two.
     #[serde(rename = "msSlackAtLeast")]
     pub slack_at_least_ms: [f64; 3],
 }
@@ -132,23 +132,23 @@ struct ReceivedKeys {
 
 /// A path, as its sender sees it.
 ///
-/// A copy of the transport's, since milliseconds and Mb/s here are spans and rates there.
+/// The transport has the same values as spans and rates. Here they are milliseconds and Mb/s.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Path {
     /// The controller.
     pub controller: String,
-    /// Its phase.
+    /// The phase of the controller.
     pub phase: String,
     /// The smoothed round-trip time.
     #[serde(rename = "msRTT")]
     pub rtt_ms: Option<f64>,
-    /// Its mean deviation.
+    /// The mean deviation of the round-trip time.
     #[serde(rename = "msRTTVar")]
     pub rtt_variation_ms: f64,
     /// The least round-trip time.
     #[serde(rename = "msRTTMin")]
     pub min_rtt_ms: Option<f64>,
-    /// The delay to the peer: half the least round trip, and the queues on the way.
+    /// The one-way delay to the peer: half of the least round trip, plus the queueing delay.
     #[serde(rename = "msOneWayDelay")]
     pub one_way_ms: Option<f64>,
     /// The congestion window; `None` for a controller without one.
@@ -163,54 +163,56 @@ pub struct Path {
     /// The pacing rate.
     #[serde(rename = "mbpsPacing")]
     pub pacing_mbps: Option<f64>,
-    /// The pacing rate within a burst, for a controller whose rate is an average.
+    /// The pacing rate within a burst. `None` for a controller without a token bucket.
     #[serde(rename = "mbpsPacingPeak")]
     pub peak_mbps: Option<f64>,
-    /// The tokens of such a controller's bucket, in bytes; negative while it borrows.
+    /// The tokens in the bucket of such a controller, in bytes. Negative while the bucket is in
+    /// debt.
     #[serde(rename = "byteSaved")]
     pub token_bytes: Option<i64>,
     /// The capacity of the bottleneck; `None` if the controller does not know it.
     #[serde(rename = "mbpsBandwidth")]
     pub capacity_mbps: Option<f64>,
-    /// The bitrate at which the application should submit: the setting of an encoder.
+    /// The bitrate at which the application should submit, for example that of an encoder.
     #[serde(rename = "mbpsTarget")]
     pub target_mbps: Option<f64>,
-    /// The protected bytes of a full packet, without headers and tag, as the path carries it.
+    /// The protected payload of a full packet on this path, without headers and tag.
     #[serde(rename = "bytePayload")]
     pub payload_bytes: u32,
-    /// How much faster the peer's clock runs, in parts per million, from the peer's packets.
+    /// How much faster the peer's clock runs than that of this end, in parts per million. Measured
+    /// from the peer's packets.
     #[serde(rename = "ppmClockDrift")]
     pub clock_drift_ppm: f64,
 }
 
 /// The peer's last report of what it received.
 ///
-/// A copy of the transport's, since milliseconds here are microseconds and spans there.
+/// The transport has the same values as microseconds and spans. Here they are milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Peer {
-    /// Sections delivered whole.
+    /// Sections that arrived whole, delivered or not.
     #[serde(rename = "sectionsComplete")]
     pub complete_sections: u64,
-    /// Of these, those that were whole by their deadline.
+    /// Complete sections that were whole by their deadline.
     #[serde(rename = "sectionsOnTime")]
     pub on_time_sections: u64,
-    /// Of these, those that were whole only after it.
+    /// Complete sections that were whole only after their deadline.
     #[serde(rename = "sectionsLate")]
     pub late_sections: u64,
-    /// Sections that are not whole.
+    /// Sections that will not arrive whole, because their deadline came or this end dropped them.
     #[serde(rename = "sectionsGap")]
     pub gap_sections: u64,
-    /// Bytes of sections.
+    /// Bytes of sections that arrived, each counted once.
     #[serde(rename = "byteRecvUnique")]
     pub section_bytes: u64,
-    /// Packets.
+    /// Packets that arrived, each counted once.
     #[serde(rename = "pktRecvUnique")]
     pub packets: u64,
     /// Duplicate packets.
     #[serde(rename = "pktRecvDuplicate")]
     pub duplicates: u64,
-    /// The delay to the peer of the latest packet: half the least round trip that the peer
-    /// measured, plus the queueing delay.
+    /// The one-way delay of the latest packet to the peer: half of the least round trip that the
+    /// peer measured, plus the queueing delay.
     #[serde(rename = "msOneWayDelay")]
     pub one_way_ms: f64,
     /// The least such delay in the recent past.
@@ -219,10 +221,11 @@ pub struct Peer {
     /// The interarrival jitter of RTP: the variation of the delay between consecutive packets.
     #[serde(rename = "msJitter")]
     pub jitter_ms: f64,
-    /// Bytes that wait at the peer.
+    /// Bytes of the peer's receive buffer that are not free.
     #[serde(rename = "byteRcvBuf")]
     pub buffered_bytes: u64,
-    /// How much faster this end's clock runs, as the peer measures it, in parts per billion.
+    /// How much faster the clock of this end runs than the peer's, in parts per billion. Measured
+    /// by the peer.
     #[serde(rename = "ppbClockDrift")]
     pub clock_drift_ppb: i64,
 }
@@ -230,13 +233,13 @@ pub struct Peer {
 /// How much later than planned the endpoint handed paced packets to the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Pacing {
-    /// The packets that the pacer held back: the numbers below count these alone.
+    /// The packets that the pacer held back. The other fields describe only these packets.
     #[serde(rename = "pktPaced")]
     pub packets: u64,
-    /// The mean.
+    /// The mean delay.
     #[serde(rename = "usErrorMean")]
     pub mean_us: f64,
-    /// The median.
+    /// The median delay.
     #[serde(rename = "usErrorP50")]
     pub p50_us: f64,
     /// The 99th percentile.
@@ -245,12 +248,12 @@ pub struct Pacing {
     /// The 99.9th percentile.
     #[serde(rename = "usErrorP999")]
     pub p999_us: f64,
-    /// The maximum.
+    /// The maximum delay.
     #[serde(rename = "usErrorMax")]
     pub max_us: f64,
 }
 
-/// What an endpoint has counted.
+/// The counters of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct EndpointStatistics {
     /// Connections that are open, or being opened or closed.
@@ -259,33 +262,35 @@ pub struct EndpointStatistics {
     pub datagrams_received: u64,
     /// Datagrams handed to the system.
     pub datagrams_sent: u64,
-    /// Calls of the system that handed over these datagrams, in batches.
+    /// System calls that sent these datagrams. One call can send several datagrams.
     pub batches_sent: u64,
-    /// Datagrams that the system refused; for the network they are lost.
+    /// Datagrams that the system refused to send. Their packets are lost.
     pub datagrams_unsent: u64,
-    /// Datagrams that the endpoint dropped, since the system had no room before a deadline in them
-    /// had passed; for the network they are lost too.
+    /// Datagrams that the endpoint dropped: a deadline in them came before the system had room.
+    /// Their packets are lost.
     pub datagrams_expired: u64,
     /// Datagrams that are not packets, or belong to no connection here.
     pub datagrams_unknown: u64,
     /// Refused callers.
     pub callers_refused: u64,
-    /// First messages and proofs for which the budget had no room: their callers ask again.
+    /// Initial packets with a valid cookie, and Confirm packets with a valid ticket, beyond the
+    /// listener's budget. Their callers retransmit them.
     pub callers_deferred: u64,
-    /// Packets of connections not known here that were answered by a Reset: their callers call
-    /// again.
+    /// Resets sent in reply to packets of unknown connections. A caller can then call again.
     pub resets_sent: u64,
-    /// Half-open connections that were abandoned.
+    /// Half-open connections that timed out.
     pub callers_given_up: u64,
-    /// Callers that had to prove their address first.
+    /// Retry packets sent to callers that had to prove their address first.
     pub retries_sent: u64,
-    /// Dropped replies to callers, since too many replies waited already, as in a flood of calls.
+    /// Replies to callers that the endpoint dropped because too many replies waited already, as in
+    /// a flood of calls.
     pub replies_dropped: u64,
     /// Connections closed because nobody accepted them.
     pub connections_unaccepted: u64,
-    /// The most memory that peers make the endpoint hold at present, in bytes.
+    /// An upper bound of the memory that peers make the endpoint hold at present, in bytes.
     pub memory: u64,
-    /// Connections closed because they held more memory than their share and others needed it.
+    /// Connections that the endpoint closed because they held the most memory, and another
+    /// connection needed memory of its own share.
     pub connections_evicted: u64,
     /// Panics. Each ended one connection, or one attempt to open one.
     pub internal_errors: u64,

@@ -72,7 +72,7 @@
 //!     {
 //!         received = transport.poll_delivery(now);
 //!     }
-//!     // And waits for a datagram or this time.
+//!     // It then waits for a datagram or until this time.
 //!     now = now.max(caller.next_timer().min(listener.next_timer()));
 //!     assert!(!now.is_never(), "something is under way");
 //!     caller.on_timer(now);
@@ -120,9 +120,9 @@ pub enum TransportEvent {
     Outcome(Outcome),
     /// The bitrate at which the application should submit has changed.
     Target(Target),
-    /// The path carries datagrams of another size than before.
+    /// The size of the datagrams on the path has changed.
     PathSize(PathSize),
-    /// The transport is closed. The last event.
+    /// The transport is closed. No event follows.
     Closed(CloseReason),
 }
 
@@ -138,8 +138,9 @@ pub struct PathSize {
 /// The deadline transport of one connection, driven as a session's
 /// [`Protocol`](crate::session::Protocol).
 ///
-/// It is configured by both ends' transport parameters: the smaller datagram and the larger latency
-/// apply. The peer's parameters determine its acknowledgements, its first credit and its meter.
+/// The transport parameters of both ends configure it. The smaller of the two largest datagrams and
+/// the larger latency apply. The peer's parameters determine its acknowledgement delay, its initial
+/// credit, and the meter that this end runs for it.
 #[derive(Debug)]
 pub struct Transport {
     connection: Connection<Bytes>,
@@ -164,11 +165,11 @@ pub struct Transport {
     max_open: u64,
     /// The bytes that sealing adds to a payload.
     sealing: u32,
-    /// The difference between IPv6 headers, which the transport assumes on every path, and the
-    /// headers on this path.
+    /// The bytes by which the headers on this path are shorter than those of IPv6. The transport
+    /// assumes IPv6 headers on every path.
     shorter: u32,
     trace: Option<Box<Trace>>,
-    /// Its part of the endpoint's memory.
+    /// The share of this connection in the endpoint's memory.
     memory: Arc<MemoryShare>,
     /// The last counters of a connection that panicked.
     failed: Option<Box<datagram::Statistics>>,
@@ -270,8 +271,8 @@ impl Transport {
         })
     }
 
-    /// The opener for an endpoint with this configuration. `seed` seeds the random streams. Its
-    /// connections share one budget of memory.
+    /// The opener of connections for an endpoint with this configuration. `seed` seeds the random
+    /// streams. All connections of the opener share one memory budget.
     pub fn opener(config: Config, seed: Seed) -> Opener<Self> {
         let budget = MemoryBudget::new(config.settings().memory_budget());
         Self::opener_within(config, seed, budget)
@@ -308,13 +309,13 @@ impl Transport {
         self.memory.set_held(self.connection.memory(), was_short);
     }
 
-    /// Its part of the endpoint's memory.
+    /// The share of this connection in the endpoint's memory.
     pub(crate) const fn memory(&self) -> &Arc<MemoryShare> {
         &self.memory
     }
 
-    /// Closes, and discards undelivered sections: the connection holds too much of the endpoint's
-    /// memory.
+    /// Closes the connection, because it holds too much of the endpoint's memory. Discards the
+    /// undelivered sections.
     pub(crate) fn evict(&mut self, now: Time) {
         let now = self.advance(now);
         self.connection
@@ -349,8 +350,8 @@ impl Transport {
         Ok(id)
     }
 
-    /// Whether every stream so far has room for a section of `length` bytes. Also true if the
-    /// connection can never carry such a section.
+    /// Whether every stream that has begun has room for a section of `length` bytes. Also true if
+    /// the connection can never carry such a section.
     pub fn has_room(&self, length: usize) -> bool {
         self.connection.has_room(length as u64)
     }
@@ -367,7 +368,7 @@ impl Transport {
         self.max_open > before
     }
 
-    /// Uses up the next number of a stream without a section: the peer gets a gap with this reason.
+    /// Skips the next section number of a stream. The peer gets a gap with this reason.
     ///
     /// # Errors
     ///
@@ -381,8 +382,8 @@ impl Transport {
         self.skip_run(now, stream, 1, reason)
     }
 
-    /// Uses up the next `count` numbers of a stream without sections. Returns the first. For a long
-    /// run, the peer does not receive the reason.
+    /// Skips the next `count` section numbers of a stream, and returns the first of them. The peer
+    /// does not receive the reason of a run of more than 64.
     ///
     /// # Errors
     ///
@@ -407,17 +408,17 @@ impl Transport {
         self.connection.cancel(stream, section)
     }
 
-    /// Finishes a stream: no more sections come.
+    /// Finishes a stream. It accepts no more sections.
     ///
     /// # Errors
     ///
-    /// [`IntakeError`] if the stream is finished already, or exceeds the number of streams.
+    /// [`IntakeError`] if the stream is finished already, or if there are too many streams.
     pub fn finish_stream(&mut self, stream: StreamId) -> Result<(), IntakeError> {
         self.connection.end(stream)
     }
 
     /// Finishes all streams. Closes with [`CloseCode::DONE`] when every section has its outcome and
-    /// the peer knows it.
+    /// the peer knows all outcomes.
     pub fn finish(&mut self) {
         if !self.is_finishing && self.connection.is_open() {
             self.is_finishing = true;
@@ -425,7 +426,7 @@ impl Transport {
         }
     }
 
-    /// Closes at once: sections that have not arrived become gaps at the peer.
+    /// Closes at once. Sections that have not arrived become gaps at the peer.
     pub fn close(&mut self, now: Time, code: CloseCode, reason: &str) {
         let now = self.advance(now);
         self.connection.close(now, code, reason);
@@ -446,7 +447,7 @@ impl Transport {
         })
     }
 
-    /// The next section or gap, each exactly once, in the order of its stream.
+    /// The next section or gap. Returns each exactly once, in the order of its stream.
     pub fn poll_delivery(&mut self, now: Time) -> Option<Delivery<Bytes>> {
         let now = self.advance(now);
         let delivery = self.connection.poll_delivery(now)?;
@@ -457,7 +458,7 @@ impl Transport {
         Some(delivery)
     }
 
-    /// The next event. Outcomes count as sections in the send buffer until they are polled.
+    /// The next event. A section counts towards the send buffer until its outcome is polled.
     pub fn poll_event(&mut self, now: Time) -> Option<TransportEvent> {
         let now = self.advance(now);
         let event = self.connection.poll_event()?;
@@ -511,7 +512,7 @@ impl Transport {
         }
     }
 
-    /// Whether every section has its outcome, and the peer knows all of them.
+    /// Whether every section has its outcome, and the peer knows all outcomes.
     pub fn is_settled(&self) -> bool {
         self.connection.is_settled()
     }
@@ -584,7 +585,8 @@ impl Transport {
         });
     }
 
-    /// The next packet that may leave now, or the one that closes a finished connection.
+    /// The next packet that may leave now. When a finished connection is settled, that is the
+    /// packet that closes it.
     fn poll_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<datagram::Transmit> {
         if let Some(sent) = self.connection.poll_transmit(now, out) {
             return Some(sent);
@@ -596,7 +598,7 @@ impl Transport {
         self.connection.poll_transmit(now, out)
     }
 
-    /// The system refused a datagram of this size to the peer as too large.
+    /// The system refused to send a datagram of this size to the peer, because it is too large.
     pub(crate) fn on_too_large(&mut self, now: Time, datagram: usize) {
         let now = self.advance(now);
         let payload = u32::try_from(datagram)
@@ -615,13 +617,14 @@ impl Transport {
         self.latency
     }
 
-    /// The least round-trip time, once there is one.
+    /// The least round-trip time; `None` before the first measurement.
     pub(crate) fn min_rtt(&self) -> Option<Span> {
         self.connection.min_rtt()
     }
 
-    /// Sets whether the application accepts no more sections at present. Then no delivery timer
-    /// runs, and the transport stays until they are accepted, or `is_abandoned`.
+    /// Sets whether the application accepts no more sections at present. While it accepts none, no
+    /// delivery timer runs, and a closed connection is kept for the sections that wait. Without
+    /// effect if the application has abandoned the connection (`is_abandoned`).
     pub(crate) fn set_stalled(&mut self, is_stalled: bool, is_abandoned: bool) {
         self.is_stalled = is_stalled && !is_abandoned;
     }
@@ -644,7 +647,7 @@ impl Transport {
         trace.record(now, Record::Path(path));
     }
 
-    /// `planned` is the planned departure, if pacing held the packet back.
+    /// Records a packet that leaves. `planned` is its planned departure, if pacing held it back.
     fn trace_sent(
         &mut self,
         now: Time,
@@ -675,8 +678,9 @@ impl Transport {
     }
 }
 
-/// The interval of keep-alive packets: `own`, but short enough that the loss of two of three does
-/// not exceed the peer's idle timeout (zero: none).
+/// The interval of keep-alive packets: `own`, or a third of the peer's idle timeout if that is
+/// less. The connection thus survives the loss of two keep-alive packets in a row. A peer with an
+/// idle timeout of zero never times out.
 fn keep_alive(own: Span, idle_timeout: Span) -> Span {
     match idle_timeout {
         Span::ZERO => own,

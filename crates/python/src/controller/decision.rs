@@ -103,19 +103,19 @@ impl Pacing {
 ///
 /// | method | is called |
 /// | --- | --- |
-/// | `on_sent(sent)` | when a packet leaves that counts against the window |
+/// | `on_sent(sent)` | when a packet that counts against the window leaves |
 /// | `on_ack(ack)` | when new data is acknowledged |
 /// | `on_loss(loss)` | once for each loss episode |
 /// | `on_packet_lost(packet)` | for each packet that is declared lost |
-/// | `on_recovered()` | when the fast recovery of the last loss is over |
+/// | `on_recovered()` | when the fast recovery after the last loss ends |
 /// | `on_timeout(timeout)` | when the retransmission timer expires |
-/// | `on_spurious_loss(now_s)` | when the last loss or timeout turns out to be none |
+/// | `on_spurious_loss(now_s)` | when the packets of the last loss or timeout arrive after all |
 /// | `on_wakeup(now_s)` | at the time `wakeup_s` |
 /// | `on_idle(idle)` | when the flow sends again after a pause |
-/// | `on_app_limited()` | when the next packet is the last one for now |
+/// | `on_app_limited()` | before a packet after which nothing more can be sent for now |
 /// | `on_in_order_ack(ack)` | for each packet that is acknowledged at once and in order |
 /// | `on_packet_acked(packet)` | for each packet that is acknowledged by its number, not with TCP |
-/// | `on_deflated(amount_bytes)` | when ns-2's NewReno takes back what it inflated |
+/// | `on_deflated(amount_bytes)` | when ns-2's NewReno takes these bytes from the window |
 ///
 /// With the class attribute `needs_rate_samples = True` acknowledgements have a `sample`.
 #[pyclass(subclass, module = "comity")]
