@@ -311,11 +311,11 @@ impl<O: Outlet> Subscriber<O> {
             self.announce(unit.stream, unit.id, 1, Reason::Dependency);
             return Err(Refusal::Dependent);
         };
-        if let (Some(frame), Some(shedder)) = (&unit.frame, &mut self.shedder) {
-            if let Err(reason) = shedder.offer_at(self.outlet.offer(), frame) {
-                self.announce(unit.stream, unit.id, 1, reason);
-                return Err(Refusal::Shed(reason));
-            }
+        if let (Some(frame), Some(shedder)) = (&unit.frame, &mut self.shedder)
+            && let Err(reason) = shedder.offer_at(self.outlet.offer(), frame)
+        {
+            self.announce(unit.stream, unit.id, 1, reason);
+            return Err(Refusal::Shed(reason));
         }
         let (latency, round_trip) = (self.outlet.latency(), self.outlet.round_trip());
         let section = unit.section(needs, latency, round_trip);

@@ -167,7 +167,7 @@ fn a_round_trip_is_measured_by_an_answer_that_names_more_than_the_ping() {
 /// A Ping that is on its way while the path changes measures the old delay of one direction and the
 /// new one of the other: 37 ms here, which no path has.
 #[test]
-fn a_round_trip_of_two_paths_counts_for_five_minutes() {
+fn a_round_trip_of_two_paths_can_stay_the_least_one() {
     let case = Case {
         drifts_ppm: [0, 0],
         opened_ms: [0, 0],
@@ -209,8 +209,8 @@ proptest! {
         // Until a round trip is measured, the whole delay counts as the difference of the clocks.
         let started = 2_000.0;
         let change = CHANGE_MS as f64;
-        // A Ping on its way during the change takes the old path, and its answer the new one. The
-        // least round trip stays for five minutes.
+        // A Ping on its way during the change takes the old path, and its answer the new one. Their
+        // round trip can stay the least one.
         let base_mixed = base_after.min((backward + forward_after) / 2.0);
         let after_mixed = forward_after - base_mixed;
         // The window, a bucket, and at 10 ms per second the whole delay and the earlier lead of the
