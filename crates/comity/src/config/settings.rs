@@ -311,8 +311,8 @@ settings! {
     /// round trips leave time for retransmissions.
     latency: [Duration] = Duration::from_millis(120), span(Span::from_millis(1)..=HOUR), uri("latency");
 
-    /// The congestion controller, by a name of [controllers.md](controllers.md). Its parameters are
-    /// keys, too, such as `cc.beta=0.8`.
+    /// The congestion controller, by a name of [controllers.md](controllers.md), which says where
+    /// the experimental `steady` is unfair. Its parameters are keys, too, such as `cc.beta=0.8`.
     controller: [String] = table::DEFAULT_FOR_SECTIONS.into(), Kind::Controller, uri("cc");
 
     /// The maximum sending rate, headers included, even if the controller allows more.

@@ -65,7 +65,7 @@ fn the_page_lists_all_meters() {
 /// The ranges and defaults in the page's table, against the table of controllers.
 #[test]
 fn the_parameters_of_the_page_have_its_defaults() {
-    for (name, expected) in [("real", 6), ("tfrc", 7)] {
+    for (name, expected) in [("real", 7), ("tfrc", 7)] {
         let (_, after) = PAGE
             .split_once(&format!("\n## {name}\n"))
             .expect("the meter has a chapter");

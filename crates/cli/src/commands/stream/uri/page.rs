@@ -1,7 +1,7 @@
 //! The page `docs/reference/settings.md`, from the tables of keys. To update it:
 //!
 //! ```text
-//! COMITY_UPDATE=1 cargo test -p comity-cli --bin comity uri::page
+//! COMITY_UPDATE=1 cargo test -p comity-cli --lib uri::page
 //! ```
 
 use std::fmt::Write as _;
@@ -56,7 +56,7 @@ fn page() -> Result<String, std::fmt::Error> {
         "# URIs and settings\n\n\
          Generated from the tables in `crates/comity/src/config/settings.rs`,\n\
          `crates/comity/src/uri/mod.rs` and `crates/cli/src/commands/stream/uri/media.rs`;\n\
-         `COMITY_UPDATE=1 cargo test -p comity-cli --bin comity uri::page` writes it anew.\n\n\
+         `COMITY_UPDATE=1 cargo test -p comity-cli --lib uri::page` writes it anew.\n\n\
          | URI | meaning |\n\
          | --- | --- |\n\
          | `comity://host:9000` | calls `host`, an address or a name; IPv6 addresses are in brackets |\n\
