@@ -151,7 +151,7 @@ pub struct Path {
     /// The one-way delay to the peer: half of the least round trip, plus the queueing delay.
     #[serde(rename = "msOneWayDelay")]
     pub one_way_ms: Option<f64>,
-    /// The congestion window; `None` for a controller without one.
+    /// The congestion window; `None` while only the pacing limits the flow.
     #[serde(rename = "byteCongestionWindow")]
     pub window_bytes: Option<u64>,
     /// The bytes in flight.

@@ -376,17 +376,6 @@ impl Submitted {
     }
 }
 
-/// The name of a reason in the files.
-const fn reason_name(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Cancelled => "cancelled",
-        Reason::Dependency => "dependency",
-        Reason::Expired => "expired",
-        Reason::Infeasible => "infeasible",
-        Reason::Shed => "shed",
-    }
-}
-
 /// A skipped number.
 #[derive(Debug, Serialize)]
 pub(crate) struct Skipped {
@@ -408,7 +397,7 @@ impl Skipped {
             stream_id: stream.0,
             section: section.0,
             count,
-            reason: reason_name(reason),
+            reason: reason.word(),
         }
     }
 }
@@ -510,7 +499,7 @@ impl Record {
                         inbox::GapReason::Closed => "closed",
                         inbox::GapReason::Obsolete => "obsolete",
                         inbox::GapReason::Overdue => "overdue",
-                        inbox::GapReason::Dropped(reason) => reason_name(reason),
+                        inbox::GapReason::Dropped(reason) => reason.word(),
                     },
                     length: partial.map(|partial| partial.meta.length),
                     missing_bytes: partial.map(|partial| {

@@ -78,7 +78,7 @@ pub struct LossHistory {
 /// What a flow may do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
-    /// How much payload may be in flight; [`Bytes::MAX`] for controllers that only pace.
+    /// How much payload may be in flight; [`Bytes::MAX`] while only the pacing limits the flow.
     pub window: Bytes,
     /// How packets are spread in time.
     pub pacing: Pacing,

@@ -59,8 +59,8 @@ impl FrameType {
     }
 }
 
-/// How much a section matters among others with the same deadline; higher matters more. Only the
-/// order has a meaning.
+/// How much a section matters; higher matters more. It decides among equal deadlines, and how many
+/// tokens a section may borrow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Importance(pub u8);
 

@@ -4,15 +4,15 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     /// Its deadline passed.
-    Expired,
+    Expired = 0,
     /// It could not have arrived in time.
-    Infeasible,
+    Infeasible = 1,
     /// A section that it depends on was dropped.
-    Dependency,
+    Dependency = 2,
     /// It was shed as the least important, because the rate was too low.
-    Shed,
+    Shed = 3,
     /// The application withdrew it.
-    Cancelled,
+    Cancelled = 4,
 }
 
 impl Reason {
@@ -24,4 +24,25 @@ impl Reason {
         Self::Shed,
         Self::Cancelled,
     ];
+
+    /// Its word in traces and lists.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Infeasible => "infeasible",
+            Self::Dependency => "dependency",
+            Self::Shed => "shed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_in_the_order_of_the_numbers_on_the_wire() {
+        assert_eq!(Reason::ALL.map(|reason| reason as u8), [0, 1, 2, 3, 4]);
+    }
 }

@@ -202,11 +202,19 @@ impl From<GapReason> for MissingReason {
             GapReason::Closed => Self::Closed,
             GapReason::Obsolete => Self::Obsolete,
             GapReason::Overdue => Self::Overdue,
-            GapReason::Dropped(Reason::Cancelled) => Self::Cancelled,
-            GapReason::Dropped(Reason::Dependency) => Self::Dependency,
-            GapReason::Dropped(Reason::Expired) => Self::Expired,
-            GapReason::Dropped(Reason::Infeasible) => Self::Infeasible,
-            GapReason::Dropped(Reason::Shed) => Self::Shed,
+            GapReason::Dropped(reason) => reason.into(),
+        }
+    }
+}
+
+impl From<Reason> for MissingReason {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::Cancelled => Self::Cancelled,
+            Reason::Dependency => Self::Dependency,
+            Reason::Expired => Self::Expired,
+            Reason::Infeasible => Self::Infeasible,
+            Reason::Shed => Self::Shed,
         }
     }
 }

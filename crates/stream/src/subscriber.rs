@@ -144,8 +144,7 @@ impl Unreached {
 
     fn refuse(&mut self, unit: &MediaUnit, refusal: Refusal) {
         match refusal {
-            Refusal::Shed(Reason::Shed) => self.list(unit, MissingReason::Shed),
-            Refusal::Shed(_) => self.list(unit, MissingReason::Dependency),
+            Refusal::Shed(reason) => self.list(unit, reason.into()),
             Refusal::NoRoom => self.enter(unit, MissingReason::NoRoom),
             Refusal::Dependent => self.enter(unit, MissingReason::Dependency),
             Refusal::Unconnected => self.enter(unit, MissingReason::Unconnected),

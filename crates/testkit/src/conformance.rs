@@ -367,14 +367,15 @@ impl Model {
             }
             controller.on_event(Event::Ack(&ack));
         })?;
-        if self.expectations.lifts_window {
+        let lifts = self.expectations.lifts_window;
+        if lifts && after.window >= self.setup.max_window {
             return Ok(());
         }
         let restored = match self.expectations.restores_window {
             true => self.largest.max(self.setup.mss * 4),
             false => Bytes::ZERO,
         };
-        let no_growth = after.window <= before.window || self.expectations.restores_window;
+        let no_growth = after.window <= before.window || self.expectations.restores_window || lifts;
         let limited = self.limited && !self.expectations.grows_when_limited;
         check(
             no_growth || !limited,
@@ -390,7 +391,9 @@ impl Model {
         )?;
         // One byte more, because windows are real numbers reported in bytes.
         let grown = acked * self.expectations.growth;
-        let most = before.window.max(restored) + grown + Bytes::new(1);
+        // The rate of the first flight allows 64 initial windows.
+        let measured = self.setup.initial_window * if lifts { 64 } else { 0 };
+        let most = before.window.max(restored).max(measured) + grown + Bytes::new(1);
         check(
             after.window <= most,
             Promise::GrowthByEvidence,

@@ -1,6 +1,6 @@
 //! Explicit congestion notification.
 
-/// Congestion marks of an arriving packet: the two ECN bits of its IP header (RFC 3168).
+/// The two ECN bits of an IP header (RFC 3168).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Ecn {
     /// The sender does not support ECN, or the host does not report the bits.

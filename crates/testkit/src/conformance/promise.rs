@@ -16,7 +16,8 @@ pub struct Expectations {
     /// An acknowledgement raises the window by at most so many times the bytes that it
     /// acknowledges.
     pub growth: u64,
-    /// Whether its window limits only the start of a flow, and ends with an acknowledgement.
+    /// Whether its window limits only the start of a flow, by the acknowledged bytes and the rate
+    /// of the first flight, and ends with an acknowledgement.
     pub lifts_window: bool,
 }
 
@@ -37,12 +38,14 @@ impl Expectations {
         // Its window is three times its reference window, which grows in recoveries, and with less
         // in flight than it allows.
         let is_scream = row.name == "scream";
+        // The window of a young flow, which counts all acknowledged bytes.
+        let lifts_window = row.name == "steady";
         let said = parameters.get("grow_when_limited") == Some(&Value::Flag(true));
         Self {
             restores_window: is_scream || ["bbr", "bbr3"].contains(&row.name),
             grows_when_limited: is_scream || said,
-            growth: if is_scream { 4 } else { 1 },
-            lifts_window: row.name == "steady",
+            growth: if is_scream || lifts_window { 4 } else { 1 },
+            lifts_window,
         }
     }
 }

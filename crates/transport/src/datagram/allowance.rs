@@ -200,7 +200,12 @@ impl<P: Payload> Connection<P> {
             || self.congestion.has_lost()
             || self.target.is_alone()
             || (self.ceiling.rate().is_none() && self.target.allowance().is_some());
-        let (window, rtt) = (self.congestion.window(), self.loss.smoothed());
+        // The window of a controller with a token bucket limits bursts, not the average.
+        let window = match self.congestion.bucket() {
+            Some(_) => Bytes::MAX,
+            None => self.congestion.window(),
+        };
+        let rtt = self.loss.smoothed();
         let allowed = set
             .or_else(|| TargetBitrate::allowed(window, rtt, pacing))
             .filter(|_| is_known);

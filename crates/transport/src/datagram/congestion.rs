@@ -113,7 +113,7 @@ impl Congestion {
         self.controller.capacity()
     }
 
-    /// [`Bytes::MAX`] for controllers that only pace.
+    /// [`Bytes::MAX`] while only the pacing limits the flow.
     pub(super) const fn window(&self) -> Bytes {
         self.decision.window
     }

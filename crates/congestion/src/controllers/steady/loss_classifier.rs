@@ -28,9 +28,10 @@ use super::rate_dependence::RateDependence;
 /// | unknown | the larger of those before and after | min( `random_loss`, 1/10 ) |
 /// | yes | | 0 |
 ///
-/// A loss is random only if all three conditions hold. The rank reveals a short queue, and the
+/// A loss is random only if all four conditions hold. The rank reveals a short queue, and the
 /// queueing delay a standing queue. The bound reveals a policer and a queue of a few packets, which
-/// drop without a delay. A loss without a timed neighbour is congestion.
+/// drop without a delay; the last condition reveals them before a period has ended. A loss without
+/// a timed neighbour is congestion.
 ///
 /// The least of many round trips ignores the jitter of a radio link. A flow that begins at a full
 /// queue, however, takes that queue for part of the path. So only a flow whose losses do not depend
@@ -53,9 +54,11 @@ pub(super) struct LossClassifier {
     recent: RecentMinimum,
     mean_rank: f64,
     loss_ratio: LossRatio,
-    /// Bytes lost, those of them before the last verdict, and those that congestion lost.
+    /// Bytes lost so far.
     lost: u64,
+    /// Of these, bytes with a verdict.
     judged: u64,
+    /// Of these, bytes lost to congestion.
     congested: u64,
     congestion_ratio: LossRatio,
     rate_dependence: RateDependence,
@@ -90,8 +93,8 @@ impl LossClassifier {
         self.min
     }
 
-    /// 1 up to a mean ratio of 0.08 of bytes that congestion lost, 0 from 0.16 on, linear in
-    /// between: the weight of what a flow does while its losses are few.
+    /// The weight of rules for few losses: 1 up to a mean ratio of 0.08 of bytes lost to
+    /// congestion, 0 from 0.16 on, linear in between.
     pub(super) fn few_losses(&self) -> f64 {
         let weight = (HIGH_LOSS - self.congestion_ratio.mean()) / (HIGH_LOSS - LOW_LOSS);
         weight.clamp(0.0, 1.0)
@@ -137,7 +140,9 @@ impl LossClassifier {
         both.is_some_and(|(before, after)| self.queueing(before.max(after)) <= SHORT_QUEUE)
     }
 
-    /// Takes a verdict: whether what was lost since the last one is congestion.
+    /// Takes a verdict: whether what was lost since the last one is congestion. A connection
+    /// reports the first loss of an episode alone, so the rest of it is judged with the next
+    /// episode.
     pub(super) const fn on_verdict(&mut self, is_congestion: bool) {
         if is_congestion {
             let lost = self.lost.saturating_sub(self.judged);
@@ -146,9 +151,10 @@ impl LossClassifier {
         self.judged = self.lost;
     }
 
-    /// The fraction of the last settled bytes that arrived.
+    /// The fraction of recently settled bytes that arrived: of this period or the last, the
+    /// smaller.
     pub(super) fn arrival_ratio(&self) -> f64 {
-        1.0 - self.loss_ratio.so_far()
+        1.0 - self.loss_ratio.last().max(self.loss_ratio.so_far())
     }
 
     /// Whether a loss event between the round trips `before` and `after` is random.
@@ -271,11 +277,11 @@ pub(super) const SHORT_QUEUE: Span = Span::from_millis(3);
 /// the rate.
 const UNPROVED_RANDOM_LOSS: f64 = 0.1;
 
-/// Up to this loss ratio a flow waits for others to back off. Beside BBR, which does not back off,
-/// the ratio is about 0.04.
+/// Up to this ratio of bytes lost to congestion, [`LossClassifier::few_losses`] is 1. Beside BBR,
+/// which does not back off, the ratio is about 0.04.
 const LOW_LOSS: f64 = 0.08;
 
-/// From this loss ratio on, flows that wait for one another overload the path.
+/// From this ratio on it is 0: flows that wait for one another would overload the path.
 const HIGH_LOSS: f64 = 0.16;
 
 #[cfg(test)]
@@ -371,6 +377,13 @@ mod tests {
             assert_eq!(is_random, expected, "{lost} of 20,000");
             assert_eq!(classifier.arrival_ratio(), 1.0 - lost as f64 / 20_000.0);
         }
+    }
+
+    #[test]
+    fn what_arrived_is_known_behind_the_end_of_a_period() {
+        let mut classifier = LossClassifier::new(0.3, MSS);
+        classifier.on_progress(Time::ZERO, PERIOD, PERIOD / 10, 0);
+        assert!((classifier.arrival_ratio() - 0.1).abs() < 1e-9);
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use comity_units::{Bytes, Span, Time};
 
-/// The lost fraction of the settled bytes, that is, of those acknowledged or lost, over periods.
+/// The lost fraction of the settled (acknowledged or lost) bytes, by period.
 ///
 /// ```text
 /// period : ends with 200,000 settled bytes, or with `shortest` after half a second
 /// mean   = mean + ( last − mean ) / 4
+/// surely over a bound : lost / settled > bound + 3 · sqrt( bound · (1 − bound) · mss / settled )
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossRatio {
@@ -41,7 +42,8 @@ impl LossRatio {
         self.lost = lost.saturating_sub(self.before.1);
         let has_lasted = now.saturating_since(self.began_at) >= SHORT_TIME;
         if self.settled >= PERIOD || self.settled >= self.shortest && has_lasted {
-            self.last = self.lost as f64 / self.settled as f64;
+            // Losses count at their verdict, which can come a period later than their bytes.
+            self.last = (self.lost as f64 / self.settled as f64).min(1.0);
             self.mean += (self.last - self.mean) / 4.0;
             (self.before, self.began_at) = ((settled, lost), now);
             (self.settled, self.lost) = (0, 0);
@@ -74,7 +76,7 @@ impl LossRatio {
 /// The longest period: 150 full packets give a ratio of 0.05 to within a third.
 pub(super) const PERIOD: u64 = 200_000;
 
-/// The least bytes of a period that a ratio of a sixth shows in: 20 full packets.
+/// The least bytes of a period: 20 full packets, which show a ratio of a sixth.
 pub(super) const SHORT_PERIOD: u64 = 28_000;
 
 /// The least time of a period that is shorter than [`PERIOD`].
@@ -115,6 +117,14 @@ mod tests {
         assert_eq!((ratio.last(), ratio.mean()), (0.5, 0.125));
         ratio.on_progress(Time::ZERO, 400_000, 100_000);
         assert_eq!((ratio.last(), ratio.mean()), (0.0, 0.093_75));
+    }
+
+    #[test]
+    fn losses_of_an_earlier_period_count_as_all_of_this_one_at_most() {
+        let mut ratio = LossRatio::new(SHORT_PERIOD);
+        ratio.on_progress(Time::ZERO, 200_000, 0);
+        ratio.on_progress(Time::from_millis(600), 228_000, 200_000);
+        assert_eq!((ratio.last(), ratio.mean()), (1.0, 0.25));
     }
 
     #[test]

@@ -67,7 +67,8 @@ pub struct SteadyConfig {
 ///             min( peak · share, validated ), without feedback at the share, and up to validated
 ///             while a young flow probes
 /// window    = max( 2 · initial window + 4 · acknowledged bytes, rate of the first flight · srtt )
-///             until a young flow has its first loss event, unlimited later
+///             until a young flow has grown or has its first loss event, unlimited later; bytes
+///             since its start or its last silence
 /// ```
 ///
 /// `X` is [`throughput`], and `p` is the mean rate of loss events ([`LossIntervals`]).
@@ -81,8 +82,7 @@ pub struct SteadyConfig {
 /// A flow that does not halve finds the queue full until its rivals have reacted, and a CUBIC flow,
 /// which backs off by three tenths, leaves the queue nearly full. While the queue has not drained
 /// by a quarter (`QueueMonitor`), the event lasts for half of the emulated window in round trips,
-/// at most one second. That time shrinks if the loss ratio is above 0.08, down to one round trip at
-/// 0.16.
+/// at most one second. That time shrinks with `f`, down to one round trip.
 ///
 /// **Episodes of others.** A queue may fill to the level at which this flow lost packets, and then
 /// recede by a quarter without a loss or a pause of this flow. Other flows have lost packets and
@@ -98,7 +98,7 @@ pub struct SteadyConfig {
 /// itself, because a full queue cannot take the tokens of some seconds.
 ///
 /// **Heavy losses.** `emulated` and `aimd` are windows that grow with time. TCP that loses every
-/// sixth packet lives from its retransmission timer, and such windows would keep a path overloaded
+/// sixth packet depends on its retransmission timer, and such windows would keep a path overloaded
 /// (congestion collapse, RFC 9743, section 5.1.1). The equation has that timer, so it alone counts.
 ///
 /// **Young flows.** (`Young`, `FirstFlight`) The bursts of a young flow may grow faster than by
@@ -244,7 +244,8 @@ impl Steady {
     }
 
     /// The least rate while no feedback arrives: the first packet that comes through ends the
-    /// silence, and a second of waiting for it would be a second of pictures.
+    /// silence, and a second of waiting for it would be a second of pictures. While a young flow
+    /// has its window full, only probes leave.
     fn silent_rate(&self) -> Rate {
         Rate::of(self.config.mss, self.round_trip().max(SILENT_SPACING)).max(self.min_rate())
     }
@@ -296,9 +297,9 @@ impl Steady {
         }
     }
 
-    /// The most in flight. Until its first loss event a young flow has a window, as TCP has: of
-    /// packets that a full queue drops nothing is known for a round trip, and for several if what
-    /// would show it is lost, too.
+    /// The most in flight. Until its first loss event a young flow has a window, as TCP has: a
+    /// sender learns of packets that a full queue dropped after one round trip, and later if the
+    /// packets behind them are lost too.
     fn window(&self) -> Bytes {
         if self.young == Young::Grown || self.intervals.has_events() {
             return self.config.max_window;
@@ -310,6 +311,7 @@ impl Steady {
         let grown = acked.saturating_mul(FAST_GROWTH as u64);
         Bytes::new(begun.saturating_add(grown))
             .max(self.first_flight_rate().amount_in(self.round_trip()))
+            .max(self.config.mss)
             .min(self.config.max_window)
     }
 
@@ -404,7 +406,7 @@ impl Steady {
             return;
         }
         // The receive rate lags behind a rate that doubles. At the first event a flow keeps as much
-        // of its flight as CUBIC does, unless less than a third of it arrives.
+        // of its flight as CUBIC does, or twice what arrived of it, if that is less.
         let doubling = match self.intervals.has_events() {
             true => Rate::ZERO,
             false => {
@@ -533,6 +535,7 @@ impl Steady {
 
     fn on_loss(&mut self, loss: &Loss) {
         if loss.cause == LossCause::Mark {
+            self.loss_classifier.on_verdict(true);
             self.count_loss(loss.now, loss.in_flight);
             // A late arrival cannot undo a mark.
             self.counted_losses = 0;

@@ -26,11 +26,10 @@ use super::loss_classifier::SHORT_QUEUE;
 /// quarter of the queue holds only a few packets, single packets of other flows make as much of a
 /// difference, and no episode is reported.
 ///
-/// **The other direction.** A queue in which the acknowledgements wait lengthens the round trip,
-/// too. Its episodes are none of this flow, which then loses nothing. So episodes of others
-/// count only while at least a quarter of all episodes cost this flow a packet. It is a third to
-/// nine tenths beside 1 to 16 flows of CUBIC or Reno, and less than a fifth where they send the
-/// other way.
+/// **The other direction.** A queue of acknowledgements lengthens the round trip, too. In its
+/// episodes this flow loses nothing. So episodes of others count only while at least a quarter of
+/// all episodes cost this flow a packet. That fraction is a third to nine tenths beside 1 to 16
+/// CUBIC or Reno flows, and less than a fifth if they send in the other direction.
 ///
 /// ```text
 /// alone = alone + ( 1 − alone ) / 8  at an episode of others,  7/8 · alone  at an own loss

@@ -109,6 +109,10 @@ fn a_young_flow_has_a_window_until_it_knows_what_is_lost() {
     assert_eq!(lossy.decision().window, MSS * 32, "no loss enlarges it");
     lossy.on_ack(&ack(Time::from_millis(51), BASE));
     assert_eq!(lossy.decision().window, Bytes::MAX, "its rate is known");
+    let mut silent = flow.clone();
+    silent.on_wakeup(Time::from_secs(1));
+    silent.on_ack(&ack(Time::from_secs(1), BASE));
+    assert_eq!(silent.decision().window, MSS * 20, "a silence begins anew");
     carry(
         &mut flow,
         Time::from_millis(50),
@@ -147,6 +151,39 @@ fn a_flow_whose_first_flight_is_lost_keeps_what_arrived_of_it() {
         let window = flow.emulation.segments() * 1.448 * 8.0 / 100.0;
         assert!((window - kept).abs() < 0.02, "{arrived}: {window}");
     }
+}
+
+/// The share over the equation, after 25 packets in each half second. Congestion loses `lost` of
+/// them.
+fn over_the_equation(lost: u64) -> f64 {
+    let mut flow = Steady::new(SteadyConfig {
+        random_loss: 0.0,
+        ..CONFIG
+    });
+    let mut number = 0;
+    for round in 1..=80_u64 {
+        let now = Time::from_millis(round * 500);
+        for _ in 0..25 {
+            flow.on_sent(&sent(now, number, MSS * 10));
+            number += 1;
+        }
+        flow.on_loss(&loss(now, LossCause::Reordering));
+        let acked = MSS * (25 - lost);
+        flow.on_ack(&Ack {
+            acked,
+            in_flight: Bytes::ZERO,
+            ..ack(now, BASE)
+        });
+    }
+    let p = flow.intervals.rate().expect("losses");
+    flow.tcp_friendly().as_mbps_f64() / throughput(MSS, BASE, p).as_mbps_f64()
+}
+
+#[test]
+fn the_equation_alone_counts_where_a_fifth_is_lost_by_congestion() {
+    assert!((over_the_equation(5) - RATE_FACTOR).abs() < 1e-6);
+    let few = over_the_equation(1);
+    assert!(few > 1.05 * RATE_FACTOR, "the windows are larger: {few}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub(super) const ROW: Row = Row {
     summary: "TCP's average rate, by its throughput equation, with a token bucket for bursts: the default for \
               media. Random losses, which no queue explains, do not reduce the rate. Experimental: on paths of \
               100 ms and more it takes 2.3 to 3.9 times what a Reno flow takes, and 16 greedy flows of it share \
-              a short queue unevenly (docs/results/punctual.md).",
+              a short queue unevenly; docs/results/punctual.md has the list.",
     source: "this project; RFC 5348 for the equation and the history of losses",
     parameters: PARAMETERS,
     meter: None,
