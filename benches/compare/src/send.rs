@@ -24,6 +24,8 @@ struct Report {
     /// How late the source submitted frames, because the machine was busy.
     source_late_ms: Option<Percentiles>,
     source_start_ns: u64,
+    /// From the first call to the connection.
+    connected_ms: f64,
     processor: ProcessorTime,
     statistics: Value,
 }
@@ -31,16 +33,18 @@ struct Report {
 pub async fn run(arguments: &Send) -> Result<Value> {
     // Mistakes show before anybody is called.
     arguments.common.source().frames()?;
+    let called_ns = now_ns();
     match arguments.common.transport {
-        Transport::Comity => play(arguments, comity::connect(arguments).await?).await,
-        Transport::Srt => play(arguments, srt::connect(arguments).await?).await,
-        Transport::Tcp => play(arguments, tcp::connect(arguments).await?).await,
-        Transport::Quic => play(arguments, quic::connect(arguments).await?).await,
-        Transport::Udp => play(arguments, udp::connect(arguments).await?).await,
+        Transport::Comity => play(arguments, called_ns, comity::connect(arguments).await?).await,
+        Transport::Srt => play(arguments, called_ns, srt::connect(arguments).await?).await,
+        Transport::Tcp => play(arguments, called_ns, tcp::connect(arguments).await?).await,
+        Transport::Quic => play(arguments, called_ns, quic::connect(arguments).await?).await,
+        Transport::Udp => play(arguments, called_ns, udp::connect(arguments).await?).await,
     }
 }
 
-async fn play(arguments: &Send, mut transport: impl Outgoing) -> Result<Value> {
+async fn play(arguments: &Send, called_ns: u64, mut transport: impl Outgoing) -> Result<Value> {
+    let connected_ms = now_ns().saturating_sub(called_ns) as f64 / 1e6;
     let common = &arguments.common;
     let source = common.source();
     let frames = source.frames()?;
@@ -74,6 +78,7 @@ async fn play(arguments: &Send, mut transport: impl Outgoing) -> Result<Value> {
         broken,
         source_late_ms: Percentiles::of(late),
         source_start_ns: start_ns,
+        connected_ms,
         processor: ProcessorTime::now().since(before),
         statistics,
     };
