@@ -12,39 +12,35 @@ are those of the whole call, both ways, with the search for a larger packet size
 import argparse
 import json
 import pathlib
-import signal
-import socket
 import statistics
 import subprocess
+import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path += [str(ROOT / "benches/media"), str(ROOT / "benches/video")]
+from carriers import free_ports  # noqa: E402
+from media import Program  # noqa: E402
+
 PATHS = [(20, 0), (100, 0), (100, 5)]
 TRANSPORTS = ["comity", "quic"]
 FRAME = ["--rate", "8kbps", "--fps", "1", "--seconds", "1", "--frames", "equal", "--latency", "1s"]
 
 
-def free_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def call(programs, transport, round_trip_ms, loss, seed):
     """The time until the caller was connected in ms, and the packets and bytes of the call."""
-    server = f"127.0.0.1:{free_port()}"
+    server = f"127.0.0.1:{free_ports().receiver}"
     emulate = [programs.comity, "emulate", "--listen", "127.0.0.1:0", "--to", server, "--json", "--seed", str(seed)]
     emulate += ["--delay", f"{round_trip_ms / 2}ms", "--loss", f"{loss}%"]
-    with subprocess.Popen(emulate, stdout=subprocess.PIPE, text=True) as path:
-        try:
-            proxy = json.loads(path.stdout.readline())["address"]
-            receive = [programs.compare, "receive", "--transport", transport, "--listen", server, *FRAME]
-            with subprocess.Popen(receive, stdout=subprocess.PIPE, text=True) as receiver:
-                send = [programs.compare, "send", "--transport", transport, "--connect", proxy, *FRAME]
-                sent = json.loads(subprocess.run(send, check=True, stdout=subprocess.PIPE, text=True).stdout)
-                received = json.loads(receiver.communicate()[0])
-        finally:
-            path.send_signal(signal.SIGTERM)
-            report = json.loads(path.communicate()[0].splitlines()[-1])
+    receive = [programs.compare, "receive", "--transport", transport, "--listen", server, *FRAME]
+    with tempfile.TemporaryDirectory() as folder, Program(emulate, pathlib.Path(folder), "emulate") as path:
+        proxy = f"127.0.0.1:{path.port()}"
+        with subprocess.Popen(receive, stdout=subprocess.PIPE, text=True) as receiver:
+            send = [programs.compare, "send", "--transport", transport, "--connect", proxy, *FRAME]
+            sent = json.loads(subprocess.run(send, check=True, stdout=subprocess.PIPE, text=True).stdout)
+            received = json.loads(receiver.communicate()[0])
+        path.interrupt()
+        _, report = path.end(10)
     assert received["frames_never_complete"] == 0, received
     ways = [report["forward"]["arrived"], report["backward"]["arrived"]]
     return sent["connected_ms"], *(sum(way[key] for way in ways) for key in ("packets", "bytes"))
