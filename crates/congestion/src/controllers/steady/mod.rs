@@ -494,7 +494,7 @@ impl Steady {
                     .on_round_trip(rtt, self.loss_classifier.min(), ack.in_flight);
             if others_backed_off
                 && !self.belongs_to_last_event(ack.now)
-                && self.queue.counts_for_us()
+                && self.queue.on_episode_of_others()
             {
                 self.on_episode(ack.now, Rate::ZERO);
                 self.backoff_share.begin(self.round_trip());

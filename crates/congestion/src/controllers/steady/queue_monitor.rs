@@ -110,7 +110,7 @@ impl QueueMonitor {
     }
 
     /// Takes an episode of others, and returns whether it counts for this flow.
-    pub(super) fn counts_for_us(&mut self) -> bool {
+    pub(super) fn on_episode_of_others(&mut self) -> bool {
         self.others_alone += (1.0 - self.others_alone) * EPISODE_WEIGHT;
         self.others_alone <= MAX_OTHERS_ALONE
     }
@@ -210,17 +210,17 @@ mod tests {
     fn episodes_of_others_stop_counting_where_this_flow_never_loses() {
         let mut queue = QueueMonitor::default();
         // 1 − (7/8)¹⁰ = 0.74, 1 − (7/8)¹¹ = 0.77.
-        let counted = (0..20).filter(|_| queue.counts_for_us()).count();
+        let counted = (0..20).filter(|_| queue.on_episode_of_others()).count();
         assert_eq!(counted, 10);
         // 0.93 · (7/8)² = 0.71 after two own losses, and 0.75 after one more of others.
         queue.begin(None);
-        assert!(!queue.clone().counts_for_us());
+        assert!(!queue.clone().on_episode_of_others());
         queue.begin(None);
-        assert!(queue.counts_for_us());
+        assert!(queue.on_episode_of_others());
         // Every third episode costs this flow a packet: all count for ever.
         let mut queue = QueueMonitor::default();
         for _ in 0..100 {
-            assert!(queue.counts_for_us() && queue.counts_for_us());
+            assert!(queue.on_episode_of_others() && queue.on_episode_of_others());
             queue.begin(None);
         }
     }

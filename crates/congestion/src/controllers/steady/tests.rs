@@ -125,8 +125,8 @@ fn a_young_flow_has_a_window_until_it_knows_what_is_lost() {
 
 #[test]
 fn a_flow_whose_first_flight_is_lost_keeps_what_arrived_of_it() {
-    // Of ten packets in 100 ms some arrive. CUBIC keeps 0.7 of 0.8 Mb/s; of less than a third,
-    // twice what arrived is kept, and two full segments of TCP at least.
+    // Some of ten packets in 100 ms arrive. The flow keeps 0.7 of 0.8 Mb/s, as CUBIC does. If less
+    // than 35 % arrives, it keeps twice that, and at least two full segments of TCP.
     for (arrived, kept) in [(9, 0.56), (4, 0.56), (2, 0.32), (1, 0.23)] {
         let mut flow = Steady::new(SteadyConfig {
             random_loss: 0.0,
