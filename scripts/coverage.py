@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Prints the coverage of each crate from the summary of `cargo llvm-cov report --json`.
 
->>> files = [("crates/link/src/a.rs", {"lines": (3, 4)}), ("crates/link/src/b.rs", {"lines": (0, 4)})]
+>>> files = [("lab/link/src/a.rs", {"lines": (3, 4)}), ("lab/link/src/b.rs", {"lines": (0, 4)})]
 >>> by_crate(files)
-{'link': {'lines': [3, 8]}}
+{'lab/link': {'lines': [3, 8]}}
 >>> share([3, 8])
 ' 37.5 %'
 >>> share([0, 0])
@@ -13,17 +13,22 @@
 import json
 import pathlib
 import sys
+import tomllib
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MEMBERS = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["members"]
 KINDS = ["lines", "functions", "regions"]
 
 
 def crate_of(path):
-    """The crate of a source file; none for tests and for files outside of `crates`."""
-    parts = pathlib.PurePath(path).parts
-    if "crates" not in parts:
-        return None
-    at = parts.index("crates")
-    return parts[at + 1] if "src" in parts[at + 2 : at + 3] else None
+    """The crate of a source file, by its folder; none for tests and for files outside of the workspace.
+
+    >>> crate_of("product/media/src/reader/mod.rs"), crate_of("program/src/lib.rs"), crate_of("product/media/tests/a.rs")
+    ('product/media', 'program', None)
+    """
+    path = pathlib.PurePath(path)
+    folder = str((path.relative_to(ROOT) if path.is_absolute() and path.is_relative_to(ROOT) else path)).partition("/src/")
+    return folder[0] if folder[1] and folder[0] in MEMBERS else None
 
 
 def by_crate(files):
@@ -51,10 +56,10 @@ def main(path):
     ]
     crates = by_crate(files)
     crates["all"] = {kind: [sum(x) for x in zip(*(crate[kind] for crate in crates.values()))] for kind in KINDS}
-    print(f"{'crate':<12}" + "".join(f"{kind:>12}" for kind in KINDS) + f"{'lines':>10}")
+    print(f"{'crate':<18}" + "".join(f"{kind:>12}" for kind in KINDS) + f"{'lines':>10}")
     for name, sums in crates.items():
         row = "".join(f"{share(sums[kind]):>12}" for kind in KINDS)
-        print(f"{name:<12}{row}{sums['lines'][1]:>10}")
+        print(f"{name:<18}{row}{sums['lines'][1]:>10}")
 
 
 if __name__ == "__main__":

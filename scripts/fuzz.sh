@@ -58,7 +58,7 @@ for target in "${targets[@]}"; do
     echo "fuzz: $target, $seconds s"
     # New inputs go to fuzz/corpus; what broke something is to be copied from fuzz/artifacts to the seeds.
     mkdir -p "fuzz/corpus/$target"
-    seeds=crates/harness/corpus/$target
+    seeds=test/harness/corpus/$target
     # Up to the largest datagram: 65,507 bytes. The fuzzer begins with short inputs.
     scripts/progress.py cargo +nightly fuzz run "$target" "fuzz/corpus/$target" "$seeds" -- \
         -verbosity=0 -print_final_stats=1 -max_total_time="$seconds" -max_len=65507 -timeout=20 -rss_limit_mb=2048

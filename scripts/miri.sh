@@ -5,7 +5,7 @@
 # Ends with 77 where Miri cannot be had.
 #
 #   CASES   how many cases each property test gets (2)
-#   CRATES  the crates (units congestion frames link transport)
+#   CRATES  the crates (units congestion frames link transport tcp)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,7 +16,7 @@ if ! cargo +nightly miri --version >/dev/null 2>&1; then
     }
 fi
 packages=()
-for crate in ${CRATES:-units congestion frames link transport}; do
+for crate in ${CRATES:-units congestion frames link transport tcp}; do
     packages+=(--package "comity-$crate")
 done
 # The files of regressions are read, and seeds are drawn from the system.

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Proves that the pure crates (units, congestion, link, transport) and all that they depend on do without
-# `std`, and that the proof would fail if they did not. See crates/purity/src/lib.rs.
+# Proves that the pure crates (units, congestion, frames, link, transport, tcp) and all that they depend on do without
+# `std`, and that the proof would fail if they did not. See test/purity/src/lib.rs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 build() { scripts/progress.py cargo build --package comity-purity --profile purity --features "$1"; }
 
 build check
-echo "purity: units, congestion, frames, link and transport link without std"
+echo "purity: units, congestion, frames, link, transport and tcp link without std"
 
 if message=$(build prove-it 2>&1); then
     echo "purity: a crate that uses std went unnoticed, so the check above proves nothing" >&2

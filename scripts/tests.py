@@ -23,7 +23,7 @@ CARGO = [os.environ.get("CARGO", "cargo"), "test", "--workspace"]
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", "target"))
 
 # The packages whose tests wait, and how many of them run at a time on two processors.
-WAIT = ["cli", "tcp-host"]
+WAIT = ["program", "tcp-host"]
 AT_A_TIME = 6
 
 # What failed in the last run: program names and their tests, for --failed.
@@ -38,7 +38,7 @@ OTHERS = [
         "benches", "benches/race", "benches/media", "benches/deadline", "benches/endurance",
         "benches/worlds", "benches/kernel", "benches/compare", "benches/attack", "benches/video",
     ]),
-    ("interoperability peer", ".", "crates/cli/tests/interoperability/run.sh"),
+    ("interoperability peer", ".", "program/tests/interoperability/run.sh"),
     ("Python package", ".", "scripts/python.sh"),
 ]
 
@@ -179,7 +179,7 @@ def choice(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("only", nargs="*", help="run only programs with these words in their names, such as 'cli test stream'")
+    parser.add_argument("only", nargs="*", help="run only programs with these words in their names, such as 'program test stream'")
     parser.add_argument("--failed", action="store_true", help="run the tests that failed the last time")
     parser.add_argument("--busy", type=int, default=0, metavar="N", help="run beside N programs that compute all the time")
     options = parser.parse_args()

@@ -48,7 +48,7 @@ loom() {
 # One crate after the other, the quickest first, while there is time.
 miri() {
     local crate code until=$((SECONDS + ${MINUTES:-60} * 60))
-    for crate in ${CRATES:-units frames congestion link transport}; do
+    for crate in ${CRATES:-units frames congestion link transport tcp}; do
         code=0
         CASES=2 CRATES=$crate timeout $((until > SECONDS ? until - SECONDS : 1)) scripts/miri.sh || code=$?
         case $code in

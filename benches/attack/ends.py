@@ -12,7 +12,7 @@ import time
 from outcome import Outcome, number
 from programs import LISTENER, ROOT, AttackError, free_port
 
-sys.path.append(str(ROOT / "crates/comity/tests/peer"))
+sys.path.append(str(ROOT / "product/comity/tests/peer"))
 import peer  # noqa: E402
 
 AT_MOST = 1.0

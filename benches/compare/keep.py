@@ -20,7 +20,7 @@ sys.path.append(str(HERE.parent / "worlds"))
 from play import DOUBTFUL, INTERRUPTED, digest, first_complaint  # noqa: E402
 from watch import Watch  # noqa: E402
 
-CRATES = HERE.parent.parent / "crates"
+LAB = HERE.parent.parent / "lab"
 UNUSED_QUEUES = {"fq_codel", "pie", "red"}
 """Queues of `link` that no point has: a change of them changes no run."""
 ATTEMPTS = 3
@@ -59,10 +59,10 @@ def bins_of(table, column, name):
 def sources_digest():
     """Of all that the peers' results depend on: the sources of the program and of the lab, and the libraries of both.
 
-    >>> len(sources_digest()), {f"{name}.rs" for name in UNUSED_QUEUES} <= {file.name for file in (CRATES / "link/src").iterdir()}
+    >>> len(sources_digest()), {f"{name}.rs" for name in UNUSED_QUEUES} <= {file.name for file in (LAB / "link/src").iterdir()}
     (16, True)
     """
-    folders = [HERE, *(CRATES / name for name in ("lab", "emulator", "link"))]
+    folders = [HERE, *(LAB / name for name in ("lab", "emulator", "link"))]
     files = sorted(file for folder in folders for file in folder.glob("src/**/*.rs") if file.stem not in UNUSED_QUEUES)
     files.append(HERE / "Cargo.lock")
     return digest(*(file.read_text() for file in files))

@@ -16,7 +16,7 @@ def packets_of(group):
     ),
     source="section 6, figure 5",
     scenario="fig05_jumps.toml",
-    tests=["crates/sim/tests/tltcp.rs: figure_5_each_deadline_leads_to_the_next_multiple_of_467"],
+    tests=["lab/sim/tests/tltcp.rs: figure_5_each_deadline_leads_to_the_next_multiple_of_467"],
 )
 def figure_5(runs, check):
     tltcp, tcp = runs.measure(packets_of("tltcp")), runs.measure(packets_of("tcp"))

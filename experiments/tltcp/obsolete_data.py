@@ -8,7 +8,7 @@ blind_spot = held_by_tests(
         "a loss behind a pseudo-retransmission is not seen: it slows down once where TCP does twice"
     ),
     source="section 5.5",
-    tests=["crates/testkit/tests/tltcp_paper.rs: figure_4_the_second_loss_goes_unseen"],
+    tests=["test/testkit/tests/tltcp_paper.rs: figure_4_the_second_loss_goes_unseen"],
 )
 
 mpeg_deadlines = held_by_tests(
@@ -19,12 +19,12 @@ mpeg_deadlines = held_by_tests(
     ),
     source="section 4",
     tests=[
-        "crates/sim/src/engine/timeline.rs: the_stream_of_the_paper_has_the_deadlines_of_its_table",
-        "crates/sim/src/engine/timeline.rs: a_real_mpeg_1_stream_has_the_deadlines_of_the_rule",
-        "crates/frames/src/selection.rs: "
+        "lab/sim/src/engine/timeline.rs: the_stream_of_the_paper_has_the_deadlines_of_its_table",
+        "lab/sim/src/engine/timeline.rs: a_real_mpeg_1_stream_has_the_deadlines_of_the_rule",
+        "base/frames/src/selection.rs: "
         "b_frames_are_left_out_first_then_p_frames_and_never_i_frames",
-        "crates/sim/tests/tltcp.rs: "
+        "lab/sim/tests/tltcp.rs: "
         "with_enough_bandwidth_every_frame_is_in_time_and_with_less_the_last_of_a_group_go_first",
-        "crates/sim/tests/tltcp.rs: feedback_leaves_out_b_frames_then_p_frames_and_never_i_frames",
+        "lab/sim/tests/tltcp.rs: feedback_leaves_out_b_frames_then_p_frames_and_never_i_frames",
     ],
 )

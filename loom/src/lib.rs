@@ -1,24 +1,24 @@
 //! What the endpoint's thread and the application's threads share, under every interleaving:
 //! `make verify PARTS=loom`.
 //!
-//! The code is that of `crates/comity`, with loom's atomics and locks in place of std's, and a
+//! The code is that of `product/comity`, with loom's atomics and locks in place of std's, and a
 //! model of tokio's `Notify`. A thread that waits for ever is a deadlock, which loom reports. Loom
 //! takes `SeqCst` for `AcqRel`: what passes here does not depend on a total order of all accesses.
 //! `docs/design/verification.md` lists what each model would find.
 #![cfg(test)]
 #![allow(dead_code, reason = "a model uses a part of each file")]
 
-#[path = "../../crates/comity/src/memory/budget.rs"]
+#[path = "../../product/comity/src/memory/budget.rs"]
 mod budget;
-#[path = "../../crates/comity/src/endpoint/inbound.rs"]
+#[path = "../../product/comity/src/endpoint/inbound.rs"]
 mod inbound;
-#[path = "../../crates/comity/src/session/locking.rs"]
+#[path = "../../product/comity/src/session/locking.rs"]
 mod locking;
-#[path = "../../crates/comity/src/endpoint/requests.rs"]
+#[path = "../../product/comity/src/endpoint/requests.rs"]
 mod requests;
-#[path = "../../crates/comity/src/endpoint/room.rs"]
+#[path = "../../product/comity/src/endpoint/room.rs"]
 mod room;
-#[path = "../../crates/comity/src/endpoint/sleep.rs"]
+#[path = "../../product/comity/src/endpoint/sleep.rs"]
 mod sleep;
 
 mod contain;

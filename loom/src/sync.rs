@@ -1,4 +1,4 @@
-//! The models of what `crates/comity/src/sync.rs` names.
+//! The models of what `product/comity/src/sync.rs` names.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{LockResult, PoisonError};

@@ -1,0 +1,51 @@
+//! Congestion control as pure state machines.
+//!
+//! A [`Controller`] decides how much and how fast one flow may send. It learns what happened, in
+//! named event structs that carry the time, and answers with one [`Decision`]. It cannot see a
+//! connection, a clock or a packet, so the same code runs in the simulator, at a socket and in a
+//! unit test.
+//!
+//! The algorithms of the field split in three places, so two more interfaces exist:
+//!
+//! * [`Recovery`]: how a byte-sequence transport finds and repairs losses (Tahoe, Reno, NewReno,
+//!   SACK, RACK). The first four share one controller, [`controllers::Reno`]; any controller works
+//!   with any of them.
+//! * [`Meter`]: the receiver's half, if an algorithm has one. It sees each arrival with the [`Tag`]
+//!   of the sender's controller, and answers with a [`Report`].
+//!
+//! All transports share the rest: [`RttEstimator`] (RFC 6298), [`DeliveryRate`] (the samples of
+//! BBR), [`Pacer`], [`TokenBucket`], [`SizeSearch`] (the path's largest packet) and [`Ecn`].
+//!
+//! [`table`] names every controller once, for the command line, the scenario
+//! files, the bindings and the tests.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod bucket;
+mod controller;
+pub mod controllers;
+mod delivery_rate;
+mod ecn;
+pub mod equation;
+mod event;
+mod loss_intervals;
+mod meter;
+mod pacer;
+pub mod recovery;
+mod rtt;
+mod size_search;
+pub mod table;
+
+pub use bucket::TokenBucket;
+pub use controller::{Controller, Decision, LossHistory, Needs, Pacing, Phase, TimeoutRepair};
+pub use delivery_rate::{DeliveryRate, Departure, PacketLoss, RateSample};
+pub use ecn::Ecn;
+pub use event::{Ack, Arrived, Event, Feedback, Idle, InOrderAck, Loss, LossCause, Sent, Timeout};
+pub use loss_intervals::LossIntervals;
+pub use meter::{Arrival, Meter, Report, Tag};
+pub use pacer::Pacer;
+pub use recovery::{AnyRecovery, Recovery};
+pub use rtt::{RttConfig, RttEstimator};
+pub use size_search::{SEARCH_INTERVAL, SizeSearch};

@@ -1,7 +1,0 @@
-//! The `comity` command.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    comity_cli::run(std::env::args_os(), None).into()
-}

@@ -1,0 +1,113 @@
+//! Signals that request the end of the program.
+
+use std::time::{Duration, Instant};
+
+use super::say;
+use crate::clock::now;
+
+/// Signals within this time after a request belong to it: `timeout`, terminals and service managers
+/// signal a program and its group, and some send two signals.
+const SAME: Duration = Duration::from_secs(1);
+
+/// A request to end the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// The first one, for an orderly end.
+    First,
+    /// A later one, for an end without waiting.
+    Again,
+}
+
+/// The signals that count as requests.
+#[derive(Clone, Copy, Debug, Default)]
+struct Requests {
+    latest: Option<Instant>,
+}
+
+impl Requests {
+    fn on_signal(&mut self, now: Instant) -> Option<Request> {
+        let request = match self.latest {
+            None => Request::First,
+            Some(latest) if now.saturating_duration_since(latest) < SAME => return None,
+            Some(_) => Request::Again,
+        };
+        self.latest = Some(now);
+        Some(request)
+    }
+}
+
+/// The time limit of an orderly end without a `linger` setting.
+pub const LINGER: Duration = Duration::from_secs(1);
+
+/// The additional time after `linger` for the whole end.
+const GRACE: Duration = Duration::from_millis(900);
+
+/// Calls `on_request` when the end of the program is requested, by the interrupt key or by SIGINT,
+/// SIGTERM or SIGHUP. Without a handler, these signals end the program at once, `and_then` as
+/// configured.
+///
+/// With `linger`, the program ends a little after that time, even if a disk, a reader or a peer
+/// still delays it. Without `linger`, it ends when it is done.
+pub fn on_request(
+    and_then: &str,
+    linger: Option<Duration>,
+    mut on_request: impl FnMut(Request) + Send + 'static,
+) {
+    let mut requests = Requests::default();
+    let handler = ctrlc::set_handler(move || {
+        if let Some(request) = requests.on_signal(now()) {
+            if request == Request::First
+                && let Some(linger) = linger
+            {
+                end_after(linger + GRACE);
+            }
+            on_request(request);
+        }
+    });
+    if let Err(error) = handler {
+        say(&format!(
+            "warning: Ctrl-C ends the program {and_then}: {error}"
+        ));
+    }
+}
+
+/// Ends the program after this time, if it still runs.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it is about real time, and must not depend on anything else"
+)]
+fn end_after(limit: Duration) {
+    std::thread::spawn(move || {
+        std::thread::sleep(limit);
+        // Printing may be blocked by the same cause.
+        std::thread::spawn(|| say("\ninterrupted: not done in time, ended"));
+        std::thread::sleep(Duration::from_millis(20));
+        std::process::exit(130)
+    });
+}
+
+/// Ends the program at a repeated request.
+pub fn exit() -> ! {
+    say("\ninterrupted again: ended at once");
+    std::process::exit(130)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simultaneous_signals_are_one_request_and_a_later_signal_is_another() {
+        let began = now();
+        let at = |millis| began + Duration::from_millis(millis);
+        let mut requests = Requests::default();
+        assert_eq!(requests.on_signal(at(0)), Some(Request::First));
+        for millis in [0, 0, 3, 400, 999] {
+            assert_eq!(requests.on_signal(at(millis)), None, "{millis}");
+        }
+        for millis in [1_000, 2_000, 60_000] {
+            assert_eq!(requests.on_signal(at(millis)), Some(Request::Again));
+            assert_eq!(requests.on_signal(at(millis + 999)), None);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! From a `comity://` URI and the options of the command line to a dialer.
+
+use std::env;
+use std::path::Path;
+
+use comity::uri::{Credentials, PassphraseSource, Uri};
+use comity::{Config, ConfigBuilder, ConfigError, Deliver, Qlog};
+use comity_media::LAYOUT_FEATURE;
+use comity_stream::{Dialer, Observer, Reconnect, Redial};
+
+use super::error::Error;
+use super::status::Reporter;
+use crate::args;
+use crate::keygen::exposure;
+
+/// The environment variable for a passphrase, which other users of the host do not see.
+const PASSPHRASE: &str = "COMITY_PASSPHRASE";
+
+/// The options of the command line for connections.
+#[derive(Debug)]
+pub(crate) struct Connecting<'a> {
+    /// Whether connections may be unprotected if the URI has no key.
+    pub(crate) insecure: bool,
+    pub(crate) reconnect: args::Reconnect,
+    /// Whether sections come with their layouts.
+    pub(crate) takes_layouts: bool,
+    /// The folder for qlog files.
+    pub(crate) qlog: Option<Qlog>,
+    pub(crate) reporter: &'a Reporter,
+    pub(crate) observer: Observer,
+}
+
+/// The purpose of an endpoint's connections.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose {
+    /// They receive, from one sender at a time; `deliver` overrides the setting.
+    Receive {
+        /// When sections are delivered.
+        deliver: Option<Deliver>,
+    },
+    /// They send, and accept no sections.
+    Send {
+        /// Whether a listener serves several callers at a time.
+        serves_many: bool,
+    },
+}
+
+impl From<args::Reconnect> for Redial {
+    fn from(when: args::Reconnect) -> Self {
+        match when {
+            args::Reconnect::Always => Reconnect::Always,
+            args::Reconnect::Lost => Reconnect::Lost,
+            args::Reconnect::No => Reconnect::No,
+        }
+        .into()
+    }
+}
+
+impl Connecting<'_> {
+    /// Opens the endpoint of `uri`.
+    pub(crate) fn dialer(&self, uri: &Uri, purpose: Purpose) -> Result<Dialer, Error> {
+        let config = self.config(uri, purpose)?;
+        let dialer = Dialer::open(
+            &uri.role,
+            config,
+            self.reconnect.into(),
+            self.observer.clone(),
+        )?;
+        if let Some(address) = dialer.local_address() {
+            self.reporter.listening(address);
+        }
+        Ok(dialer)
+    }
+
+    fn config(&self, uri: &Uri, purpose: Purpose) -> Result<Config, Error> {
+        self.warn_of_exposure(&uri.credentials);
+        let mut builder = self.builder(uri)?;
+        // The command does not route by the name of a stream.
+        builder = builder.only_own_stream(true);
+        if self.takes_layouts {
+            builder = builder.features(LAYOUT_FEATURE);
+        }
+        match purpose {
+            Purpose::Receive { deliver: None } => {}
+            Purpose::Receive {
+                deliver: Some(deliver),
+            } => builder = builder.deliver(deliver),
+            Purpose::Send { .. } => builder = builder.only_sends(true),
+        }
+        if !matches!(purpose, Purpose::Send { serves_many: true }) {
+            // A second caller is refused as busy, and keeps its data.
+            builder = builder.max_served(1);
+        }
+        if let Some(qlog) = &self.qlog {
+            builder = builder.qlog(qlog.clone());
+        }
+        let config = builder.build().map_err(of_config)?;
+        if let Some(warning) = config.warning() {
+            let warning = warning.strip_prefix("insecure: ").unwrap_or(warning);
+            self.reporter.warn(&format!("INSECURE: {warning}"));
+        }
+        Ok(config)
+    }
+
+    fn warn_of_exposure(&self, credentials: &Credentials) {
+        let key: &Path = match credentials {
+            Credentials::CallerKey { key, .. } | Credentials::ListenerKey { key, .. } => key,
+            Credentials::Passphrase(PassphraseSource::File(file)) => file,
+            Credentials::Passphrase(PassphraseSource::Literal(_)) => {
+                return self.reporter.warn(
+                    "every user of this host can read the passphrase on the command line; write it to a file that \
+                     only you can read, and use passphrase=@FILE",
+                );
+            }
+            _ => return,
+        };
+        if !self.insecure
+            && let Some(warning) = exposure(key)
+        {
+            self.reporter.warn(&warning);
+        }
+    }
+
+    fn builder(&self, uri: &Uri) -> Result<ConfigBuilder, Error> {
+        let builder = || uri.builder().map_err(of_config);
+        match (&uri.credentials, self.insecure) {
+            (Credentials::Insecure, _) => builder(),
+            (Credentials::Missing, true) => builder().map(ConfigBuilder::insecure),
+            (_, true) => Err(Error::usage(
+                "--insecure and the passphrase or key of the URI exclude each other; leave one of them out",
+            )),
+            (Credentials::Missing, false) => match env::var_os(PASSPHRASE) {
+                Some(_) => {
+                    let source = PassphraseSource::Environment(PASSPHRASE.into());
+                    let passphrase = source.read().map_err(of_config)?;
+                    builder().map(|builder| builder.passphrase(passphrase.expose()))
+                }
+                None => Err(Error::usage(format!(
+                    "{}: has no credentials; give both ends the same passphrase=@FILE (or {PASSPHRASE} in the \
+                     environment), or keys from comity keygen as key=.. and peerkey=..; --insecure needs neither",
+                    uri.role
+                ))),
+            },
+            (_, false) => builder(),
+        }
+    }
+}
+
+fn of_config(error: ConfigError) -> Error {
+    match error {
+        ConfigError::Open { path, reason } => Error::open(&path, &reason),
+        ConfigError::KeyFile { .. } | ConfigError::Environment { .. } => {
+            Error::Usage(error.to_string())
+        }
+        error => Error::Usage(format!("comity://: {error}")),
+    }
+}
