@@ -38,6 +38,7 @@ mod reason;
 mod selection;
 mod shedder;
 pub mod stamp;
+mod submitter;
 
 pub use decodability::Decodability;
 pub use frame::{Frame, FrameType, Importance};
@@ -45,3 +46,4 @@ pub use group::{Arrival, DeadlineRule, Group, Member};
 pub use reason::Reason;
 pub use selection::{Schedule, Selection};
 pub use shedder::{Count, ShedCounters, Shedder, ShedderConfig};
+pub use submitter::{Offered, Step, Submitter};

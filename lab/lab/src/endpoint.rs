@@ -11,7 +11,7 @@ use comity::session::PresharedKey;
 use comity::{
     Config, Connection, Endpoint, GapReason, Item, Qlog, Reason, Section, SectionId, StreamId,
 };
-use comity_frames::{Frame, FrameType};
+use comity_frames::{Frame, FrameType, Offered, Step, Submitter};
 use comity_sim::host::{FlowPlan, Source, plans};
 use comity_sim::network::{FlowSpec, Network, SectionsSpec, TransportSpec};
 use comity_transport::datagram;
@@ -359,7 +359,7 @@ async fn submit(
     frames: &mut Vec<Given>,
 ) -> Option<(u64, String)> {
     let target = connection.target_bitrate();
-    let mut shedder = spec.shedder();
+    let mut submitter = Submitter::new(spec.shedder());
     let mut payload = Bytes::new();
     while source.peek() < plan.stopped_at {
         let due = if source.is_greedy() {
@@ -375,12 +375,11 @@ async fn submit(
         }
         let frame = source.next_frame(due, target.current())?;
         let mut at = due;
-        let shed = shedder
-            .as_mut()
-            .and_then(|shedder| shedder.offer_at(target.offer(), &frame).err());
+        let step = submitter.step(&Offered::from(&frame), target.offer());
         // Every frame uses a number, so that numbers of frames and sections agree.
-        let (outcome, reason) = if shed.is_some() {
-            (Outcome::Shed, shed)
+        submitter.on_numbered(frame.stream, frame.number, frame.number);
+        let (outcome, reason) = if let Step::Skip(reason) = step {
+            (Outcome::Shed, Some(reason))
         } else {
             let section = section(&frame, &mut payload, clock, spec);
             let sent = if source.is_greedy() {

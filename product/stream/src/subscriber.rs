@@ -1,12 +1,12 @@
 //! One of the receivers that a fan-out sends to.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::future::{Future, pending, poll_fn};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use comity::{Event, Reason, SectionId, SendError, StreamError, StreamId, TrySendError};
-use comity_frames::{Shedder, ShedderConfig};
+use comity_frames::{Offered, Shedder, ShedderConfig, Step, Submitter};
 use comity_media::{is_announcement, needs_layouts};
 
 use crate::fates::Fates;
@@ -16,16 +16,12 @@ use crate::peer::{Outlet, Peer};
 use crate::statistics::Unsent;
 use crate::unit::MediaUnit;
 
-/// The remembered numbers of a stream: no section lies further behind one that needs it.
-const REMEMBERED: usize = 1_024;
-
 /// A connection and the state of its submitted sections: how a relay gives each section of its
 /// source the same number in the connection, or says why the section has none.
 #[derive(Debug)]
 pub(crate) struct Subscriber<O = Peer> {
     pub(crate) outlet: O,
-    shedder: Option<Shedder>,
-    streams: BTreeMap<StreamId, Numbers>,
+    submitter: Submitter,
     joining: Joining,
     /// `None` unless the fates of sections are followed.
     fates: Option<Fates>,
@@ -60,63 +56,15 @@ pub(crate) enum Settled {
     Never,
 }
 
-/// The numbers of a stream's sections in the connection, by their numbers at the source.
-#[derive(Debug, Default)]
-struct Numbers {
-    /// The first number that was offered.
-    first: Option<SectionId>,
-    submitted: BTreeMap<SectionId, SectionId>,
-}
-
-impl Numbers {
-    /// The number of `needs` in the connection. Fails if it could have been submitted and was not.
-    fn needed(&self, needs: Option<SectionId>) -> Result<Option<SectionId>, NotSubmitted> {
-        let Some(needs) = needs else { return Ok(None) };
-        match (self.submitted.get(&needs), self.oldest()) {
-            (Some(&id), _) => Ok(Some(id)),
-            // It is older than this connection, or forgotten: the receiver may have it.
-            (None, oldest) if oldest.is_none_or(|oldest| needs < oldest) => Ok(None),
-            (None, _) => Err(NotSubmitted),
-        }
-    }
-
-    fn oldest(&self) -> Option<SectionId> {
-        match self.submitted.len() < REMEMBERED {
-            true => self.first,
-            false => self.submitted.first_key_value().map(|(&number, _)| number),
-        }
-    }
-
-    fn see(&mut self, number: SectionId) {
-        self.first.get_or_insert(number);
-    }
-
-    fn submit(&mut self, number: SectionId, id: SectionId) {
-        self.submitted.insert(number, id);
-        if self.submitted.len() > REMEMBERED {
-            self.submitted.pop_first();
-        }
-    }
-
-    /// A run of numbers; only the latest are remembered.
-    fn submit_run(&mut self, first: SectionId, first_id: SectionId, count: u64) {
-        for offset in count.saturating_sub(REMEMBERED as u64)..count {
-            self.submit(SectionId(first.0 + offset), SectionId(first_id.0 + offset));
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct NotSubmitted;
-
 /// Why a section was not submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     /// The send buffer has no room now.
     NoRoom,
-    Dependent,
-    /// It was shed, or its dependency was. The connection counts it, as all skipped numbers.
-    Shed(Reason),
+    /// Its number was skipped for this reason. The connection counts it.
+    Skipped(Reason),
+    /// Its number should have been skipped for this reason; the connection has ended.
+    Unskipped(Reason),
     Unconnected,
     Unfit,
 }
@@ -144,9 +92,9 @@ impl Unreached {
 
     fn refuse(&mut self, unit: &MediaUnit, refusal: Refusal) {
         match refusal {
-            Refusal::Shed(reason) => self.list(unit, reason.into()),
+            Refusal::Skipped(reason) => self.list(unit, reason.into()),
+            Refusal::Unskipped(reason) => self.enter(unit, reason.into()),
             Refusal::NoRoom => self.enter(unit, MissingReason::NoRoom),
-            Refusal::Dependent => self.enter(unit, MissingReason::Dependency),
             Refusal::Unconnected => self.enter(unit, MissingReason::Unconnected),
             Refusal::Unfit => self.enter(unit, MissingReason::Unfit),
         }
@@ -167,8 +115,7 @@ impl<O: Outlet> Subscriber<O> {
             outlet,
             joining: Joining::new(background),
             fates: follows.then(Fates::default),
-            shedder: sheds.then(|| Shedder::new(ShedderConfig::default())),
-            streams: BTreeMap::new(),
+            submitter: Submitter::new(sheds.then(|| Shedder::new(ShedderConfig::default()))),
             settled: Settled::At(now),
             backlog: VecDeque::new(),
             backlog_bytes: 0,
@@ -228,9 +175,10 @@ impl<O: Outlet> Subscriber<O> {
         if !self.takes(stream) || !self.joining.has_joined(stream) {
             return;
         }
-        match self.backlog.is_empty() {
-            true => self.announce(stream, first, count, Reason::Cancelled),
-            false => self.wait(Waiting::Missing(stream, first, count)),
+        if self.backlog.is_empty() {
+            self.announce(stream, first, count, Reason::Cancelled);
+        } else {
+            self.wait(Waiting::Missing(stream, first, count));
         }
     }
 
@@ -293,29 +241,32 @@ impl<O: Outlet> Subscriber<O> {
         missing
     }
 
-    /// Uses up numbers, so that the receiver can report the missing sections.
-    fn announce(&mut self, stream: StreamId, first: SectionId, count: u64, reason: Reason) {
-        let numbers = self.streams.entry(stream).or_default();
-        numbers.see(first);
-        // A closed connection uses no numbers, and its end is reported elsewhere.
-        if let Ok(first_id) = self.outlet.skip_run(stream, count, reason) {
-            numbers.submit_run(first, first_id, count);
-        }
+    /// Uses up numbers, so that the receiver can report the missing sections. Returns whether the
+    /// connection did; a closed one uses none, and its end is reported elsewhere.
+    fn announce(&mut self, stream: StreamId, first: SectionId, count: u64, reason: Reason) -> bool {
+        let skipped = self.outlet.skip_run(stream, count, reason).ok();
+        let in_connection = skipped.map(|id| id.0);
+        self.submitter
+            .on_missing(stream.0, first.0, count, in_connection);
+        skipped.is_some()
     }
 
     fn offer(&mut self, unit: &MediaUnit) -> Result<(), Refusal> {
-        let numbers = self.streams.entry(unit.stream).or_default();
-        numbers.see(unit.id);
-        let Ok(needs) = numbers.needed(unit.needs) else {
-            self.announce(unit.stream, unit.id, 1, Reason::Dependency);
-            return Err(Refusal::Dependent);
+        let offered = Offered {
+            stream: unit.stream.0,
+            number: unit.id.0,
+            needs: unit.needs.map(|needs| needs.0),
+            frame: unit.frame.as_ref(),
         };
-        if let (Some(frame), Some(shedder)) = (&unit.frame, &mut self.shedder)
-            && let Err(reason) = shedder.offer_at(self.outlet.offer(), frame)
-        {
-            self.announce(unit.stream, unit.id, 1, reason);
-            return Err(Refusal::Shed(reason));
-        }
+        let needs = match self.submitter.step(&offered, self.outlet.offer()) {
+            Step::Submit { needs } => needs.map(SectionId),
+            Step::Skip(reason) => {
+                return Err(match self.announce(unit.stream, unit.id, 1, reason) {
+                    true => Refusal::Skipped(reason),
+                    false => Refusal::Unskipped(reason),
+                });
+            }
+        };
         let (latency, round_trip) = (self.outlet.latency(), self.outlet.round_trip());
         let section = unit.section(needs, latency, round_trip);
         let due = section.deadline.unwrap_or(Duration::MAX);
@@ -333,7 +284,7 @@ impl<O: Outlet> Subscriber<O> {
                 return Err(Refusal::Unfit);
             }
         };
-        numbers.submit(unit.id, id);
+        self.submitter.on_numbered(unit.stream.0, unit.id.0, id.0);
         let settled = match unit.source_time.checked_add(due) {
             Some(moment) => Settled::At(moment),
             None => Settled::Never,
@@ -407,29 +358,4 @@ pub(crate) async fn news(subscribers: &mut [Subscriber]) {
         }
     })
     .await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn needs_are_numbers_of_this_connection() {
-        let needed = |numbers: &Numbers, number| numbers.needed(Some(SectionId(number)));
-        let mut numbers = Numbers::default();
-        assert_eq!(numbers.needed(None), Ok(None));
-        numbers.see(SectionId(100));
-        assert_eq!(needed(&numbers, 99), Ok(None), "from before");
-        numbers.submit(SectionId(100), SectionId(0));
-        numbers.see(SectionId(101));
-        numbers.submit(SectionId(102), SectionId(1));
-        assert_eq!(needed(&numbers, 100), Ok(Some(SectionId(0))));
-        assert_eq!(needed(&numbers, 102), Ok(Some(SectionId(1))));
-        assert_eq!(needed(&numbers, 101), Err(NotSubmitted));
-        for number in 103..103 + REMEMBERED as u64 {
-            numbers.submit(SectionId(number), SectionId(number - 101));
-        }
-        assert_eq!(numbers.submitted.len(), REMEMBERED);
-        assert_eq!(needed(&numbers, 101), Ok(None), "forgotten by now");
-    }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use comity::session::Cipher;
 use comity::{Connection, Item, SectionId, StreamId};
 use comity_emulator::{Emulator, Report};
-use comity_media::{Shedder, ShedderConfig};
+use comity_frames::{Offered, Shedder, ShedderConfig, Step, Submitter};
 use comity_stream::MissingReason;
 use comity_units::Span;
 use tokio::task::JoinHandle;
@@ -202,8 +202,9 @@ async fn feed(
     is_stopped: &'static AtomicBool,
 ) -> Result<Vec<SectionId>, DemoError> {
     let mut submitted = Vec::with_capacity(plan.len());
-    let mut ids: BTreeMap<(u16, u64), SectionId> = BTreeMap::new();
-    let mut shedder = Shedder::new(ShedderConfig::default());
+    // It keeps everything until a target is known.
+    let shedder = Shedder::new(ShedderConfig::default());
+    let mut submitter = Submitter::new(sheds.then_some(shedder));
     let target = sender.target_bitrate();
     for planned in plan {
         let due = start + Duration::from(planned.at);
@@ -211,23 +212,25 @@ async fn feed(
         if is_stopped.load(Ordering::Relaxed) {
             break;
         }
-        // The shedder keeps everything until a target is known.
-        let target = target.offer().filter(|_| sheds);
-        let sent = match shedder.offer_at(target, &planned.media.to_frame()) {
-            Ok(()) => {
-                let needs = planned
-                    .needs
-                    .and_then(|needs| ids.get(&(planned.stream, needs)));
-                let unit = planned.unit(due);
-                let section = unit.section(needs.copied(), sender.latency(), Duration::ZERO);
+        let unit = planned.unit(due);
+        let offered = Offered {
+            stream: planned.stream,
+            number: planned.number,
+            needs: planned.needs,
+            frame: unit.frame.as_ref(),
+        };
+        let sent = match submitter.step(&offered, target.offer()) {
+            Step::Submit { needs } => {
+                let needs = needs.map(SectionId);
+                let section = unit.section(needs, sender.latency(), Duration::ZERO);
                 sender.send(section).await
             }
-            Err(reason) => sender
+            Step::Skip(reason) => sender
                 .skip(StreamId(planned.stream), reason)
                 .map_err(Into::into),
         };
         let id = sent.map_err(DemoError::Refused)?;
-        ids.insert((planned.stream, planned.number), id);
+        submitter.on_numbered(planned.stream, planned.number, id.0);
         submitted.push(id);
     }
     Ok(submitted)

@@ -2,7 +2,7 @@
 
 mod events;
 
-use comity_frames::{Frame, FrameType, Shedder};
+use comity_frames::{Frame, FrameType, Offered, Step, Submitter};
 use comity_transport::datagram::{Connection, SentStatistics, Statistics, Target};
 use comity_transport::timeline::{Elided, Outgoing, Reason, SectionId, StreamId};
 use comity_units::{Bytes, Rate, Span, Time};
@@ -25,7 +25,7 @@ pub(super) struct SectionFlow {
     source: End,
     sink: End,
     frames: FrameSource,
-    shedder: Option<Shedder>,
+    submitter: Submitter,
     /// The connection's target bitrate.
     target: Option<Target>,
     /// Numbers still to be skipped, because the connection had no room to skip them.
@@ -71,7 +71,7 @@ impl SectionFlow {
             source: end(source),
             sink: end(sink),
             frames: FrameSource::new(producer),
-            shedder: spec.shedder(),
+            submitter: Submitter::new(spec.shedder()),
             target: None,
             owed: Vec::new(),
             ledger: Ledger::new(warmup, latency),
@@ -144,24 +144,26 @@ impl SectionFlow {
     /// Submits a frame, sheds it, or skips it without room. Each frame takes one number, so the
     /// numbers of frames and of sections agree.
     fn submit(&mut self, now: Time, frame: &Frame) {
-        let section = self.section(frame);
         let offer = self.target.and_then(|target| target.offer);
+        let step = self.submitter.step(&Offered::from(frame), offer);
+        // Numbers that are skipped later are known today: those of the source.
+        self.submitter
+            .on_numbered(frame.stream, frame.number, frame.number);
+        let section = self.section(frame);
         let connection = &mut self.source.connection;
-        let shed = self
-            .shedder
-            .as_mut()
-            .and_then(|shedder| shedder.offer_at(offer, frame).err());
         self.owed
             .retain(|&reason| connection.skip(STREAM, reason).is_err());
-        let reason = match shed {
-            Some(reason) => {
+        let reason = match step {
+            Step::Skip(reason) => {
                 self.ledger.on_shed(frame);
                 reason
             }
-            None if self.owed.is_empty() && connection.submit(now, section).is_ok() => {
+            Step::Submit { .. }
+                if self.owed.is_empty() && connection.submit(now, section).is_ok() =>
+            {
                 return self.ledger.on_submitted(frame);
             }
-            None => {
+            Step::Submit { .. } => {
                 self.ledger.on_refused(frame);
                 Reason::Cancelled
             }
