@@ -116,11 +116,11 @@ def after_changes(comity, peers):
     >>> from points import points_of
     >>> run = {"receiver": {"on_time_by_second": [1.0] * 25 + [0.5] + [1.0] * 34}, "sender": {"statistics": {"connection": {"sent": {"byteSentLate": 0}}}}}
     >>> for goal in goals_of(outcome_of(run, points_of("changes")["outage-alone"], "Comity"), {}): print("holds" if goal.holds else "fails", goal)
-    fails seconds with a late frame behind the first after a change: 1.000, at most 0.000
+    fails seconds with a late frame, from one second after a change on: 1.000, at most 0.000
     holds bytes sent after their deadline: 0.000, at most 0.000
     """
     late = max(comity.each(comity.recovery_s))
-    yield goal(comity, "seconds with a late frame behind the first after a change", late, 0, is_ceiling=True)
+    yield goal(comity, "seconds with a late frame, from one second after a change on", late, 0, is_ceiling=True)
     yield goal(comity, "bytes sent after their deadline", max(comity.each(comity.sent_late)), 0, is_ceiling=True)
 
 

@@ -10,33 +10,36 @@ BEGIN, END = "<!-- compare: begin, made by benches/compare -->", "<!-- compare: 
 
 ABOUT = {
     "published": (
-        "8 Mb/s, 20 ms each way, a drop-tail queue of 60 packets, beside greedy kernel TCP flows. *Below* is three quarters\n"
-                "of an equal share, *above* is 4 Mb/s. All frames are alike, and no transport knows their importance."
+        "The link has 8 Mb/s, 20 ms each way and a drop-tail queue of 60 packets, which greedy kernel TCP flows share. *Below* is\n"
+        "three quarters of an equal share, and *above* is 4 Mb/s. All frames are alike, and no transport knows their importance."
     ),
     "networks": (
-        "Other rates, round trips and queues, beside two greedy flows where the name says nothing else. *Below* is three\n"
-        "quarters of an equal share, *above* is one and a half. Queues are two bandwidth-delay products where not given."
+        "Other rates, round trips and queues, beside two greedy flows unless the name says otherwise. *Below* is three quarters of\n"
+        "an equal share, and *above* is one and a half. Queues are two bandwidth-delay products unless the name says otherwise."
     ),
     "bbr": (
-        "One kernel BBR flow on 20 Mb/s, 10 ms each way, and a source of three quarters of an equal share. *Left over* is the\n"
-        "rate of the link minus what TCP got; *used in time* is the part of it that brought frames on time."
+        "One kernel BBR flow shares 20 Mb/s and 10 ms each way with a source of three quarters of an equal share. *Left over* is the\n"
+        "rate of the link minus the rate of TCP, and *used in time* is the fraction of it that carried frames on time."
     ),
     "tight": (
-        "The sources below the share, with less time. *Possible* is the largest share of frames that any sender could have\n"
-        "on time: those for which the packets queued at the bottleneck when the frame is given, the frame itself and the delay\n"
-        "of the path take no longer than the latency. The queue is replayed from a capture of all packets that the\n"
-        "bottleneck was offered in that run, with the source's own earlier packets. The bound counts no headers and no drops."
+        "The sources below the share, with less time. *Possible* is the largest share of frames that any sender could have on time.\n"
+        "It counts a frame if three delays together are within the latency: that of the packets in the queue of the bottleneck when\n"
+        "the frame is submitted, that of the frame itself, and that of the path. The queue is computed from a capture of all packets\n"
+        "that were offered to the bottleneck in that run, with the source's own earlier packets. The bound ignores headers and drops."
     ),
-    "loss": "Random loss on 20 Mb/s, nobody else. 2 and 5 %: 20 ms each way, a latency of 200 ms. 10 and 20 %: 25 ms, 300 ms.",
+    "loss": (
+        "Random loss on 20 Mb/s without competing flows. With 2 and 5 %, the path has 20 ms each way, and the latency is 200 ms. With\n"
+        "10 and 20 %, they are 25 ms and 300 ms."
+    ),
     "keys": (
-        "The published network, 4 Mb/s above the share, groups of one second with a key frame of several times the mean size.\n"
-                "Comity and QUIC know which frames others need."
+        "The published network, with 4 Mb/s above the share. Groups of one second begin with a key frame of several times the mean\n"
+        "size. Comity and QUIC know which frames other frames need."
     ),
     "changes": (
-        "The published network, alone with 4 Mb/s or beside one CUBIC flow with 3 Mb/s. *Rate* falls from 8 to 2 Mb/s for 20 s,\n"
-        "an *outage* of 3 s lets nothing through either way, a *route* has 60 ms more each way for 20 s. *Late seconds* are the\n"
-        "seconds with a frame that was not on time, from one second after the change to ten seconds later: the most of all changes and runs.\n"
-        "The fall to 2 Mb/s is not counted: no sender carries 4 Mb/s there."
+        "The published network, alone with 4 Mb/s or beside one CUBIC flow with 3 Mb/s. *Rate*: the link falls from 8 to 2 Mb/s for\n"
+        "20 s. *Outage*: no packet passes in either direction for 3 s. *Route*: the delay is 60 ms longer each way for 20 s. *Late\n"
+        "seconds* is the number of seconds with a frame that was not on time, from one second after the change to ten seconds later:\n"
+        "the maximum over all changes and runs. The fall to 2 Mb/s does not count, because no sender can carry 4 Mb/s then."
     ),
 }
 
@@ -81,7 +84,7 @@ COLUMNS = {
     "decodable": lambda row: percent(row.mean(row.decodable)),
     "possible": lambda row: percent(row.mean(row.bound), 2),
     "delay, 50 / 99 %, ms": delays,
-    "wire / given": two("wire"),
+    "wire / submitted": two("wire"),
     "wire bound": lambda row: f"{row.mean(row.wire_bound):.3f}",
     "share carried": two("carried"),
     "wire in time": two("wire_in_time"),
@@ -93,25 +96,25 @@ COLUMNS = {
     "CPU s": lambda row: f"{row.mean(row.cpu_s):.1f}",
 }
 MEANINGS = """\
-- *on time*: frames complete within the latency of being given, of all frames; the first ones count.
-- *delay*: from given to complete, over all complete frames.
-- *wire / given*: bytes of IP packets that the source's host sent, over the bytes that the source gave.
-- *wire bound*: these bytes over 1.06 times the bytes given plus 1.5 times the bytes lost; the goal is at most 1.
-- *lost*: packets of the source's host that the bottleneck dropped, of those sent.
-- *share carried*: bytes on time and decodable, over the bytes given, or over the bytes that an equal share of the
-  link carries in that time (headers included) where that is less.
-- *wire in time*: bytes of frames on time over all bytes on the wire: headers count against it.
+- *on time*: the share of frames that are complete within the latency after their submission. The first frames count, too.
+- *delay*: from submission to completion, over all complete frames.
+- *wire / submitted*: bytes of IP packets that the source's host sent, over the bytes that the source submitted.
+- *wire bound*: these bytes over the sum of 1.06 times the submitted bytes and 1.5 times the lost bytes; the goal is at most 1.
+- *lost*: the share of the packets of the source's host that the bottleneck dropped.
+- *share carried*: bytes on time and decodable, over the submitted bytes, or over the bytes that an equal share of the
+  link carries in that time (headers included) if those are fewer.
+- *wire in time*: bytes of frames on time, without headers, over all bytes on the wire.
 - *TCP / share*: the rate of the competing flows on the wire, from one second after the programs start to the end of the
   source, over an equal share.
 - *CPU s*: user and system time of both ends."""
 
 KINDS = {
-    "below": ("on time (worst run)", "delay, 50 / 99 %, ms", "wire / given", "wire bound", "lost", "TCP / share", "CPU s"),
+    "below": ("on time (worst run)", "delay, 50 / 99 %, ms", "wire / submitted", "wire bound", "lost", "TCP / share", "CPU s"),
     "above": ("on time (worst run)", "delay, 50 / 99 %, ms", "share carried", "wire in time", "lost", "TCP / share", "CPU s"),
     "bbr": ("on time (worst run)", "delay, 50 / 99 %, ms", "left over, Mb/s", "used in time", "lost", "TCP / share", "CPU s"),
-    "loss": ("on time (worst run)", "delay, 50 / 99 %, ms", "wire / given", "wire bound", "lost", "CPU s"),
-    "changes": ("late seconds", "on time (worst run)", "delay, 50 / 99 %, ms", "wire / given", "lost", "CPU s"),
-    "tight": ("on time (worst run)", "possible", "delay, 50 / 99 %, ms", "wire / given", "lost", "TCP / share", "CPU s"),
+    "loss": ("on time (worst run)", "delay, 50 / 99 %, ms", "wire / submitted", "wire bound", "lost", "CPU s"),
+    "changes": ("late seconds", "on time (worst run)", "delay, 50 / 99 %, ms", "wire / submitted", "lost", "CPU s"),
+    "tight": ("on time (worst run)", "possible", "delay, 50 / 99 %, ms", "wire / submitted", "lost", "TCP / share", "CPU s"),
     "keys": ("key frames on time (worst run)", "on time", "decodable", "share carried", "wire in time", "TCP / share", "CPU s"),
 }
 
@@ -185,12 +188,12 @@ def remarks(found):
     """How many rows need a second look.
 
     >>> remarks([])
-    'All rows rest on all runs, and all runs are trusted.'
+    'All rows have all runs, and all runs are trusted.'
     """
     doubtful = sum(bool(row.doubts) for row in found)
     if not doubtful:
-        return "All rows rest on all runs, and all runs are trusted."
-    return f"{doubtful} of {len(found)} rows have a remark in their last column: they rest on fewer runs, or a run failed or is not trusted."
+        return "All rows have all runs, and all runs are trusted."
+    return f"{doubtful} of {len(found)} rows have a remark in their last column: they have fewer runs, or a run failed or is not trusted."
 
 
 def counted(runs):
@@ -204,13 +207,13 @@ def counted(runs):
 def page(found, drawings, command, runs, seconds):
     """The page, which says by which command it was made; `drawings` has the file of the picture of each set."""
     parts = [
-        "# Held against others",
+        "# Comity beside SRT, TCP and QUIC",
         "",
         f"Made by `{command}`, kernel {platform.release()}. Do not edit.",
         "",
-        f"Comity, SRT, TCP and QUIC send the same frames in the [lab](../reference/lab.md): up to {counted(runs)} of {seconds} s of each. Greedy flows",
-        f"of the kernel are {LEAD_S} s older, and the lab goes on for {DRAIN_S} s behind the source.",
-        "[benches/compare](../../benches/compare/README.md) says what each transport does.",
+        f"Comity, SRT, TCP and QUIC send the same frames in the [lab](../reference/lab.md), in up to {counted(runs)} of {seconds} s for each",
+        f"transport. Greedy flows of the kernel begin {LEAD_S} s earlier, and a run ends {DRAIN_S} s after the source.",
+        "[benches/compare](../../benches/compare/README.md) describes how each transport is used.",
         "",
         summary(all_goals(found)),
         "",
@@ -253,12 +256,12 @@ def readme_part(found, picture, results):
         f"![Frames on time with Comity, SRT, TCP and QUIC beside kernel TCP]({picture})",
         "",
         *wrap(
-            "Frames on time of a video over Comity, SRT, TCP or QUIC, beside greedy flows of the Linux kernel on 8 Mb/s, 20 ms "
-            "each way, 60 packets of queue; each frame is due after 400 ms. In the upper half of the picture and in the table, "
-            "the video needs three quarters of an equal share, and the axis is logarithmic: it shows how few frames are late. "
-            "In the lower half the video needs more than its share, the axes are linear, and the right one shows what the "
-            f"kernel's flows kept. Means over {runs} of {seconds} s, the worst run in brackets; [the results]({results}) have "
-            "other networks.",
+            "The share of a video's frames that arrive on time over Comity, SRT, TCP or QUIC, beside greedy flows of the Linux "
+            "kernel. The link has 8 Mb/s, 20 ms each way and a queue of 60 packets, and each frame is due after 400 ms. The upper "
+            "half of the picture and the table show a video that needs three quarters of an equal share. There the axis is "
+            "logarithmic, to show how few frames are late. The lower half shows a video that needs more than an equal share. There "
+            "the axes are linear, and the right one shows the share that the kernel's flows kept. Values are means over "
+            f"{runs} of {seconds} s, with the worst run in brackets. [The results]({results}) have other networks.",
             100,
         ),
         "",

@@ -165,21 +165,23 @@ def page(found, cases, drawn, options):
     parts = [
         "# Real video over short faults, long groups and cold starts", "",
         f"Made by `{command}`, kernel {platform.release()}. Do not edit.", "",
-        "Clips of 15 s of H.264, 25 pictures a second, go by UDP into one program of each transport, through `comity emulate`,",
-        "and by UDP out of the other program. All have the same latency from input to output, and connect 2 s before the clip",
-        "begins. A packet that comes 50 ms later than the median one is too late for the player. A cell has the share of the pictures",
-        "that ffmpeg then shows bit for bit as in the clip, the longest time without one, and the median delay of a packet from",
+        "Clips of 15 s of H.264 with 25 pictures a second enter one program of each transport by UDP, cross `comity emulate`, and",
+        "leave the other program by UDP. All transports have the same latency from input to output, and connect 2 s before the clip",
+        "begins. A packet that arrives 50 ms later than the median packet is too late for the player. A cell has the share of the",
+        "pictures that ffmpeg then shows bit for bit as in the clip, the longest time without one, and the median delay of a packet from",
         f"input to output: the mean of {options.runs} runs, and the longest time of all." if options.runs > 1 else "input to output, in one run.", "",
-        "Comity sends a picture when all of it has come in, with its layout. The network has the rest of the latency, and two and a",
-        "half round trips where that is less: then the delay exceeds the latency by a picture.", "",
+        "Comity sends a picture, with its layout, when all of it has arrived at the sender. The network then has the rest of the",
+        "latency. If that is less than two and a half round trips, the deadline is later, and the delay exceeds the latency by up to",
+        "one picture.", "",
         about, "",
         table(found, cases, options.transport), "",
     ]
     if drawn:
         parts += [
             "## Random clips, faults and paths", "",
-            f"{len(drawn)} cases: a clip of 2 Mb/s, a round trip of 10 to 150 ms, a latency of 3 to 10 round trips, loss of up to 5 % or an",
-            "outage of up to 2 s, and in half of the cases a path of 1.5 to 6 times the clip's rate. Right pictures with Comity against:", "",
+            f"The {len(drawn)} cases have a clip of 2 Mb/s, a round trip of 10 to 150 ms, a latency of 3 to 10 round trips, and a loss of up to",
+            "5 % or an outage of up to 2 s. In half of the cases, the path has 1.5 to 6 times the clip's rate. The number of right pictures",
+            "with Comity, compared with each other transport:", "",
             *(f"- {against(found, drawn, peer)}." for peer in options.transport if peer != "Comity"), "",
         ]
     return wrapped("\n".join(parts))

@@ -223,8 +223,8 @@ def page(rows, doubts, refusals, command, data, drawing, kernel=None):
     >>> of = lambda point, sim: row_of(Comparison(point, "tcp share", Sample((sim,)), Sample((1.0,))), None)
     >>> made = page([of("tcp-rtt", 1.0), of("comity-reno", 1.2)], {}, {}, "make worlds", "w.csv", "w.svg", "6.18").splitlines()
     >>> print("\\n".join(made[2:4]))
-    They agree in 1 of 2 quantities. 0 of the 1 differences have a known cause, 1 have none.
-    Of TCP alone 1 of 1 quantities agree; with Comity's transport, alone or beside TCP, 0 of 1.
+    They agree in 1 of 2 quantities. 0 of the 1 differences have a known cause, and 1 have none.
+    With TCP alone, 1 of 1 quantities agree. With Comity's transport, alone or beside TCP, 0 of 1 agree.
     >>> [line for line in made if line.startswith("## ")], made[-1]
     (['## Groups', '## Not explained'], '| comity-reno | tcp share 1.200, 1.000 |')
     """
@@ -234,14 +234,14 @@ def page(rows, doubts, refusals, command, data, drawing, kernel=None):
     parts = [
         "# Do the simulator and the kernel agree?",
         "",
-        f"They agree in {of(rows)} quantities. {explained} of the {both - agree} differences have a known cause, {not_explained} have none.",
-        f"Of TCP alone {of(alone)} quantities agree; with Comity's transport, alone or beside TCP, {of([row for row in rows if row not in alone])}.",
+        f"They agree in {of(rows)} quantities. {explained} of the {both - agree} differences have a known cause, and {not_explained} have none.",
+        f"With TCP alone, {of(alone)} quantities agree. With Comity's transport, alone or beside TCP, {of([row for row in rows if row not in alone])} agree.",
         "",
         "Each scenario of [experiments/worlds](../../experiments/worlds) runs in the simulator and on real packets",
-        "(`comity lab`), where `tcp` is the TCP of the Linux kernel. Medians over the seeds are compared. Rates,",
-        "queueing delays and losses agree within 10 %, shares and Jain's index within 0.05, sections on time within 2",
-        "points. Delays also agree within 0.5 ms, and losses within 0.1 per mille. A share of 1 is an equal share.",
-        "ACKs have some jitter, which prevents [phase effects](phase.md).",
+        "(`comity lab`), where `tcp` is the TCP of the Linux kernel. The medians over the seeds are compared. Two medians",
+        "agree if they differ by at most 10 % (rates, queueing delays, losses), 0.05 (shares, Jain's index) or 2 points",
+        "(sections on time). Delays also agree if they differ by at most 0.5 ms, and losses by at most 0.1 per mille. A",
+        "share of 1 is an equal share. ACKs have some jitter, which prevents [phase effects](phase.md).",
         "",
         f"[{data}]({data}) has a row for each quantity of each point: the runs, medians and spreads (half the distance",
         "between the quartiles) of both worlds, `ratio` (simulator over lab) or `difference` (simulator minus lab), the",

@@ -309,74 +309,75 @@ HEAD = """\
 
 Made by `python experiments/controllers/matrix.py --seeds {seeds}`. Do not edit.
 
-**Live video: `steady`, the media controller**, the default of `comity send`. At 120 ms beside TCP
-it has two to four times as many frames in time as the next controller. At 400 ms it has all of them
-beside Reno and CUBIC, as Reno, CUBIC, BBR and RAP have; beside BBR it has half of them, and all but
-BBR next to none. What that costs: beside Reno it takes three to five times its share where 1 % is
-lost at random, and where round trips are much shorter or longer than the base. Alone at 120 ms it
-is behind: key frames leave at once, and overflow a buffer that it has filled. Where the latency is
-that short and nobody else is on the link, `cubic` and `iftp` lose fewer of them.
+**Live video: `steady`, the media controller** ("media" in the tables), the default of
+`comity send`. With a latency of 120 ms beside TCP, it has two to four times as many frames on time
+as the next controller. With 400 ms beside Reno and CUBIC, it has all frames on time, like Reno,
+CUBIC, BBR and RAP. Beside BBR it has half of them, and all others except BBR have almost none. The
+price: beside Reno it takes three to five times its share if 1 % is lost at random, and if round
+trips are much shorter or longer than the base. Alone with a latency of 120 ms, it has fewer frames
+on time than others: key frames leave at once, and overflow a buffer that it has filled. If the
+latency is that short and no other flow uses the link, `cubic` and `iftp` lose fewer frames.
 
-**Stored video, and all that has a second of buffer: `cubic`**, the default of `comity tcp`. At
-1,000 ms seven controllers have every frame beside Reno and CUBIC, so what is left is how fast and
-how fair they are. CUBIC uses the whole link, follows a step of capacity at once and with few
-losses, and two of its flows have equal shares soonest of those that fill the link. Beside Reno on
-long round trips `rap` and `tfrc` are fairer. Sections with deadlines lose nothing with `steady`
-there.
+**Stored video, and other media with a second of buffer: `cubic`**, the default of `comity tcp`.
+With a latency of 1,000 ms beside Reno and CUBIC, seven controllers have every frame on time, so
+speed and fairness decide. CUBIC uses the whole link, and follows a step of capacity at once and
+with few losses. Of the controllers that fill the link, it has equal shares of two flows soonest.
+Beside Reno on long round trips, `rap` and `tfrc` are fairer. With `steady`, no section with a
+deadline is late there, either.
 
-**Not on shared links**: `bbr` takes nearly all from Reno and CUBIC unless the buffer is large;
-`libra` leaves them nearly all; `vegas` and `real` take the jitter of acknowledgements for a queue,
-and use half to two thirds of a link alone; `psp` keeps the shares with which flows began; `iftp`
-misses frames beside TCP even at 1,000 ms.
+**Not on shared links**: `bbr` takes nearly the whole link from Reno and CUBIC unless the buffer is
+large. `libra` leaves them nearly the whole link. `vegas` and `real` take the jitter of
+acknowledgements for a queue, and alone use half to two thirds of a link. Flows of `psp` keep the
+shares with which they began. `iftp` misses frames beside TCP even with 1,000 ms.
 
-All controllers drive the transport of sections, so that they differ in nothing else. The base
+All controllers run on the transport of sections, so that only the controller differs. The base
 network is a link of 20 Mb/s, 20 ms each way, with a drop-tail buffer of one bandwidth-delay
-product; rivals are the simulated TCP of preset "modern". Numbers are medians over the seeds."""
+product. Rivals are the simulated TCP of preset "modern". Numbers are medians over the seeds."""
 
 READING = """\
-*Beside Reno* and *beside CUBIC* count the networks below on which the flow gets half to twice what
-each rival gets. *Link used* and *variation* (the coefficient of variation of the sending rate) are
-those of one flow alone. *Delay of two* is the 95th percentile of the wait at the bottleneck with
-two flows of the controller; a full buffer is 40 ms. *Falls in* and *returns in*: until a flow alone
-has followed a fall to a quarter of the capacity, and its return. *Late flow*: until a flow that
-begins 30 s late has three quarters of its share, and keeps it for 5 s. The last two columns are the
-frames that can be decoded in time.
+*Beside Reno* and *beside CUBIC* count the networks below on which the flow gets half to twice the
+rate of each rival. *Link used* and *variation* (the coefficient of variation of the sending rate)
+are those of one flow alone. *Delay of two* is the 95th percentile of the queueing delay with two
+flows of the controller; a full buffer is 40 ms. *Falls in* and *returns in* are the times in which
+a flow alone follows a fall to a quarter of the capacity, and its return. *Late flow* is the time
+until a flow that begins 30 s late has three quarters of its share for 5 s. The last two columns are
+the frames that can be decoded in time.
 
 ## Friendliness
 
 The throughput of one greedy flow over that of each rival. Each network differs from the base in one
-thing."""
+property."""
 
 SMOOTH = """\
 ## Smoothness
 
-The coefficient of variation of the sending rate of one flow alone, by the time over which the rate
-is taken."""
+The coefficient of variation of the sending rate of one flow alone, by the interval over which the
+rate is measured."""
 
 STEPS = """\
 ## A step of capacity
 
-One flow alone; after 40 s the link falls from 20 to 5 Mb/s, and 40 s later it returns. *Falls in*:
-until the flow sends at most 5.5 Mb/s over a second. *Returns in*: until it uses 90 % of the link
-over a second."""
+One flow runs alone. After 40 s the link falls from 20 to 5 Mb/s, and 40 s later it returns. *Falls
+in* is the time until the flow sends at most 5.5 Mb/s over a second. *Returns in* is the time until
+it uses 90 % of the link over a second."""
 
 DELAY = """\
 ## Delay added at the bottleneck
 
-How long packets wait there, in milliseconds: with two flows of the controller, and with one beside
-one Reno flow on the base network. A full buffer is 40 ms."""
+The queueing delay in milliseconds, with two flows of the controller, and with one flow beside one
+Reno flow on the base network. A full buffer is 40 ms."""
 
 LATE = """\
 ## A late starter
 
-A second flow of the same controller begins after 30 s. Shares may be equal over a minute, and in no
-5 s: those of BBR change places."""
+A second flow of the same controller begins after 30 s. Shares can be equal over a minute, but
+unequal in every 5 s: the flows of BBR take turns."""
 
 FRAMES = """\
 ## Frames on time
 
-The frames of a live video that can be decoded in time, in percent. It has 10 Mb/s alone, and half
-of an equal share beside others. It does not adapt to what the path carries."""
+The frames of a live video that can be decoded in time, in percent. The video has 10 Mb/s alone, and
+half of an equal share beside others. It does not adapt to the capacity of the path."""
 
 
 def main() -> None:

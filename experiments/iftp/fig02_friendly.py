@@ -1,10 +1,11 @@
 """Figure 2: two IFTP and two TCP flows through one bottleneck.
 
-The paper gives no delays, and a single choice of them may have any outcome. All checks are about
-the mean over 20 draws of them; for equal delays the range is shown. Intervals are over the seeds,
-with the same draws. The paper gives no buffer either: each is a reading. So is the length of the
-path. Section 3.1 is about a WAN, whose round trip is much longer than a window takes to leave: 50
-packets of 8 ms are 400 ms, and the draws have 96 ms on the mean. The WAN here has 450 to 640 ms.
+The paper gives no delays, and with a single choice of delays, any result is possible. All checks
+use the mean over 20 random choices of the delays. For equal delays the range is shown. Intervals
+are over the seeds, with the same choices. The paper gives no buffer either, so each buffer is a
+reading, and so is the length of the path. Section 3.1 is about a WAN, whose round trip is much
+longer than the transmission of a window. A window of 50 packets takes 400 ms, and the mean round
+trip of the random choices is 96 ms. The WAN here has 450 to 640 ms.
 """
 
 from comity.reproduction import Cause, Scenario, claim
@@ -18,7 +19,7 @@ CAUSES = {
     120: (
         None,
         Cause(
-            "where a window loses several packets Reno halves again or times out, and IFTP reacts "
+            "if a window loses several packets, Reno halves again or times out, and IFTP reacts "
             "once",
             "Reno has 358 reactions to 251 events. With SACK in its place the ratio is 1.10 "
             "instead of 1.44. Single delays give 0.7 to 2.3, by where packets come between "
@@ -45,7 +46,7 @@ CAUSES = {
     150: (
         None,
         Cause(
-            "as with 120 packets. It is at the bound",
+            "as with 120 packets. The value is at the bound",
             "The ratio is 1.33 with Reno and 1.12 with SACK. Three other sets of draws have 1.12 "
             "to 1.23 and hold (in fig02_friendly.toml)",
         ),

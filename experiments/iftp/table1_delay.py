@@ -1,13 +1,14 @@
 """Table 1: delay and jitter of IFTP and of UDP.
 
-With a buffer of 120 packets a full queue gives UDP the delay of the table, where all delays of the
-path are 30 ms together. Of one buffer for both, 105 is about the least with which UDP has its own.
-Two flows of 500 kb/s and more fill the link, or 750 kb/s where no TCP is beside them. The paper
-does not say which rates the table is of, nor whether TCP was there, nor how long the path is: each
-is a reading. Section 3.1 is about a WAN: there the delays one way are 200 to 280 ms, nobody is
-beside the two flows, and 90 packets do what 120 do on the short path. IFTP loses nothing there: its
-delay is that of two windows, 100 packets of 8 ms, less the reverse path. All numbers are means over
-the draws of delays; the scenario has how far the draws differ.
+With a buffer of 120 packets, and 30 ms for all delays of the path together, a full queue gives UDP
+the delay of the table. If IFTP and UDP have the same buffer, 105 packets are about the least with
+which UDP has its delay. Two flows fill the link with at least 500 kb/s each, or with 750 kb/s
+without TCP. The paper gives neither the rates of the table, nor the presence of TCP, nor the
+length of the path: each is a reading. Section 3.1 is about a WAN. There the one-way delays are 200
+to 280 ms, the two flows are alone, and 90 packets have the effect of 120 on the short path. IFTP
+loses no packets there: its delay is that of two windows, 100 packets of 8 ms, minus the reverse
+path. All numbers are means over random choices of the delays. The comments of the scenario give
+their spread.
 """
 
 from comity.reproduction import Cause, Scenario, claim
@@ -28,15 +29,15 @@ RATIO = {
         "A queue of 120 packets is four fifths full, and half of it would be 541 ms",
     ),
     1: "as beside 2 TCP",
-    0: "two windows of 50 packets are 100 packets, and most of them wait",
+    0: "two windows of 50 packets are 100 packets, and most of these are in the queue",
 }
 JITTER = (
-    "a queue that UDP keeps full varies little, and that of IFTP moves with its window, which TCP "
-    "moves"
+    "a queue that UDP keeps full varies little, but the queue of IFTP varies with its window, "
+    "which TCP changes"
 )
 UNFILLED = "2 flows of 500 kb/s do not fill the link alone: the queue stays short"
 LONGER = "a full queue of 120 packets is 960 ms, and the path adds 240 ms"
-IFTP_LONG = "the queue of IFTP is longer than the paper's, as two windows of 50 packets are"
+IFTP_LONG = "the queue of IFTP is longer than in the paper, because two windows have 100 packets"
 RATIO_OF, JITTER_OF = "delay of IFTP over that of UDP", "jitter of IFTP over that of UDP"
 OF_IFTP, OF_UDP = "delay of IFTP, ms", "delay of UDP, ms"
 

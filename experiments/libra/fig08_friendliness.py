@@ -31,7 +31,8 @@ def figure_8(runs, check):
         at_least=0.85,
         part="buffer of 1500 packets",
         fails=Cause(
-            "Libra's growth rises with the round trip, which full queues of 1500 packets make long",
+            "Libra's increase grows with the round trip, which full queues of 1500 packets make "
+            "long",
             "Round trips are 0.71 and 0.62 s. Libra's long and medium flow then grow by 14 segments in a "
             "round trip (5.2 and 1.6 with 83 packets), where TCP grows by one; and a loss takes "
             "30 % of the window instead of 42 to 45 %. With growth and loss as at 83 packets the "

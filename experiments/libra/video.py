@@ -32,14 +32,14 @@ SHOWN = {
 START, PAUSES, APART = range(3)
 
 SLOWER = Cause(
-    "New Reno favours the far flow here: a place in a full drop-tail queue comes free in its phase "
-    "(fig01_two_downloads.toml)",
+    "New Reno favours the far flow here: a full drop-tail queue has room at the phase of that "
+    "flow (fig01_two_downloads.toml)",
     "From 5 to 30 s the far window grows by 1 kB/s with Libra and by 2 kB/s with New Reno (queue of "
     "50, 7 Mb/s)",
 )
 EARLY = Cause(
-    "New Reno's far viewer begins when the near player has stored its 30 s and takes no more than "
-    "4 Mb/s: from then on the link has room",
+    "with New Reno, the far viewer starts when the near player has buffered its 30 s and takes no "
+    "more than 4 Mb/s: from then on the link has room",
     "Libra's begins 15 s earlier",
 )
 #: Why a check does not hold, by the link, the queue and the place of the check.

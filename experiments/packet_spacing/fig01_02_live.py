@@ -29,7 +29,7 @@ def live(runs, check):
         dropped,
         never_rises_over="spacing",
         cannot_fail=(
-            "one sender of a constant rate on one link loses what the link does not carry, and a "
+            "one sender with a constant rate loses the excess over the rate of the link, and a "
             "longer spacing is a lower rate"
         ),
     )
@@ -38,9 +38,9 @@ def live(runs, check):
         rate.at(spacing="50us") / rate.at(spacing="0us"),
         above=1,
         fails=(
-            "a full link carries what it can, whatever is dropped before it. More would arrive where "
-            "dropped packets cost something too, as the work of a host or router; the paper does not "
-            "say where they were dropped"
+            "a full link carries its rate, however many packets are dropped before it. More "
+            "packets would arrive only if dropped packets cost something, too, such as the work "
+            "of a host or a router. The paper does not say where packets were dropped"
         ),
     )
     check.show("received, Mb/s", rate, paper=RECEIVED)

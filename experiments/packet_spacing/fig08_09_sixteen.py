@@ -1,8 +1,8 @@
 """Figures 8 and 9, and the abstract: 16 agents without feedback, by their spacing.
 
-Figures 8 to 13 plot one agent and do not say which: the mean over the agents, the agent in the
-middle and the best one are readings. The paper's agents are exactly periodic (jitter 0), but its
-text does not exclude random intervals.
+Figures 8 to 13 plot one agent and do not say which one: the mean over the agents, the median agent
+and the best agent are readings. The paper's agents are exactly periodic (jitter 0), but its text
+does not exclude random intervals.
 """
 
 from comity.reproduction import claim
@@ -15,22 +15,26 @@ SCENARIO = {
 }
 
 FULL_LINK = (
-    "the link is full up to a spacing of 1065 us, and while it is full the mean over the agents "
-    "does not depend on the spacing: 155 Mb/s shared by 16"
+    "up to a spacing of 1065 us the link is full, so the mean over the agents does not depend on "
+    "the spacing: 155 Mb/s shared by 16"
 )
 #: Of the mean over the agents, whatever a sender does.
 ARITHMETIC = (
-    "arithmetic of a full link: 16 agents at 100 Mb/s offer 1600 Mb/s, and at 1000 us 164 Mb/s. The "
-    "link carries 155 Mb/s of either, and the rest is lost"
+    "arithmetic of a full link: 16 agents at 100 Mb/s offer 1600 Mb/s, and at 1000 us 164 Mb/s. "
+    "The link carries 155 Mb/s in both cases, and the rest is lost"
 )
 A_PACKET = (
-    "up to 1065 us the agents receive the same but for a packet or two, which decide where they "
-    "receive most"
+    "up to 1065 us the agents receive the same number of packets except for one or two, which "
+    "decide where they receive most"
 )
 LOCKED = (
-    "periodic agents lock phases: whose packets meet a full queue of ten packets keeps meeting it"
+    "periodic agents lock their phases: if the packets of an agent arrive at a full queue of ten "
+    "packets, they continue to do so"
 )
-LUCKY = "the best agent has most where spacing is least, as others lose what it does not"
+LUCKY = (
+    "the best agent receives most with the shortest spacing, because the other agents lose more "
+    "packets"
+)
 
 DEPARTURES = {"exactly periodic": 0, "random intervals": 1}
 #: What one agent receives, of the throughputs of all.
@@ -45,7 +49,7 @@ KNOWN = {
     ),
     "exactly periodic, median agent": (
         {"fails": LOCKED},
-        {"fails": "the median agent has most at 800 us"},
+        {"fails": "the median agent receives most at 800 us"},
         {},
     ),
     "exactly periodic, best agent": ({"fails": LOCKED}, {"fails": LUCKY}, {"fails": LUCKY}),
@@ -55,7 +59,7 @@ KNOWN = {
         {"fails": FULL_LINK},
     ),
     "random intervals, median agent": (
-        {"chance": "runs of 12 s and of 60 s lie on either side of the bound"},
+        {"chance": "runs of 12 s and of 60 s are on different sides of the bound"},
         {"chance": A_PACKET},
         {},
     ),

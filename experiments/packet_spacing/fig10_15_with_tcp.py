@@ -1,8 +1,8 @@
 """Figures 10 to 15: 16 agents without feedback beside 16 TCP connections.
 
-16 agents at 11 Mb/s are 176 Mb/s, and the link carries 155 Mb/s; with packets of 1428 B a spacing
-of 1000 us lets each agent send 10.25 Mb/s. So the mean over the agents cannot be the paper's
-number. One agent can: figures 10 to 13 plot one.
+16 agents at 11 Mb/s send 176 Mb/s, and the link carries 155 Mb/s. With packets of 1428 B and a
+spacing of 1000 us, each agent sends 10.25 Mb/s. So the mean over the agents cannot be the paper's
+number. The rate of one agent can be, and figures 10 to 13 plot one agent.
 """
 
 from comity.reproduction import Cause, Scenario, claim
@@ -60,8 +60,8 @@ def figures_10_to_15(runs, check):
             within=(0.1, 11),
             paper=11,
             fails=(
-                "16 senders at 11 Mb/s are 176 Mb/s and the link has 155; with 1428 B a spacing of "
-                "1000 us lets each send 10.25 Mb/s"
+                "16 senders at 11 Mb/s send 176 Mb/s, and the link has 155. With packets of "
+                "1428 B and a spacing of 1000 us, each sends 10.25 Mb/s"
             ),
             **mean,
         )
@@ -71,8 +71,8 @@ def figures_10_to_15(runs, check):
             below=0.01,
             paper=0,
             fails=(
-                "at 1000 us they offer 164 Mb/s to 155 Mb/s, and at 1050 us 157 Mb/s, with TCP "
-                "beside them"
+                "at 1000 us they offer 164 Mb/s, and at 1050 us 157 Mb/s, to a link of 155 Mb/s "
+                "that they share with TCP"
             ),
             **mean,
         )

@@ -1,8 +1,9 @@
 """Figures 16 to 18: two adaptive agents, started together, and one 10 s after the other.
 
 The paper's agents are exactly periodic (jitter 0). The ratio of their mean rates over several runs
-says little: runs in which one or the other is far ahead cancel, and five seeds leave the ratio on
-either side of a bound. So the smaller rate of each run over its larger one is judged besides.
+shows little: runs in which one or the other agent has much more cancel each other, and with five
+seeds the ratio is on either side of a bound. So the smaller rate over the larger rate of each run
+is judged, too.
 """
 
 from comity.reproduction import claim
@@ -36,12 +37,12 @@ def figures_16_to_18(runs, check):
     together = (whole_first / whole_second).at(later="0s")
     apart = (first / second).at(later="10s")
     locked = (
-        "they lock phases: the one whose packets meet the full queue keeps meeting it. Nothing in "
-        "the protocol pulls two agents together"
+        "they lock their phases: if the packets of one agent arrive at the full queue, they "
+        "continue to do so. Nothing in the protocol makes the rates of two agents equal"
     )
     locked_later = (
-        "the phases lock as when they begin together, at other places: in some runs evenly, in "
-        "others not"
+        "the phases lock as if they began together, but at other values: evenly in some runs, and "
+        "unevenly in others"
     )
     # The axes of each reading, the form in which ratios of means are judged, and why they and the
     # shares of each run, together and 10 s apart, fail.

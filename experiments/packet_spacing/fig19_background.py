@@ -53,8 +53,8 @@ def figure_19(runs, check):
             form=form,
             reading=reading,
             fails=(
-                "a step of 2 us is worth more to the faster of two, and doubling the spacing takes "
-                "less from it. What a disturbance has set apart stays apart"
+                "a step of 2 us raises the rate of the faster agent more, and doubling the "
+                "spacing lowers it less. After a disturbance, the rates stay different"
             ),
         )
         check(

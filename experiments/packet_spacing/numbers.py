@@ -20,8 +20,8 @@ ARITHMETIC = {
 KNOWN = {
     (16, 16): {
         "fails": (
-            "TCP flows with a window of 800 packets take what the agents leave, and the queue of ten "
-            "packets drops of both"
+            "TCP flows with a window of 800 packets take the capacity that the agents leave, and "
+            "the queue of ten packets drops packets of both"
         )
     },
     (8, 8): {"chance": "the interval includes the bound"},

@@ -1,7 +1,7 @@
 """Section 3.2.4: whether packets that were spaced are still spaced when they arrive.
 
-The paper's spacing is from the end of a packet to the start of the next: less than the time between
-arrivals by the 73.7 us that a packet takes on the last link.
+The paper's spacing is from the end of a packet to the start of the next one. It is shorter than
+the time between arrivals by the 73.7 us that a packet takes on the last link.
 """
 
 from comity.reproduction import claim

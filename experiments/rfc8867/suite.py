@@ -422,17 +422,18 @@ SUITE = Suite(
     "RFC 8867: interactive media over wired networks",
     """\
 The test cases of RFC 8867 for wired networks, with the metrics of RFC 8868, section 3, for every
-controller that can carry video. Media are an encoder that follows its target bitrate (RFC 8593),
-and audio of constant rate. Section 6.1, media with priorities, is left out: no controller here
-has weights. Section 7 leaves wireless networks to RFC 8869.
+controller that can carry video. The media are an encoder that follows its target bitrate (RFC
+8593), and audio of constant rate. Section 6.1, media with priorities, is left out, because no
+controller here has weights. Section 7 leaves wireless networks to RFC 8869.
 
-*Of the possible*: the goodput over what the capacity and the maximum rate allow. *Delay*: one
-way, of the flow with the largest. *Frames in time*: complete within 400 ms, after
-retransmissions. *Variation*: the standard deviation over the mean of the sending rate over a
-second, while nothing changes. *Swings*: passes of the sending rate over half a second between 1.2
-Mb/s and 300 kb/s. *Stable after*: seconds from a change until the goodput of all media stays
-within 20 % of its later mean for 5 s; a dash where it does not in every run. *Largest over
-least*: rates of the flows in intervals of this length; RFC 8868 wants at most 3.""",
+*Of the possible*: the goodput over the rate that the capacity and the maximum rate of the media
+allow. *Delay*: the one-way delay of the flow with the largest delay. *Frames in time*: frames that
+are complete within 400 ms, after retransmissions. *Variation*: the standard deviation over the mean
+of the sending rate in intervals of one second, while nothing changes. *Swings*: changes of the
+sending rate, in intervals of half a second, from 1.2 Mb/s to 300 kb/s or back. *Stable after*:
+seconds from a change until the goodput of all media stays within 20 % of its later mean for 5 s; a
+dash if this does not happen in every run. *Largest over least*: the ratio of the flows' rates in
+intervals of this length; RFC 8868 requires at most 3.""",
     [single, multiple, back, competing, round_trips, long_tcp, short_tcp, pause, ecn, bottlenecks],
     [
         ("5.1 rate, %", "5.1", "50 ms", "of the possible, %"),
@@ -452,35 +453,36 @@ least*: rates of the flows in intervals of this length; RFC 8868 wants at most 3
         ("6.3 over both, Mb/s", "6.3", "", "over both, Mb/s"),
     ],
     found="""\
-No controller does well in all cases. Comity's controller for media, `steady`, alone has an equal
-share beside TCP; it pays with a full queue. GCC and SCReAMv2 keep queues short and have next to
-nothing beside a download. RFC 8868 gives few bounds: flows of the same round trip within 3 of each
-other. RFC 8867 wants at least the minimum rate in 5.6 and 5.7.
+No controller performs well in all cases. Only Comity's controller for media, `steady`, has nearly
+an equal share beside TCP, at the price of a full queue. GCC and SCReAMv2 keep queues short, and get
+almost no rate beside a download. RFC 8868 has few bounds: the rates of flows with the same round
+trip differ by a factor of at most 3. RFC 8867 requires at least the minimum rate in 5.6 and 5.7.
 
-- **A changing capacity (5.1, 5.2).** `steady` has 80 % of the possible rate and 95 % of the frames
-  in time, and the longest queue: the fall to 0.6 Mb/s fills it. `vegas`, `iftp` and `gcc` have half
-  the delay or less, and 15, 18 and 6 points less of the rate. `psp` stays at the 150 kb/s with
-  which all begin, in every case.
-- **Congested feedback (5.3)** costs no controller more than 9 % of its forward rate, and `steady`
+- **A changing capacity (5.1, 5.2).** `steady` has 80 % of the possible rate, 95 % of the frames in
+  time, and the longest queue, which the fall to 0.6 Mb/s fills. `vegas`, `iftp` and `gcc` have at
+  most half of that delay, and 15, 18 and 6 points less of the possible rate. In every case, `psp`
+  stays at the 150 kb/s with which all controllers begin.
+- **Congested feedback (5.3)** costs a controller at most 9 % of its forward rate, and `steady`
   nothing.
 - **Three flows (5.4)** of `steady` have equal shares and fill the queue: 87 % of their frames are
-  in time. `iftp` has 93 %, `vegas` 83 % with a queue of 18 ms. Flows of `libra`, `tfrc` and `iftp`
-  are not equal.
-- **Round trips (5.5)** decide the shares: only `vegas`, `cubic`, `bbr3` and the idle `psp` are
-  within 3 of each other. The flow of `steady` with 150 ms has 0.14 Mb/s where the one with 10 ms
-  has 0.88.
-- **One download (5.6).** `steady` has 0.90 of what Reno has, 0.45 of CUBIC, 0.42 of BBRv1 and 0.80
-  of BBRv3. `scream` has 0.02 of Reno, the others 0.1 to 0.8. Behind a queue of 1000 ms next to no
-  frame is in time: the median delay is above their 400 ms.
-- **Short downloads (5.7).** No flow keeps the minimum of 150 kb/s in every 5 s, as the RFC wants:
-  the least is 0.04 Mb/s under `steady`, and 0.01 to 0.14 under the others. `steady` has the highest
-  rate on average, and 90 % of its frames in time. A download beside it takes 0.88 s, the slowest
-  twentieth 2.9 s; beside `vegas` 0.53 and 0.75 s.
-- **A pause (5.8).** The other flows use it, except under `vegas` and `psp`. The flow of `steady`
-  that paused has its rate back within 5 s.
-- **ECN (6.2)** lowers the delay of most. Three flows of `steady` have all frames in time, and a
-  delay of 135 instead of 350 ms. `bbr`, `bbr3` and `real` answer marks too little: a quarter to a
-  third of their packets are marked, and the queue of `bbr3` is longer than without.
-- **Two bottlenecks (6.3).** Under `steady` the flow over both has 0.21 Mb/s, its neighbours have
-  1.43 and 0.94. `gcc` is nearest to equal shares, with 0.67, 0.97 and 0.54.""",
+  in time. With `iftp`, 93 % are, and with `vegas` 83 %, with a queue of 18 ms. Flows of `libra`,
+  `tfrc` and `iftp` have unequal shares.
+- **Round trips (5.5)** decide the shares: only with `vegas`, `cubic`, `bbr3` and the idle `psp`,
+  the rates differ by a factor of at most 3. With `steady`, the flow with 150 ms has 0.14 Mb/s, and
+  the flow with 10 ms has 0.88 Mb/s.
+- **One download (5.6).** `steady` has 0.90 of Reno's rate, 0.45 of CUBIC's, 0.42 of BBRv1's and
+  0.80 of BBRv3's. `scream` has 0.02 of Reno's rate, and the others have 0.1 to 0.8. Behind a queue
+  of 1000 ms, almost no frame is in time, because the median delay is above 400 ms.
+- **Short downloads (5.7).** No flow keeps the minimum of 150 kb/s in every interval of 5 s, as the
+  RFC requires: the least rate is 0.04 Mb/s with `steady`, and 0.01 to 0.14 Mb/s with the others.
+  `steady` has the highest mean rate, and 90 % of its frames in time. A download beside it takes
+  0.88 s, and one of the slowest twentieth takes 2.9 s. Beside `vegas` these are 0.53 and 0.75 s.
+- **A pause (5.8).** The other flows use the free capacity, except with `vegas` and `psp`. With
+  `steady`, the flow that paused regains its rate within 5 s.
+- **ECN (6.2)** reduces the delay of most controllers. Three flows of `steady` have all frames in
+  time, and a delay of 135 instead of 350 ms. `bbr`, `bbr3` and `real` react too little to marks: a
+  quarter to a third of their packets are marked, and the queue of `bbr3` is longer than without
+  ECN.
+- **Two bottlenecks (6.3).** With `steady`, the flow over both has 0.21 Mb/s, and its neighbours
+  have 1.43 and 0.94 Mb/s. The most equal shares are those of `gcc`, with 0.67, 0.97 and 0.54 Mb/s.""",
 )

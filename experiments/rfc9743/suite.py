@@ -326,14 +326,14 @@ SUITE = Suite(
     "RFC 9743: criteria for a new congestion control",
     """\
 The criteria of RFC 9743 that a simulation can answer, for every controller as subject, and with
-Reno, CUBIC, BBRv1 and BBRv3 as rivals. The path is 20 Mb/s with a round trip of 40 ms and a
-drop-tail queue of one bandwidth-delay product (BDP, 67 packets), and each case differs from it as
-it says. Numbers count from 20 s on. *Queue*: the 95th percentile of the queueing delay. *Largest
-over least*: goodput of the flows in intervals of 5 s, the median.
+Reno, CUBIC, BBRv1 and BBRv3 as rivals. The path has 20 Mb/s, a round trip of 40 ms and a drop-tail
+queue of one bandwidth-delay product (BDP, 67 packets). Each case names its differences from this
+path. Values are measured from 20 s on. *Queue*: the 95th percentile of the queueing delay. *Largest
+over least*: the ratio of the flows' goodput in intervals of 5 s, the median.
 
-Left out: tunnels (6.2), which the simulator does not have; circuit breakers (7.2), constrained
-nodes (7.4), misbehaving nodes (7.6), for which `docs/design/threat-model.md` has what is done;
-multipath (7.10), which no transport here has; data centres (7.11), for which none is meant.""",
+Left out are tunnels (6.2), which the simulator does not have; circuit breakers (7.2); constrained
+nodes (7.4); misbehaving nodes (7.6), which `docs/design/threat-model.md` covers; multipath (7.10),
+which no transport here has; and data centres (7.11), for which no controller here is intended.""",
     [
         collapse,
         buffers,
@@ -371,39 +371,40 @@ multipath (7.10), which no transport here has; data centres (7.11), for which no
         ("1 % lost: Mb/s", "impaired", "1 % lost", "flow, Mb/s"),
     ],
     found="""\
-- **Beside Reno, CUBIC and BBR (5.2.1).** With a buffer of one BDP `steady` has an equal share
-  beside CUBIC (1.20) and BBRv3 (1.07), and 0.19 of BBRv1; nearly all have no more than a quarter of
-  that. With ten BDP it takes 1.9 times what CUBIC has, and 3.5 times what Reno has. `bbr` takes 16
-  times what CUBIC has at one BDP. `bbr3` is equal to CUBIC from one BDP on, and takes three times
-  what Reno has. `vegas`, `libra` and `gcc` starve.
-- **Buffers (5.1.2 to 5.1.4).** Two flows of `steady` fill every buffer, lose 7 % of their packets
-  at ten BDP and are unequal there (9.7). `bbr` and `bbr3` keep 60 ms of 400; `bbr` loses 5 % at
-  half a BDP. `scream` has 32 ms from one BDP on; `vegas` and `gcc` queue nothing and use 66 and 31
-  % of the link.
-- **Collapse (5.1.1).** 32 flows through 1 Mb/s should send little more than that. `tfrc` sends 1.3
-  times the capacity, `steady` 1.5 times with its start and 1.2 times after it, TCP and BBR 1.6 to
-  2.0 times. `real` sends 12 times the capacity, and `psp` 10 times.
-- **Short flows (5.1.5, 5.2.3)** take 127 ms beside one flow of `steady`, 129 ms beside one of
-  CUBIC. Beside four of `steady` the slowest twentieth takes 1.6 s, beside four of CUBIC 0.8 s.
-  Beside `bbr` half of all take more than 0.7 s.
-- **Video (5.2.2)** keeps all frames beside one flow of all but `bbr` and `psp` at one BDP. At five
-  BDP only `vegas`, `real`, `libra`, `tfrc` and BBR leave it in time; beside `steady` 70 % are.
-- **AQM and ECN (7.1).** FQ and FQ-CoDel give nearly everyone about a half. `steady` has 1.2 to 1.4
-  of CUBIC behind the other queues, with and without ECN. `bbr3` and `psp` do not answer marks: with
-  CoDel and ECN they leave CUBIC 0.6 and 0.2 Mb/s of 20.
-- **A satellite (7.5).** `steady` fills the path, and 79 % of it where 0.1 % is lost; CUBIC uses 21
-  % there. `real`, `iftp` and `rap` use less than 15 % of the path alone.
-- **Changes (7.3, 7.8, 7.9).** Most follow a new route within some seconds. `vegas`, `scream` and
-  `real` take a longer path for a queue, and keep 0.4, 0.3 and 2.7 Mb/s of 20. `psp` does not return
-  from an interruption, and `libra` only slowly.
-- **No feedback (5.2).** All back off within 5 s but `rap` and `psp`, which send 38 and 24 packets a
-  second, and `gcc`, which goes on with 252. `steady` sends 5.
-- **Several bottlenecks (5.2).** Over three links `steady` has 0.17 of what CUBIC has on one, CUBIC
-  itself 0.14, `bbr3` 0.68.
-- **Congestion in the reverse direction (5.2).** With four CUBIC flows and a buffer of one BDP
-  `steady` uses 92 % of its link, CUBIC 89 % and `bbr3` 97 %; with ten BDP `steady` uses 73 %.
-  `vegas` and `real` take the queue of their acknowledgements for their own.
-- **Losses and reordering (6.4, 7.7).** With 1 % of random losses a greedy flow of `steady` has 3.8
-  Mb/s of 20, CUBIC 3.1; `bbr`, `bbr3` and `real` hardly notice. Packets that overtake each other do
-  not disturb `steady`, `cubic` and BBR.""",
+- **Beside Reno, CUBIC and BBR (5.2.1).** With a buffer of one BDP, `steady` has an equal share
+  beside CUBIC (1.20) and BBRv3 (1.07), and 0.19 of BBRv1's rate; nearly all controllers have at
+  most a quarter of BBRv1's rate. With ten BDP, `steady` takes 1.9 times CUBIC's rate, and 3.5 times
+  Reno's. `bbr` takes 16 times CUBIC's rate with one BDP. From one BDP on, `bbr3` has the same rate
+  as CUBIC, and takes three times Reno's. `vegas`, `libra` and `gcc` starve.
+- **Buffers (5.1.2 to 5.1.4).** Two flows of `steady` fill every buffer. With ten BDP, they lose 7 %
+  of their packets, and their shares are unequal (9.7). `bbr` and `bbr3` have a queue of 60 ms of
+  400 ms, and `bbr` loses 5 % with half a BDP. `scream` has a queue of 32 ms from one BDP on.
+  `vegas` and `gcc` have no queue, and use 66 and 31 % of the link.
+- **Collapse (5.1.1).** 32 flows through 1 Mb/s should send little more than the capacity. `tfrc`
+  sends 1.3 times the capacity. `steady` sends 1.5 times including its start, and 1.2 times after
+  it. TCP and BBR send 1.6 to 2.0 times the capacity, `real` 12 times, and `psp` 10 times.
+- **Short flows (5.1.5, 5.2.3)** take 127 ms beside one flow of `steady`, and 129 ms beside one of
+  CUBIC. The slowest twentieth takes 1.6 s beside four flows of `steady`, and 0.8 s beside four of
+  CUBIC. Beside `bbr`, half of all short flows take more than 0.7 s.
+- **Video (5.2.2)** has all frames in time with one BDP, beside one flow of any controller except
+  `bbr` and `psp`. With five BDP, this holds only beside `vegas`, `real`, `libra`, `tfrc` and BBR.
+  Beside `steady`, 70 % of the frames are in time.
+- **AQM and ECN (7.1).** With FQ and FQ-CoDel, nearly every controller has about half of the link.
+  Behind the other queues, `steady` has 1.2 to 1.4 times CUBIC's rate, with and without ECN. `bbr3`
+  and `psp` do not react to marks: with CoDel and ECN, they leave CUBIC 0.6 and 0.2 Mb/s of 20.
+- **A satellite (7.5).** `steady` fills the path. If 0.1 % of the packets is lost, it uses 79 % of
+  the path, and CUBIC uses 21 %. Alone, `real`, `iftp` and `rap` use at most 15 % of the path.
+- **Changes (7.3, 7.8, 7.9).** Most controllers follow a new route within some seconds. `vegas`,
+  `scream` and `real` take a longer path for a queue, and keep 0.4, 0.3 and 2.7 Mb/s of 20. After an
+  interruption, `psp` does not regain its rate, and `libra` only slowly.
+- **No feedback (5.2).** All controllers back off within 5 s, except `rap` and `psp`, which send 38
+  and 24 packets a second, and `gcc`, which continues with 252. `steady` sends 5 packets a second.
+- **Several bottlenecks (5.2).** Over three links, `steady` has 0.17 of the rate of CUBIC on one
+  link, CUBIC has 0.14, and `bbr3` has 0.68.
+- **Congestion in the reverse direction (5.2).** With four CUBIC flows and a buffer of one BDP,
+  `steady` uses 92 % of its link, CUBIC 89 % and `bbr3` 97 %. With ten BDP, `steady` uses 73 %.
+  `vegas` and `real` take the queue of their acknowledgements for a queue of their data.
+- **Losses and reordering (6.4, 7.7).** With 1 % of random losses, a greedy flow of `steady` has 3.8
+  Mb/s of 20, and CUBIC has 3.1. `bbr`, `bbr3` and `real` hardly slow down. Reordered packets do not
+  slow down `steady`, `cubic` and BBR.""",
 )

@@ -5,13 +5,13 @@ from comity.reproduction import claim
 from ._shared import NAMES, goodput_kBps
 
 STARVES = (
-    "flows of Real keep the levels with which they began, so one that began beside full windows "
-    "stays at its least one"
+    "flows of Real keep their first levels, so a flow that began beside full windows stays at its "
+    "lowest level"
 )
 #: Why Real is behind Reno: the opening ends at a low level.
 OPENING = (
-    "acknowledgements arrive so slowly that they stretch the waves of Real's opening: it ends "
-    "at a low level, and while nothing is lost no rate changes. With many losses Real is ahead"
+    "acknowledgements arrive so slowly that they stretch the waves of Real's opening, which ends "
+    "at a low level. While nothing is lost, no rate changes. With many losses, Real has more"
 )
 
 

@@ -27,8 +27,10 @@ def kBps(run):
 BASE = {"direction": "each", "acks": "bsd", "timers": "ns2-2000"}
 
 NO_LIMIT = {
-    "fails": "the link carries less than the bucket gives: Real's lead in a round trip is its own "
-    "queue"
+    "fails": (
+        "the link carries less than the token bucket allows: Real uses more in a round trip "
+        "because its own queue makes the round trip longer"
+    )
 }
 #: What is known of each check: that Reno is above Tahoe, that Real has 1.5 times as much as Reno,
 #: that it is steadiest, and that it has more in a second.

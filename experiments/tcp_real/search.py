@@ -166,20 +166,20 @@ def page(found: Mapping[int, Found]) -> str:
     farthest = max(goodputs, key=lambda number: found[number].judged)
     texts = (
         "**Losses in both directions.** Section 4.1 calls table 2 the case in which the virtual "
-        'protocol is "only configured in the reverse direction", and its rates are 1 − (1 − p)² of '
-        "those of table 1, which is the loss of a round trip.",
-        f"What the paper leaves open was crossed, with {len(CHOICE)} seeds for each reading. The "
-        f"nearest reading of a table was chosen on seeds {CHOICE[0]} to {CHOICE[-1]}, and judged "
-        f"on seeds {JUDGEMENT[0]} to {JUDGEMENT[-1]}, which the claims have. Of the "
-        f"{len(both_ways)} tables with losses both ways the nearest reading has one state for both "
-        f"directions in {nearest['both']}, a state for each in {nearest['each']}, and losses of "
-        f"data alone in {nearest['forward']}. On the seeds of the judgement the nearest reading "
-        f"fulfils the check of {_tables(held)}, and not that of {_tables(failed)}. No reading comes "
-        f"near table {farthest}.",
+        'protocol is "only configured in the reverse direction". The loss rates of table 2 are '
+        "1 − (1 − p)² for a rate p of table 1, which is the loss of a round trip.",
+        "A reading is a combination of choices for the details that the paper leaves open. All "
+        f"readings ran with {len(CHOICE)} seeds. The nearest reading of a table was chosen on seeds "
+        f"{CHOICE[0]} to {CHOICE[-1]}, and judged on seeds {JUDGEMENT[0]} to {JUDGEMENT[-1]}, those "
+        f"of the claims. {len(both_ways)} tables have losses in both directions. Their nearest "
+        f"reading has one state for both directions in {nearest['both']}, a state for each "
+        f"direction in {nearest['each']}, and losses of data only in {nearest['forward']}. On the "
+        f"seeds of the judgement, the nearest reading fulfils the check of {_tables(held)}, and not "
+        f"that of {_tables(failed)}. No reading is near table {farthest}.",
         "The distance is the root mean square over all numbers of a table: of ln(ours / the "
         "paper's) for a goodput, where 0.1 is about 10 %, and of the difference for a share of "
-        "reads. A column of a direction has the readings in which the whole check of the table "
-        "holds.",
+        "reads. The columns of directions count the readings in which the whole check of the "
+        "table holds.",
     )
     heads = [*OPEN["direction"].values(), "reverse alone"]
     columns = ["table", *heads, "nearest reading", "distance, choice", "judgement", "check there"]
@@ -190,7 +190,7 @@ def page(found: Mapping[int, Found]) -> str:
         *(textwrap.fill(text, 100) for text in texts[:2]),
         "\n".join(lines),
         textwrap.fill(texts[2], 100),
-        "Made by this command, not by hand:",
+        "This command makes the page:",
         "```sh\nscripts/python.sh experiments.tcp_real.search\n```",
     ]
     return "\n\n".join(parts) + "\n"

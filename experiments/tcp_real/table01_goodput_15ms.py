@@ -47,8 +47,8 @@ FURTHER = {
 
 
 LONG_WINDOW = Cause(
-    "the path holds six segments, and after a timeout Real sends up to 48 again, though most have "
-    "arrived",
+    "the path holds six segments, and after a timeout Real sends up to 48 segments again, "
+    "although most of them have arrived",
     "At 0.20 it retransmits 2,100 to 2,400 segments for 3,592, and Reno 160 to 230 (timers of ns-2)",
 )
 AT_ONCE = Cause(
@@ -63,8 +63,8 @@ ALONE_FORWARD = Cause(
     "ns-2)",
 )
 NOT_FULL = (
-    "8 segments do not fill this path, and nothing ties Real's level to a path that is not full "
-    "(docs/results/kernel-real.md)"
+    "8 segments do not fill this path, and Real's level does not depend on a path that is not "
+    "full (docs/results/kernel-real.md)"
 )
 #: What is known of each check.
 ABOVE: Known = [

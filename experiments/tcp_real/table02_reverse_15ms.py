@@ -17,16 +17,18 @@ PAPER = printed(
 BASE = {"window": 16, "acks": "bsd", "timers": "ns2-2000"}
 
 MANY_ACKS = (
-    "acknowledgements are cumulative, and enough of those of a window reach Reno: the fewer of them "
-    "there are, by a smaller window or delayed ACKs, the more Real gains"
+    "acknowledgements are cumulative, and enough acknowledgements of a window reach Reno. With "
+    "fewer of them, because of a smaller window or delayed ACKs, Real gains more"
 )
 #: What is known of each check: some losses, 0.555 and 0.75.
 SOME: Known = [
     (
         {"window": 8, "acks": "bsd"},
         {
-            "fails": "four delayed ACKs answer a window: Real is behind where some are lost, and "
-            "ahead by more than a tenth at 0.36"
+            "fails": (
+                "a window has four delayed ACKs: Real has less than Reno if some are lost, and "
+                "over a tenth more at 0.36"
+            )
         },
     )
 ]
@@ -45,13 +47,13 @@ AT_555: Known = [
 AT_75: Known = [
     (
         {"window": 48, "acks": "bsd", "timers": "ns2-2000"},
-        {"chance": "transfers with long timeouts decide, seed by seed"},
+        {"chance": "single transfers with long timeouts decide the result of each seed"},
     ),
     (
         {},
         {
-            "fails": f"{MANY_ACKS}. The paper's Tahoe is Reno where no data is lost, and has 43.50 "
-            "KBps where Reno has 24.57: Real has 1.6 times as much as that"
+            "fails": f"{MANY_ACKS}. If no data is lost, the paper's Tahoe is the same as Reno, but "
+            "has 43.50 KBps, and Reno has 24.57: Real has 1.6 times Tahoe's goodput"
         },
     ),
 ]

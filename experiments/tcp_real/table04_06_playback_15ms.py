@@ -37,7 +37,7 @@ HANDOFF_PAPER = Protocols(real=72.57, reno=57.29, tahoe=62.57)
 #: The reading that is shown and drawn.
 BASE = {"direction": "each", "window": 8, "acks": "bsd", "timers": "ns2-2000"}
 
-WAITING = "where many packets are lost both wait for timers most of the time"
+WAITING = "if many packets are lost, both wait for timers most of the time"
 LOSSES: Known = [
     ({"direction": "each", "acks": "bsd", "timers": "ns2-2000"}, {}),
     ({"direction": "each", "window": 48, "acks": "bsd"}, {}),
@@ -146,7 +146,10 @@ PAUSES = {
 PAUSES_KNOWN: dict[tuple[str, str], Known] = {
     ("stalls", "transient losses"): [({"window": 8}, {"fails": WAITING})],
     ("stalls", "losses in reverse"): [
-        ({"window": 8}, {"fails": "Real pauses more often than Reno, and for less time in all"})
+        (
+            {"window": 8},
+            {"fails": "Real pauses more often than Reno, but its pauses together are shorter"},
+        )
     ],
     ("stalled_s", "transient losses"): [
         ({"window": 8}, {"fails": WAITING}),
@@ -155,7 +158,7 @@ PAUSES_KNOWN: dict[tuple[str, str], Known] = {
     ("longest_stall_s", "transient losses"): [
         (
             {"window": 48},
-            {"fails": "what ends a run of losses is a timeout, and Real waits as long for it"},
+            {"fails": "a timeout ends each period of losses, and Real waits as long as Reno"},
         )
     ],
     ("longest_stall_s", "handoffs"): [

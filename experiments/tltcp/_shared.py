@@ -25,8 +25,8 @@ def F_best(run):
 
 #: Why flows with small windows are fair whatever the controller does.
 NOTHING_LOST = (
-    "the windows of all flows fit into the queue of 400 packets, nothing is lost, and a controller "
-    "without a loss has nothing to share unfairly"
+    "the windows of all flows fit into the queue of 400 packets, so nothing is lost, and without "
+    "losses every controller is fair"
 )
 #: The bounds of a friendliness ratio that the figures show as close to 1.
 WANTED = (0.85, 1.2)

@@ -31,10 +31,10 @@ def per_packet(column):
 
 
 COVERED = (
-    "the acknowledgement behind a jump covers what was lost before it, so a flow sees neither "
+    "the acknowledgement after a jump covers the losses before it, so a flow sees neither "
     "duplicates nor a timeout, and gets more than TCP"
 )
-BY_CHANCE = {"chance": "single seeds lie on either side of the bound"}
+BY_CHANCE = {"chance": "single seeds are on either side of the bound"}
 FEW_FAST = {
     "fails": "with 2.5 s as with 0.5 s a jump comes before three duplicates, and fast retransmits are "
     "few"
@@ -134,7 +134,7 @@ def figure_13(studies, check):
         {"cannot_fail": NOTHING_LOST},
         {
             "chance": f"both get the same: {NO_LOSS}. With 20 packets TLTCP gets more, since the "
-            "acknowledgement behind a jump covers what was lost before it"
+            "acknowledgement after a jump covers the losses before it"
         },
         {"fails": Cause(NO_LOSS, "With 20 packets there are 0.88 times as many")},
         {
@@ -147,7 +147,10 @@ def figure_13(studies, check):
     )
     judge(check, measured[""], "window of 10 packets", {"window": 10, "queue": 400}, table_1)
     every_loss = {
-        "fails": "a flow that sees every loss retransmits what is still of use, at any deadline"
+        "fails": (
+            "a flow that detects every loss retransmits the data that can still be on time, with "
+            "any deadline"
+        )
     }
     kept = {
         "fails": "fast retransmits are rare with 0.5 and with 2.5 s: a jump comes before three "
@@ -158,13 +161,17 @@ def figure_13(studies, check):
         "window of 20 packets": (
             {"window": 20, "queue": 400, "blind_spot": True},
             {
-                "fails": "with 20 packets the queue drops. The blind spot then gives TLTCP more "
-                "than TCP, and less of it with longer deadlines"
+                "fails": (
+                    "with 20 packets the queue drops packets. Because of the blind spot, TLTCP "
+                    "then gets more than TCP, and the difference is smaller with longer deadlines"
+                )
             },
             {"fails": COVERED},
             {
-                "fails": "the acknowledgement behind a jump covers what was lost before it, so "
-                "fast retransmits fall with timeouts"
+                "fails": (
+                    "the acknowledgement after a jump covers the losses before it, so fast "
+                    "retransmits fall with timeouts"
+                )
             },
             BY_CHANCE,
         ),
@@ -186,14 +193,14 @@ def figure_13(studies, check):
             {"window": 10, "queue": 200, "blind_spot": True},
             {
                 "fails": Cause(
-                    "half the queue drops, and the acknowledgement behind a jump covers what was "
-                    "lost before it",
+                    "the queue of half the size drops packets, and the acknowledgement after a "
+                    "jump covers the losses before it",
                     "TLTCP then gets 2.6 times as much as TCP with 2.5 s",
                 )
             },
             {"fails": COVERED},
-            {"fails": "TLTCP has next to no fast retransmits with 0.5 and with 2.5 s"},
-            {"fails": "TLTCP has next to no timeouts: TCP has them"},
+            {"fails": "TLTCP has almost no fast retransmits with 0.5 s and with 2.5 s"},
+            {"fails": "TLTCP has almost no timeouts, but TCP has"},
         ),
         "window of 10 packets, queue of 200, every loss seen": (
             {"window": 10, "queue": 200, "blind_spot": False},

@@ -1,4 +1,4 @@
-//! The page `docs/reference/exit-codes.md`, from the help of every command. To write it anew:
+//! The page `docs/reference/exit-codes.md`, from the help of every command. To update it:
 //!
 //! ```text
 //! COMITY_UPDATE=1 cargo test -p comity-cli --lib exit_codes

@@ -33,7 +33,7 @@ fn parse(words: impl IntoIterator<Item = OsString>) -> args::Cli {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         report(panic);
-        // Without the panicking thread or task, the rest would wait for ever, or appear to succeed.
+        // Without the panicking thread or task, the rest would wait forever or appear to succeed.
         if !comity::contains_panic() {
             std::process::abort();
         }
@@ -49,7 +49,7 @@ fn parse(words: impl IntoIterator<Item = OsString>) -> args::Cli {
 }
 
 /// Makes a write beyond the file size limit fail, instead of ending the program without a summary.
-/// Threads that start later inherit this.
+/// Threads that start later inherit this setting.
 fn block_file_size_signal() {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGXFSZ);

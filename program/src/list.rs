@@ -12,7 +12,7 @@ use crate::args;
 pub(crate) fn list(args: &args::Catalogue) -> Result<(), Failure> {
     let mut found = listed();
     if let Some(name) = &args.name {
-        // A recovery and a controller may have one name.
+        // A recovery and a controller may have the same name.
         found.retain(|one| one.name == name);
         if found.is_empty() {
             complain(&unknown(name));
@@ -41,7 +41,7 @@ fn listed() -> Vec<Listed> {
 }
 
 /// The names in the list, without duplicates: a recovery and a controller may have the same name.
-/// Every start of the program needs them, so this creates nothing else.
+/// Every start of the program needs the names, so nothing else is created.
 pub(crate) fn names() -> Vec<&'static str> {
     let names = TABLE.iter().map(|row| row.name);
     #[cfg(feature = "laboratory")]

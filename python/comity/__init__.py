@@ -15,7 +15,7 @@ from ._run import Simulation, run
 from .errors import Error, PlotError, Problem, ResultsError, RunError, ScenarioError
 
 ENGINE_VERSION: int = _comity.ENGINE_VERSION
-"""The version of the simulator: results of two versions may differ, those of one do not."""
+"""The version of the simulator. Results of different versions may differ; those of one do not."""
 
 __all__ = [
     "Controller",

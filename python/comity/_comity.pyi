@@ -101,7 +101,7 @@ class Pacing:
 
     @staticmethod
     def rate(rate_bps: float) -> Pacing:
-        """At a rate: starts are `wire / rate` apart."""
+        """At a rate: packets start `wire / rate` apart."""
     @staticmethod
     def bursts(rate_bps: float, size_bytes: float) -> Pacing:
         """At a rate, with up to `size_bytes` on the wire back to back."""
@@ -137,7 +137,7 @@ class Controller:
     wakeup_s: float | None
     """When `on_wakeup` is called, if ever. It is `None` again when that happens."""
     no_feedback_deadline_s: float | None
-    """When the controller itself declares silence a timeout. The transport probes no sooner."""
+    """When the controller's own no-feedback timer expires. The transport probes no earlier."""
     timeout_repair: Literal["go_back_n", "first_segment"]
     """What TCP retransmits after a timeout: everything ("go_back_n"), or the "first_segment"."""
     capacity_bps: float | None
@@ -153,7 +153,7 @@ class Controller:
     def on_ack(self, ack: Ack) -> None:
         """New data was acknowledged."""
     def on_in_order_ack(self, ack: InOrderAck) -> None:
-        """The arrival of one packet was acknowledged, at once and in order."""
+        """An acknowledgement covered the next packets in order."""
     def on_packet_acked(self, packet: PacketAcked) -> None:
         """An acknowledgement that lists packets lists this one. Not with TCP."""
     def on_packet_lost(self, packet: PacketLost) -> None:
@@ -201,7 +201,7 @@ class RateSample:
     interval_s: float
     """The longer of the send and the acknowledgement interval of that data; zero without a rate."""
     sending_s: float | None
-    """The time in which that data left; `None` if nothing was in flight at its beginning."""
+    """The time in which that data left; `None` before the first delivery of a flight."""
     prior_delivered_bytes: int
     """Delivered when the sampled packet left."""
     lost_bytes: int
@@ -238,7 +238,7 @@ class Ack:
     in_flight_bytes: int
     """Still in flight."""
     app_limited: bool
-    """Whether the flow had less to send than it was allowed. Growth has no evidence then."""
+    """Whether the flow had less to send than it was allowed, so its window is untested."""
     in_recovery: bool
     """Whether the flow is in a fast recovery."""
     marked: int
@@ -250,7 +250,7 @@ class Ack:
 
 @final
 class InOrderAck:
-    """The arrival of one packet was acknowledged, at once and in order."""
+    """An acknowledgement covered the next packets in order."""
 
     now_s: float
     """The time of the event, in seconds since the start of the run."""
@@ -304,12 +304,12 @@ class Loss:
     in_flight_bytes: int
     """In flight when the loss was found, the lost part included (RFC 5681's FlightSize)."""
     window_bytes: int
-    """The window in force: congestion window with inflation, or receive window."""
+    """The window in force: the minimum of congestion window, with inflation, and receive window."""
     cause: Literal["reordering", "delay", "mark"]
-    """Why: "reordering", "delay" or "mark". A mark is no loss: the network marked a packet
+    """Why: "reordering", "delay" or "mark". A mark is not a loss: the network marked a packet
     instead of dropping it."""
     restart: bool
-    """Whether the recovery begins again from one segment (Tahoe)."""
+    """Whether the flow restarts with one segment (Tahoe)."""
 
 @final
 class Timeout:
@@ -339,4 +339,4 @@ class Idle:
     initial_window_bytes: int
     """The minimum window of a restart."""
     halvings: int
-    """The halvings of a window that halves with every timeout of the pause after the first."""
+    """How often the window halves: once for every timeout of the pause after the first."""

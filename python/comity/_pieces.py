@@ -23,9 +23,9 @@ def run(
     numbers: Sequence[int],
     report: Callable[[int, int], None] | None,
 ) -> list[Failure]:
-    """Has workers do those of these runs that are not stored, and stores each piece as it ends.
+    """Lets workers do the runs that are not stored, and stores each piece as it ends.
 
-    Returns the runs that failed, also those of workers that died.
+    Returns the failed runs, those of workers that died included.
     """
     todo = store.missing(list(numbers))
     pieces = [todo[first::_MOST] for first in range(min(len(todo), _MOST))]
@@ -56,7 +56,7 @@ def run(
 def _submit(
     executor: concurrent.futures.Executor, parts: typing.Any, piece: list[int]
 ) -> concurrent.futures.Future:
-    """The future of a piece, also where the executor takes no more: its workers died."""
+    """The future of a piece. It fails if the executor accepts no more, because its workers died."""
     try:
         return executor.submit(simulate, parts, piece)
     except Exception as error:
@@ -72,7 +72,7 @@ def simulate(parts: typing.Any, piece: list[int]) -> list[tuple[int, bytes | str
 
 @functools.lru_cache(maxsize=2)
 def _scenario(parts: typing.Any) -> _comity.Scenario:
-    """A scenario, which a worker reads and checks once for all of its pieces."""
+    """The scenario. A worker reads and checks it once for all of its pieces."""
     return _comity.Scenario.from_parts(*(list(it) if isinstance(it, tuple) else it for it in parts))
 
 

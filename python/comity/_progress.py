@@ -1,4 +1,4 @@
-"""How many runs are done, on standard error."""
+"""The progress of runs, on standard error."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def reporting(
     stream: typing.TextIO | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Report | None]:
-    """The function that is called with the numbers of finished and of all runs, if any.
+    """The function to call with the numbers of finished and of all runs, if any.
 
-    `True` prints them: a terminal has one line that changes, and a log gets a line now and then.
+    `True` prints them: in one line that changes on a terminal, and in new lines in a log.
     """
     if progress is not True:
         yield progress or None

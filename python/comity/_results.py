@@ -26,11 +26,11 @@ _LOOK = "text-align: right; white-space: nowrap"
 
 
 class Table:
-    """A table that other libraries share without a copy, over the Arrow PyCapsule interface.
+    """A table that other libraries share without a copy, through the Arrow PyCapsule interface.
 
-    `polars.DataFrame(table)`, `pyarrow.table(table)`, DuckDB and others take it as it is. A column
-    is there if some row has a value in it. Counts are signed. `units` and `meanings` describe the
-    columns, and so does the metadata of the Arrow fields.
+    `polars.DataFrame(table)`, `pyarrow.table(table)`, DuckDB and others accept it directly. It has
+    the columns in which some row has a value. Counts are signed. `units` and `meanings` describe
+    the columns, and so does the metadata of the Arrow fields.
     """
 
     def __init__(self, name: str, source: typing.Any, columns: list[tuple[str, str, str]]) -> None:
@@ -51,11 +51,11 @@ class Table:
         return len(self._source)
 
     def __arrow_c_schema__(self) -> object:
-        """The schema, for libraries that ask for it alone."""
+        """The schema, for libraries that request only the schema."""
         return self._source.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The rows, for libraries that take Arrow streams."""
+        """The rows, for libraries that accept Arrow streams."""
         return self._source.__arrow_c_stream__(requested_schema)
 
     def polars(self) -> polars.DataFrame:
@@ -119,8 +119,8 @@ class Table:
 class Results:
     """The results of all runs of a scenario, as tables.
 
-    Tables are made when they are first read. A table that the runs do not have, such as
-    `flow_series` without `bins`, raises `AttributeError` and says what is missing.
+    Each table is made on first access. If the runs do not have it, such as `flow_series` without
+    `bins`, the access raises `AttributeError`, which says what is missing.
     """
 
     runs: Table
@@ -180,16 +180,16 @@ class Results:
         return (getattr(self, name) for name in self._rows if name in self)
 
     def __len__(self) -> int:
-        """How many runs there are."""
+        """The number of runs."""
         return len(self._native)
 
     def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Stores all tables as `comity sim run --out` does: NAME, NAME.csv or NAME.json.
 
-        Replaces earlier results at the path with `force`, and never anything else.
+        With `force`, replaces earlier results at the path, and never anything else.
 
         Raises:
-            ResultsError: They cannot be stored; nothing is left behind.
+            ResultsError: They cannot be stored. No partial results remain.
         """
         self._native.write(os.fspath(path), force)
 
@@ -315,10 +315,10 @@ def merge(*stores: str | os.PathLike[str], partial: bool = False) -> Results:
 
     Args:
         stores: The `out` of each, or its folder `OUT.runs`.
-        partial: Whether runs may be missing: the sweep still runs, or some runs failed.
+        partial: Whether runs may be missing, because the sweep still runs or some runs failed.
 
     Raises:
-        ResultsError: There are no runs, they are of different sweeps, or some are missing.
+        ResultsError: There are no runs, the runs belong to different sweeps, or some are missing.
     """
     if not stores:
         raise ResultsError("there is nothing to merge; expected the `out` of one sweep or more")
@@ -333,12 +333,12 @@ def merge(*stores: str | os.PathLike[str], partial: bool = False) -> Results:
 
 
 def _unit(name: str, unit: str) -> str:
-    """A unit in a heading: counts and names have none, and the values of an axis have their own."""
+    """A unit in a heading. Counts and names have none, and the values of an axis include theirs."""
     return "" if unit == "1" or name.startswith("axis.") else unit
 
 
 def _cell(row: Mapping[str, typing.Any], name: str) -> str:
-    """A value in six digits or more; empty if there is none, or for a group of one flow."""
+    """A value in six digits or more. It is empty if there is none, or for a group of one flow."""
     value = row[name]
     if value is None or (name in AMONG_FLOWS and row.get("flows") == 1):
         return ""

@@ -36,33 +36,32 @@ def run(
     """Runs every point of a scenario with every seed, and returns the results.
 
     The same scenario and seeds give the same results as `comity sim run`, whatever the number of
-    threads or workers. The GIL is free meanwhile, and an interrupt ends the runs under way. A run
-    that fails does not end the others. A `UserWarning` says where seeds change nothing, and which
-    groups are limited by the preset's receive window and not by the network.
+    threads or workers. The GIL is released meanwhile, and an interrupt ends the current runs. A run
+    that fails does not end the others. A `UserWarning` names points at which seeds have no effect,
+    and groups that the preset's receive window limits, not the network.
 
     With `out`, each run is stored in the folder `OUT.runs` as it ends, as `comity sim run --out`
-    does, and the tables are written to `out` at the end. Runs that are stored are not done again:
-    the same call continues a sweep that was interrupted or failed, whether Python or the command
-    began it.
+    does, and the tables are written to `out` at the end. Stored runs are not done again: the same
+    call continues a sweep that was interrupted or failed, whether Python or the command began it.
 
     Args:
-        scenario: The path of a file, the text of one (with a line break), or a dict of the same
-            shape. Paths in a text or dict start at the working directory.
+        scenario: The path of a file, its text (with a line break), or a dict of the same structure.
+            Paths in a text or dict start at the working directory.
         seeds: Seeds that replace those of the scenario: one, or several.
         set: Values that replace those of the scenario, such as `{"flow.tcp.rwnd": 20}`. The value
-            of a swept key replaces the values of its axis, and a `UserWarning` says so.
+            of a swept key replaces the values of its axis, with a `UserWarning`.
         points: Values of axes of the sweep, such as `{"queue": [20, 60]}`: runs at other points are
             left out. The others keep their numbers.
         shard: A part of the runs, such as `(3, 16)` for the third of sixteen. With `out` they are
-            only stored there; `comity.merge` or `comity results merge` makes tables of all shards.
+            only stored; `comity.merge` or `comity results merge` makes tables of all shards.
         out: Where to store the results: NAME (Parquet), NAME.csv or NAME.json.
-        force: Whether to do stored runs anew, and to replace earlier results at `out` and runs of
+        force: Whether to do stored runs again, and to replace earlier results at `out` and runs of
             another sweep in `OUT.runs`.
         controllers: Controllers that are written in Python: the name by which flows choose one,
             and the class, or any function of a `comity.Setup` that makes a `comity.Controller`. Not
             with `out` or `executor`.
-        threads: How many runs to run at a time; by default one for each processor, and one at a
-            time with `controllers`, because Python runs one of them at a time.
+        threads: How many runs execute at a time. The default is one for each processor, and one
+            with `controllers`, because Python executes one of them at a time.
         executor: Workers that do the runs instead of threads: any `concurrent.futures.Executor`,
             such as a `ProcessPoolExecutor` or the `Client.get_executor()` of Dask. Workers need
             Comity of the same version, and no file.
@@ -108,15 +107,15 @@ def run(
 
 
 class Simulation:
-    """One run that pauses at chosen times: a controller can be changed between them.
+    """A run that pauses at chosen times, so that a controller can be changed in between.
 
     >>> simulation = comity.Simulation("one.toml", seed=7)
     >>> simulation.run_until(0.5)
     >>> results = simulation.finish()
 
-    Pauses change no total: the results are those of `run` with the same seed, though a bin of a
-    series may show the sender's window one event earlier or later. An exception of a controller
-    comes out of the call in which it was raised.
+    Pauses do not change totals: the results are those of `run` with the same seed, though a bin of
+    a series may show the sender's window one event earlier or later. A call raises the exceptions
+    of controllers that occur in it.
 
     Args:
         scenario: As for `run`, with one run: one seed, no sweep.
@@ -148,7 +147,7 @@ class Simulation:
         self._native.run_until(time_s)
 
     def finish(self) -> Results:
-        """Runs the rest, and returns the results. The simulation then is of no more use."""
+        """Runs the rest, and returns the results. The simulation cannot be used afterwards."""
         return Results(self._native.finish(self._command))
 
 
@@ -216,7 +215,7 @@ def _dict(name: str, values: Mapping[str, typing.Any] | None) -> Mapping[str, ty
 
 
 def _part(shard: tuple[int, int] | None) -> str | None:
-    """A shard as the command takes it."""
+    """A shard in the syntax of the command."""
     if shard is None:
         return None
     if not isinstance(shard, (tuple, list)) or len(shard) != 2:
@@ -225,7 +224,7 @@ def _part(shard: tuple[int, int] | None) -> str | None:
 
 
 def _source(scenario: Scenario) -> tuple[Path, str | None, Path]:
-    """The name, the text unless a file has it, and the folder of a scenario."""
+    """The name, the text if it is not in a file, and the folder of a scenario."""
     here = Path()
     if isinstance(scenario, Mapping):
         return Path("<dict>"), _toml.document(scenario), here
@@ -252,7 +251,7 @@ def _seeds(seeds: int | Iterable[int]) -> list[int]:
 
 
 def _points(points: Mapping[str, typing.Any]) -> Iterable[str]:
-    """Points as the command takes them: an axis and one of its values."""
+    """Points in the syntax of the command: an axis and one of its values."""
     for axis, values in points.items():
         values = values.tolist() if hasattr(values, "tolist") else values
         for value in values if isinstance(values, (list, tuple, range)) else [values]:

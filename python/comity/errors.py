@@ -28,11 +28,11 @@ class Problem:
     message: str
     """The problem in one sentence."""
     expected: str
-    """What was expected, or what to do; empty where nothing is known."""
+    """What was expected, or what to do; empty if unknown."""
     key: str
-    """The keys that lead to it, such as `flow.tcp.rwnd`."""
+    """The path of its key, such as `flow.tcp.rwnd`."""
     value: str | None
-    """What is written there."""
+    """The value as written."""
     file: str | None
     """The file, or `--set KEY` for an override."""
     line: int | None
@@ -49,7 +49,7 @@ class ScenarioError(Error, ValueError):
     def __init__(self, message: str, problems: typing.Sequence[Problem] = ()) -> None:
         super().__init__(message)
         self.problems: tuple[Problem, ...] = tuple(problems)
-        """All problems, in the order of the text; empty where the arguments are wrong."""
+        """All problems, in the order of the text; empty if an argument is wrong."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Failure:
     seed: int
     """Its seed."""
     reason: str
-    """Why; with its traceback, if a controller raised an exception."""
+    """The reason, with the traceback if a controller raised an exception."""
     exception: BaseException | None = None
     """The exception of a controller that is written in Python."""
 

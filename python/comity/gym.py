@@ -43,7 +43,7 @@ class Network:
     """The scenario, with one flow whose `controller` is `"agent"`. Its duration is replaced by that
     of the episode."""
     rate_bps: float
-    """The rate of its bottleneck: the reward counts throughput in parts of it."""
+    """The rate of its bottleneck, which is the unit of throughput in the reward."""
     rtt_s: float
     """The round-trip time without queues: the length of a step."""
 
@@ -94,7 +94,7 @@ def dumbbell(random: numpy.random.Generator) -> Network:
 
 
 class _Sender(Controller):
-    """Counts what the agent observes, and takes its window at the beginning of each step."""
+    """Counts what the agent observes, and sets the agent's window at the beginning of each step."""
 
     needs_rate_samples = True
 
@@ -124,8 +124,9 @@ class _Sender(Controller):
 class CongestionControl(gymnasium.Env[numpy.ndarray, numpy.ndarray]):
     """An agent sets the congestion window of one flow, once in each round trip.
 
-    An episode is a run of the simulator that pauses between steps. The agent sees what a sender
-    can know; the reward knows the network. Each step lasts one round-trip time without queues.
+    An episode is a run of the simulator that pauses between steps. Observations have only what a
+    sender can measure; the reward also uses the network's properties. Each step lasts one
+    round-trip time without queues.
 
     ```text
     action       a in [-1, 1]:  cwnd <- max(cwnd * 2^a, 2 segments), at the beginning of the step
@@ -142,18 +143,18 @@ class CongestionControl(gymnasium.Env[numpy.ndarray, numpy.ndarray]):
     before if none was measured. Losses are those that the sender declared. `info` has the same
     quantities with their units. The episode is truncated after `steps` steps and never terminates.
 
-    A seed given to `reset` draws the network and the run: the same seed and actions give the same
+    The seed of `reset` determines the network and the run: the same seed and actions give the same
     episode.
 
     Args:
         network: Draws the network of an episode.
         steps: The steps of an episode.
-        delay_weight: What a queueing delay of one round-trip time costs.
-        loss_weight: What losing everything costs.
+        delay_weight: The cost of a queueing delay of one round-trip time.
+        loss_weight: The cost of losing everything.
     """
 
     metadata: typing.ClassVar[dict[str, typing.Any]] = {"render_modes": []}
-    """What Gymnasium asks for: there is nothing to render."""
+    """Metadata for Gymnasium: there is nothing to render."""
 
     def __init__(
         self,
@@ -207,7 +208,7 @@ class CongestionControl(gymnasium.Env[numpy.ndarray, numpy.ndarray]):
         sender = self._sender
         window = sender.window_bytes * 2.0 ** float(numpy.clip(action[0], -1, 1))
         sender.next_window_bytes = max(window, sender.min_window_bytes)
-        # The sender wakes up at the present pause, which is the beginning of the step.
+        # The sender wakes up at the current pause, which is the beginning of the step.
         self._time_s = sender.wakeup_s + self.network.rtt_s
         self._simulation.run_until(self._time_s)
         observation, reward, info = self._look(self.network.rtt_s)

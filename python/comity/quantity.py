@@ -18,7 +18,7 @@ def quantity(text: str) -> float:
 
 
 def key(value: Any) -> Any:
-    """What two values of an axis have to have in common to be the same: `1ms` and `1000us` have."""
+    """A key that is the same for equal values of an axis, such as `1ms` and `1000us`."""
     if isinstance(value, str):
         number = _comity.quantity(value)
         return value if number is None else number

@@ -1,4 +1,4 @@
-//! Unused tokens of a flow's average rate, and borrowed ones.
+//! A token bucket for a flow's average rate, with borrowing.
 
 use comity_units::{Bytes, Rate, Time};
 
@@ -12,7 +12,7 @@ use comity_units::{Bytes, Rate, Time};
 ///
 /// It begins full. The sender decides how far below zero it may go. Tokens and debts keep their
 /// proportion to the depth. A debt made at a high rate therefore takes no longer to repay at a low
-/// one, and a varying rate forgives none.
+/// one, and a varying rate does not cancel a debt.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TokenBucket {
     /// Bytes, with fractions so that frequent refills lose nothing.
@@ -42,7 +42,7 @@ impl TokenBucket {
         self.filled_at = Some(filled_at.max(now));
     }
 
-    /// A packet of `size` bytes left.
+    /// Takes the tokens for a packet of `size` bytes that leaves.
     pub fn take(&mut self, size: Bytes) {
         self.level -= size.get() as f64;
     }

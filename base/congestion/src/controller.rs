@@ -8,12 +8,13 @@ use crate::{Event, Tag};
 
 /// Decides how much and how fast one flow may send.
 ///
-/// Pure: the time arrives in the event, the seed (if any) at construction. The transport reports
-/// each [`Event`] and then reads [`Controller::decision`]; between two events the decision does not
-/// change, except that [`Pacing::At`] refers to the next packet only.
+/// A controller is a pure state machine: the event carries the time, and the constructor takes the
+/// seed, if any. The transport reports each [`Event`] and then reads [`Controller::decision`];
+/// between two events the decision does not change, except that [`Pacing::At`] refers to the next
+/// packet only.
 ///
-/// All sizes are bytes on the byte-sequence transport's payload scale: a window of `n · mss` lets
-/// `n` full segments be outstanding, whatever their headers.
+/// All sizes are bytes on the scale of `mss` unless they are said to be on the wire: a window of
+/// `n · mss` allows `n` full segments in flight, whatever the headers of lower layers.
 pub trait Controller: Debug + Send {
     /// Something happened. A controller ignores the events that do not concern it.
     fn on_event(&mut self, event: Event<'_>);
@@ -21,27 +22,28 @@ pub trait Controller: Debug + Send {
     /// What the flow may do now.
     fn decision(&self) -> Decision;
 
-    /// What the transport has to measure for this controller. Constant over its life.
+    /// What the transport has to measure for this controller. Constant over its life, except
+    /// [`Needs::in_order_acks`]: the packet-number transport reads that at each acknowledgement,
+    /// the byte-sequence transport once at the start.
     fn needs(&self) -> Needs {
         Needs::default()
     }
 
-    /// The tag of the next packet for the receiver's half, if any. The transport calls it once for
-    /// each packet with data, right before its [`Event::Sent`]. The packet-number transport does
-    /// not call it for packets without data.
+    /// The tag that the next packet carries to the receiver's half, if any. The transport calls
+    /// this once for each packet with data, right before its [`Event::Sent`].
     fn tag(&mut self, _now: Time) -> Tag {
         Tag::None
     }
 
     /// A tag of the same length as [`Controller::tag`] would return now, so that a packet can
-    /// reserve its room. Returns [`Tag::None`] exactly if `tag` would. The numbers in it have no
-    /// meaning.
+    /// reserve space for it. Returns [`Tag::None`] exactly if `tag` would. The numbers in it have
+    /// no meaning.
     fn upcoming_tag(&self) -> Tag {
         Tag::None
     }
 
-    /// The capacity of the bottleneck, for reports. Returns `None` if the controller neither knows
-    /// it nor believes an estimate.
+    /// The capacity of the bottleneck, for reports. Returns `None` if the controller has no
+    /// confirmed estimate.
     fn capacity(&self) -> Option<Rate> {
         None
     }
@@ -54,24 +56,24 @@ pub struct Needs {
     ///
     /// The transport then reports [`Event::Ack`] for every acknowledgement that delivers something
     /// or shows a loss, also for selective ones and in a recovery.
-    /// [`Ack::acked`](crate::Ack::acked) may be zero. BBR.
+    /// [`Ack::acked`](crate::Ack::acked) may be zero. BBR, SCReAMv2.
     pub rate_samples: bool,
-    /// [`Event::InOrderAck`]. Libra.
+    /// [`Event::InOrderAck`]. Libra, and steady at the start of a flow.
     pub in_order_acks: bool,
     /// [`Event::PacketAcked`], for controllers that find losses by themselves or measure arrivals.
     /// GCC, IFTP, RAP, SCReAMv2.
     pub packet_numbers: bool,
-    /// How the meter finds the loss events that it reports, so that its reports can be checked.
-    /// TFRC.
+    /// How the meter finds the loss events that it reports, so that the transport can check its
+    /// reports. TFRC.
     pub losses: LossHistory,
 }
 
 /// How a meter finds loss events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossHistory {
-    /// So many later packets make a missing one lost.
+    /// A missing packet is lost after this many later packets.
     pub threshold: usize,
-    /// The loss event rate is that of so many intervals; zero if the meter reports none.
+    /// The number of loss intervals in the loss event rate; zero if the meter reports no rate.
     pub memory: usize,
 }
 
@@ -82,9 +84,9 @@ pub struct Decision {
     pub window: Bytes,
     /// How packets are spread in time.
     pub pacing: Pacing,
-    /// The rate on the wire that the controller sets for its source, which follows it at once.
-    /// Window and pacing may have room for bursts above it. `None` if they are the rate, the window
-    /// per round trip or the pacing rate, on the average. GCC, SCReAMv2.
+    /// The rate on the wire that the source should send at from now on. Window and pacing may allow
+    /// bursts above it. `None` if the controller sets no target: the average rate is then that of
+    /// the window or the pacing. GCC, SCReAMv2.
     pub target: Option<Rate>,
     /// The slow-start threshold, where the controller has one.
     pub ssthresh: Option<Bytes>,
@@ -93,14 +95,14 @@ pub struct Decision {
     /// When the controller wants [`Event::Wakeup`], if ever: RAP's step, IFTP's round, TFRC's
     /// no-feedback timer.
     pub wakeup: Option<Time>,
-    /// When the controller's own timer, if it has one, declares silence a timeout. The transport
-    /// probes no sooner (RFC 9002, section 6.2): the probe would break the controller's calendar,
-    /// and its acknowledgement would end the silence that the controller counts. The probe may
-    /// leave at the expiry itself. [`Event::Wakeup`] reports the expiry right after.
+    /// When the controller's own no-feedback timer expires, if it has one. The transport sends no
+    /// probe (RFC 9002, section 6.2) before that time: the probe would break the controller's
+    /// schedule, and its acknowledgement would restart the timer. At the expiry the transport may
+    /// send a probe, and then reports [`Event::Wakeup`].
     pub no_feedback_deadline: Option<Time>,
     /// What a byte-sequence transport retransmits after the last reported timeout. Only a
-    /// controller that keeps its window has a choice. A window of a segment or two has no room for
-    /// outstanding data, so the transport must take it for lost.
+    /// controller that keeps its window after a timeout can choose. A window of one or two segments
+    /// has no room for outstanding data, so the transport must treat that data as lost.
     pub timeout_repair: TimeoutRepair,
 }
 
@@ -123,9 +125,8 @@ impl Default for Decision {
 /// What is retransmitted when the retransmission timer expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum TimeoutRepair {
-    /// Everything from the first outstanding segment on counts as lost, except segments that are
-    /// known to have arrived. It is retransmitted as the window allows (RFC 5681, section 3.1;
-    /// Tahoe and Reno).
+    /// Everything from the first outstanding segment on, as the window allows. It counts as lost,
+    /// except segments that are known to have arrived (RFC 5681, section 3.1; Tahoe and Reno).
     #[default]
     GoBackN,
     /// Only the first outstanding segment, at once and whatever the window (RFC 6298, section 5.4).
@@ -140,7 +141,7 @@ pub enum Pacing {
     /// As fast as the window opens: the acknowledgements are the clock.
     #[default]
     Unpaced,
-    /// At a rate; the pacer spaces starts by `wire / rate`. RAP, TFRC.
+    /// At a rate: packets start `wire / rate` apart. RAP, TFRC.
     Rate(Rate),
     /// At a rate, with up to `size` bytes back to back and then a pause of `size / rate`. BBR's
     /// hosts hand bursts to the network interface. A transport that sends single packets treats it
@@ -151,7 +152,8 @@ pub enum Pacing {
         /// The bytes on the wire of a burst, at least one packet.
         size: Bytes,
     },
-    /// A gap from the end of one packet to the start of the next. IFTP's G, packet spacing's `ps`.
+    /// A gap from the end of one packet to the start of the next: `G` of IFTP, `ps` of packet
+    /// spacing.
     Gap(Span),
     /// A token bucket: at most `rate` on average, with packets spaced by at least `wire / peak`.
     /// The bucket holds up to `depth` tokens, and urgent data may borrow as many. A transport that
@@ -159,19 +161,19 @@ pub enum Pacing {
     Bucket {
         /// The rate at which the bucket fills.
         rate: Rate,
-        /// How fast it may be emptied; with [`Rate::MAX`] at once, however much time there is.
+        /// The rate at which it may be emptied. With [`Rate::MAX`] all tokens may be spent at once.
         peak: Rate,
         /// The most tokens that it holds, and its largest debt.
         depth: Bytes,
         /// The average rate that the losses and delays of the path allow; [`Rate::MAX`] before any.
-        /// `rate` is lower at the start of a flow, after a silence, and where the source uses
-        /// little: nothing of that says what the path carries.
+        /// `rate` is lower at the start of a flow, after a silence, and while the source sends
+        /// little. None of these limits is one of the path.
         fair: Rate,
-        /// The most that `rate` may be after what the flow has used so far.
+        /// The upper bound of `rate` from the rate that the flow has used so far.
         proven: Rate,
     },
     /// The next packet leaves no earlier than this. The controller schedules each departure and
-    /// advances the time with [`Event::Sent`]: Libra's randomly placed pairs.
+    /// advances the time with [`Event::Sent`]: Libra's pairs at random times.
     At(Time),
 }
 
@@ -185,8 +187,9 @@ pub enum Phase {
     /// Above it: the window grows by about one segment per round trip, or by the controller's own
     /// curve.
     CongestionAvoidance,
-    /// The controller holds its rate: no evidence for growing, none for shrinking.
+    /// The controller holds its rate.
     Steady,
-    /// The controller drains or probes on purpose (BBR's cycles, damped packet spacing's return).
+    /// The controller drains the queue or probes the path (BBR's cycle, damped packet spacing after
+    /// a loss).
     Probing,
 }

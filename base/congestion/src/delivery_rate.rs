@@ -2,29 +2,29 @@
 
 use comity_units::{Bytes, Span, Time};
 
-/// Takes one delivery-rate sample for each acknowledgement.
+/// Measures one delivery-rate sample for each acknowledgement.
 ///
 /// ```text
 /// sample   = delivered / interval
 /// interval = max( sending, answering )
-/// sending  = time from the first packet of the flight to the sampled packet, both as they left
-/// answering = time from the delivery before the sampled packet left to this acknowledgement
+/// sending  = time from the departure of the first packet of the flight to that of the sampled packet
+/// answering = time to this acknowledgement from the last delivery before the sampled packet left
 /// ```
 ///
-/// A transport keeps a [`Departure`] for each packet and reports its fate. The sampled packet is
-/// the one that left last among those that the acknowledgement delivers.
+/// A transport keeps a [`Departure`] for each packet, and reports its delivery or loss. The sampled
+/// packet is the last sent one of the packets that the acknowledgement delivers.
 ///
 /// # Application-limited samples
 /// A transport calls [`DeliveryRate::on_app_limited`] when the application has less than a packet
 /// to send, the window has room, and every lost packet has been retransmitted. Packets that leave
 /// from then on are marked until everything that was in flight at that moment is delivered.
 ///
-/// Source: draft-cheng-iccrg-delivery-rate-estimation-02, sections 3 and 4, carried on as section
-/// 4.1 of draft-ietf-ccwg-bbr.
+/// Source: draft-cheng-iccrg-delivery-rate-estimation-02, sections 3 and 4, now section 4.1 of
+/// draft-ietf-ccwg-bbr.
 ///
-/// Differs from the source in: 1. the newest packet is known by the order of departures, not by its
-/// time; 2. samples over less than the minimum round trip are kept, for readers that want them;
-/// [`RateSample::without_rate_below`] removes them.
+/// Differs from the source in: 1. the order of departures, not their times, decides which packet is
+/// the newest; 2. samples over less than the minimum round trip are kept;
+/// [`RateSample::without_rate_below`] removes their rate.
 #[derive(Clone, Debug)]
 pub struct DeliveryRate {
     departures: u64,
@@ -34,7 +34,7 @@ pub struct DeliveryRate {
     /// Whether something was delivered since the flight began.
     is_answered: bool,
     lost: u64,
-    /// Samples are limited by the application until this much is delivered.
+    /// Packets are marked as application-limited until this much is delivered.
     app_limited_until: Option<u64>,
     news: News,
 }
@@ -44,7 +44,7 @@ pub struct DeliveryRate {
 struct News {
     delivered: u64,
     lost: u64,
-    /// The delivered packet that left last, and its round trip where it is known.
+    /// The last sent one of the delivered packets, and its round trip, if known.
     newest: Option<(Departure, Option<Span>)>,
 }
 
@@ -69,7 +69,7 @@ impl Departure {
     }
 }
 
-/// The delivery rate while one packet was in flight, and the other news of one acknowledgement.
+/// The delivery rate while one packet was in flight, and the other results of one acknowledgement.
 ///
 /// Source: draft-cheng-iccrg-delivery-rate-estimation-02, section 3.3; draft-ietf-ccwg-bbr for the
 /// flight.
@@ -80,7 +80,8 @@ pub struct RateSample {
     /// The longer of the send and the acknowledgement interval of that data; zero if there is no
     /// rate.
     pub interval: Span,
-    /// The time in which that data left; `None` if nothing was in flight at its beginning.
+    /// The time in which that data left; `None` if nothing was delivered between the start of the
+    /// flight and the departure of the sampled packet.
     pub sending: Option<Span>,
     /// All payload that had been delivered when the sampled packet left. It distinguishes rounds.
     pub prior_delivered: Bytes,
@@ -129,8 +130,8 @@ impl RateSample {
         !self.interval.is_zero()
     }
 
-    /// Removes a rate that was measured over less than the minimum round trip: from
-    /// acknowledgements of needless retransmissions, or compressed ones.
+    /// Removes a rate that was measured over less than the minimum round trip. Spurious
+    /// retransmissions and compressed acknowledgements cause such rates.
     #[must_use]
     pub fn without_rate_below(self, min_rtt: Span) -> Self {
         let is_valid = self.interval >= min_rtt;
@@ -142,7 +143,7 @@ impl RateSample {
 }
 
 impl DeliveryRate {
-    /// A flow that begins at `now`.
+    /// Creates the state of a flow that begins at `now`.
     pub const fn new(now: Time) -> Self {
         Self {
             departures: 0,
@@ -160,8 +161,8 @@ impl DeliveryRate {
         }
     }
 
-    /// A packet leaves, with which `in_flight` bytes are in flight. `is_first` when nothing was
-    /// outstanding before: the time spent idle is no part of any delivery.
+    /// A packet leaves; `in_flight` includes it. `is_first` says that nothing was in flight before,
+    /// so that idle time is not part of any interval.
     pub fn on_sent(&mut self, now: Time, in_flight: u64, is_first: bool) -> Departure {
         if is_first {
             self.first_sent_at = now;
@@ -214,7 +215,7 @@ impl DeliveryRate {
         }
     }
 
-    /// The application has nothing to send although the window has room.
+    /// The application has less than a packet to send although the window has room.
     pub fn on_app_limited(&mut self, in_flight: u64) {
         self.app_limited_until = Some(self.delivered + in_flight);
     }
@@ -273,10 +274,10 @@ mod tests {
         Time::from_millis(millis)
     }
 
-    /// Four packets leave 1 ms apart; the bottleneck delivers one every 10 ms, so that their
-    /// acknowledgements come at 50, 60, 70 and 80 ms. By hand: the first begins the flight, and its
-    /// interval is its round trip; each later one left in that flight, before anything was
-    /// delivered, so that its answering interval begins when the flight did.
+    /// Four packets leave 1 ms apart. The bottleneck delivers one every 10 ms, so their
+    /// acknowledgements arrive at 50, 60, 70 and 80 ms. By hand: the first packet begins the
+    /// flight, and its interval is its round trip. The others left before anything was delivered,
+    /// so their acknowledgement intervals begin with the flight.
     #[test]
     fn a_flight_by_hand() {
         let mut rate = DeliveryRate::new(at(0));
@@ -302,9 +303,9 @@ mod tests {
         }
     }
 
-    /// The steady state: a packet leaves with each acknowledgement, 10 ms apart, and is answered 50
-    /// ms later. Between its departure and its answer five packets are delivered in 50 ms: 1,000
-    /// bytes every 10 ms.
+    /// The steady state: acknowledgements arrive 10 ms apart. A packet leaves with each, and is
+    /// acknowledged 50 ms later. In these 50 ms five packets are delivered: 1,000 bytes every 10
+    /// ms.
     #[test]
     fn acknowledgements_clock_the_rate_of_the_bottleneck() {
         let mut rate = DeliveryRate::new(at(0));
@@ -325,8 +326,8 @@ mod tests {
         }
     }
 
-    /// Acknowledgements that were held up and come at once: the answers to what left over 40 ms
-    /// come within 1 ms, and the time of sending bounds the rate (section 2.2.3 of the draft).
+    /// Compressed acknowledgements: those of packets that left over 40 ms arrive within 1 ms, and
+    /// the send interval bounds the rate (section 2.2.3 of the draft).
     #[test]
     fn compressed_acknowledgements_count_over_the_time_of_sending() {
         let mut rate = DeliveryRate::new(at(0));
@@ -345,8 +346,8 @@ mod tests {
         rate.sample(at(181), 5 * PACKET, PACKET);
         rate.on_delivered(at(200), &tail, PACKET, false);
         let sample = rate.sample(at(200), PACKET, 0);
-        // Four of the flight and the tail: they left in the 80 ms after its first, and were
-        // answered within 20 ms.
+        // Four packets of the flight and the last one. They left in the 80 ms after its first
+        // packet, and were acknowledged within 20 ms.
         assert_eq!(sample.delivered, Bytes::new(5 * PACKET));
         assert_eq!(sample.interval, Span::from_millis(80));
     }
@@ -364,7 +365,7 @@ mod tests {
         assert_eq!(sample.rtt, None, "the newest left twice");
         assert!(sample.without_rate_below(Span::from_millis(40)).has_rate());
         assert!(!sample.without_rate_below(Span::from_millis(41)).has_rate());
-        // Nothing delivered, nothing measured.
+        // Without a delivery there is no rate.
         rate.on_lost(&second, PACKET);
         let sample = rate.sample(at(50), PACKET, 0);
         assert!(!sample.has_rate());

@@ -1,4 +1,4 @@
-//! The throughput that TCP would have: the yardstick of rate-based friendliness.
+//! TCP's throughput equation.
 
 use comity_units::{Bytes, Rate, Span};
 
@@ -32,10 +32,10 @@ pub fn throughput_with_timeout(segment: Bytes, rtt: Span, p: f64, timeout: f64) 
 /// The loss event rate at which [`throughput`] is `rate`: its inverse, by bisection to one part in
 /// a million.
 ///
-/// Between `10⁻¹²` and 1.
+/// The result is between `10⁻¹²` and 1.
 ///
-/// Source: RFC 5348, section 6.3.1, which begins the history of losses so that the first loss does
-/// not move the rate.
+/// Source: RFC 5348, section 6.3.1, which computes the first loss interval this way, so that the
+/// first loss does not change the rate.
 pub fn loss_event_rate(segment: Bytes, rtt: Span, rate: Rate) -> f64 {
     loss_event_rate_with_timeout(segment, rtt, rate, USUAL_TIMEOUT)
 }
@@ -68,7 +68,7 @@ fn segments_per_round_trip(p: f64, timeout: f64) -> f64 {
 /// RFC 5348, section 3.1: `t_RTO = 4R`.
 const USUAL_TIMEOUT: f64 = 4.0;
 
-/// Below this the equation is of no use: a loss event in a thousand billion segments.
+/// The lower bound of the inverse: one loss event in 10¹² segments.
 const MIN_RATE: f64 = 1e-12;
 
 #[cfg(test)]

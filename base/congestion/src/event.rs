@@ -16,12 +16,12 @@ pub enum Event<'a> {
     Sent(&'a Sent),
     /// New data was acknowledged.
     Ack(&'a Ack),
-    /// The arrival of one packet was acknowledged, at once and in order.
+    /// An acknowledgement covered the next packets in order.
     ///
     /// Only for controllers with [`Needs::in_order_acks`](crate::Needs::in_order_acks).
     InOrderAck(&'a InOrderAck),
-    /// An acknowledgement that lists single packets lists `number`. The packets of one
-    /// acknowledgement come in ascending order.
+    /// An acknowledgement lists the packet `number`. The packets of one acknowledgement are
+    /// reported in ascending order.
     ///
     /// Only for controllers with [`Needs::packet_numbers`](crate::Needs::packet_numbers), and only
     /// where the transport has packet numbers.
@@ -30,7 +30,8 @@ pub enum Event<'a> {
         now: Time,
         /// The packet, as [`Sent::number`] named it.
         number: PacketNumber,
-        /// When it arrived, if the acknowledgement says so: it does of its largest packet alone.
+        /// When it arrived, if known: an acknowledgement carries the arrival time of its largest
+        /// packet only.
         arrived_at: Option<Arrived>,
     },
     /// One packet was declared lost, in an episode or outside of one.
@@ -51,9 +52,9 @@ pub enum Event<'a> {
     /// The fast recovery that the last [`Loss`] began is over, and everything sent before it is
     /// acknowledged. Only where the transport has such a phase.
     Recovered,
-    /// A partial acknowledgement covered this many bytes beyond the inflation of fast recovery. The
-    /// recovery takes them from the congestion window for good. Only ns-2's NewReno does this;
-    /// other controllers ignore the event, as RFC 6582 does.
+    /// A partial acknowledgement covered this many bytes beyond the inflation of fast recovery, and
+    /// the congestion window loses them for good. Only ns-2's variant of NewReno reports this; RFC
+    /// 6582 restores the window. Controllers other than Reno and Libra ignore it.
     Deflated(Bytes),
     /// The retransmission timer expired (byte sequence) or persistent congestion was found
     /// (packets).
@@ -64,7 +65,7 @@ pub enum Event<'a> {
     /// Only if the transport detects it: by an acknowledgement of a packet declared lost, by D-SACK
     /// (RFC 3708) or by timestamps (RFC 3522).
     SpuriousLoss {
-        /// When that was found.
+        /// When this was detected.
         now: Time,
     },
     /// The receiver's half reported: TCP-Real's wave level, TFRC's loss-event rate and receive
@@ -72,22 +73,22 @@ pub enum Event<'a> {
     Feedback(&'a Feedback<'a>),
     /// The time of [`Decision::wakeup`](crate::Decision::wakeup) has come.
     Wakeup(Time),
-    /// The flow sends again after it was idle for longer than its retransmission timeout.
-    /// Controllers reduce a stale window (RFC 5681, section 4.1). Reported right before the first
-    /// packet leaves.
+    /// The flow sends again after it was idle for longer than its retransmission timeout. Reno and
+    /// CUBIC reduce the window, which is out of date (RFC 5681, section 4.1). Reported right before
+    /// the first packet leaves.
     Idle(&'a Idle),
-    /// The next packet is the last one for now: the source has no more, or the peer no room.
-    /// Reported right before the [tag](crate::Controller::tag) of that packet.
+    /// The next packet is the last one for now: the source has no more data, or the peer's window
+    /// is full. Reported right before the [tag](crate::Controller::tag) of that packet.
     AppLimited,
-    /// This controller replaces one of the same kind, which drove the flow on another path and
-    /// whose last tag this is. The receiver's half stays. It learns from the tags that its
-    /// measurements are void. A transport that can change its path reports this first.
+    /// The flow changed its path. This controller replaces one of the same kind, whose last tag
+    /// this is. The receiver's half stays. The next tags show it that its measurements are void.
+    /// This is the first event of such a controller.
     PathChange(Tag),
 }
 
-/// The arrival of one packet caused an acknowledgement. The packet is the newest one that the
-/// acknowledgement newly covers. The newly covered packets follow the earlier acknowledged ones
-/// without a gap, and none of them was sent twice.
+/// An acknowledgement of the next packets in order, which the arrival of the packet `number`
+/// caused. That is the newest packet that it newly covers. The newly covered packets follow the
+/// earlier acknowledged ones without a gap, and none of them was sent twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InOrderAck {
     /// When the acknowledgement arrived.
@@ -98,8 +99,8 @@ pub struct InOrderAck {
     pub arrived_at: Option<Arrived>,
 }
 
-/// When a packet arrived, on the clock of the receiver. Only differences have a meaning; they are
-/// exact to one tick, also where the peer's stamps wrap.
+/// When a packet arrived, on the clock of the receiver. Only differences have a meaning. They are
+/// exact to one tick, also across a wrap of the peer's time stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
     /// The time, in whole ticks.
@@ -119,14 +120,14 @@ pub struct Ack {
     pub rtt: Option<Span>,
     /// Payload still in flight after this acknowledgement.
     pub in_flight: Bytes,
-    /// Whether the flow had less to send than it was allowed. Growth has no evidence then.
+    /// Whether the flow had less to send than it was allowed. The acknowledgement then does not
+    /// show that the path can carry more.
     pub app_limited: bool,
-    /// Whether the flow is in a fast recovery (the acknowledgement repairs, it does not clock new
-    /// data).
+    /// Whether the flow is in a fast recovery. The window does not grow then.
     pub in_recovery: bool,
     /// How many of the newly acknowledged packets arrived with a congestion-experienced mark.
     pub marked: u32,
-    /// How many packets this acknowledgement newly covers; 1 when the receiver answers every
+    /// How many packets this acknowledgement newly covers; 1 if the receiver acknowledges every
     /// packet.
     pub packets: u32,
     /// The delivery rate over the flight of the newest acknowledged packet, and the counts of
@@ -139,18 +140,19 @@ pub struct Ack {
 pub struct Loss {
     /// When the loss was declared.
     pub now: Time,
-    /// When the newest lost packet was sent, which distinguishes a new episode from an old one.
+    /// When the newest lost packet was sent. It distinguishes a new episode from an old one.
     pub sent_at: Time,
     /// Payload declared lost.
     pub lost: Bytes,
     /// Payload in flight when the loss was found, the lost part included: RFC 5681's FlightSize.
     pub in_flight: Bytes,
-    /// The window in force: the smaller of congestion window (with any fast-recovery inflation) and
-    /// receiver window. ns-2 and the papers of its time halve it instead of the flight.
+    /// The window in force: the minimum of the congestion window (with the inflation of a fast
+    /// recovery) and the receiver's window. ns-2 and the papers of its time halve it instead of the
+    /// flight.
     pub window: Bytes,
     /// How the loss was found.
     pub cause: LossCause,
-    /// Whether the recovery begins again from one segment instead of half a window: Tahoe.
+    /// Whether the flow restarts with one segment instead of a reduced window, as Tahoe does.
     pub restart: bool,
 }
 
@@ -193,13 +195,13 @@ pub struct Idle {
     pub pause: Span,
     /// The retransmission timeout; shorter than `pause`.
     pub timeout: Span,
-    /// The window before the first acknowledgement: the minimum window of a restart.
+    /// The initial window, which is the minimum window of a restart.
     pub initial_window: Bytes,
 }
 
 impl Idle {
-    /// The number of halvings of a window that halves with every timeout of the pause after the
-    /// first, as in Linux.
+    /// How often the window halves, as in Linux: once for every timeout of the pause after the
+    /// first.
     pub fn halvings(&self) -> u32 {
         let timeout = self.timeout.as_nanos().max(1);
         u32::try_from(self.pause.as_nanos().saturating_sub(1) / timeout).unwrap_or(u32::MAX)
@@ -213,7 +215,7 @@ pub struct Sent {
     pub now: Time,
     /// Its payload.
     pub payload: Bytes,
-    /// Its size on the wire, for controllers that speak of transmission times (IFTP's τ).
+    /// Its size on the wire, for controllers that use transmission times (`τ` of IFTP).
     pub wire: Bytes,
     /// Its number: counts packets of this flow, retransmissions included.
     pub number: PacketNumber,
@@ -230,6 +232,6 @@ pub struct Feedback<'a> {
     pub now: Time,
     /// What it says.
     pub report: &'a Report,
-    /// The round-trip time measured with the packet that carried it, if one was.
+    /// The round-trip time measured with the packet that carried the report, if any.
     pub rtt: Option<Span>,
 }

@@ -1,23 +1,19 @@
 //! Congestion control as pure state machines.
 //!
-//! A [`Controller`] decides how much and how fast one flow may send. It learns what happened, in
-//! named event structs that carry the time, and answers with one [`Decision`]. It cannot see a
-//! connection, a clock or a packet, so the same code runs in the simulator, at a socket and in a
-//! unit test.
+//! A [`Controller`] decides how much and how fast one flow may send. It takes [`Event`]s that carry
+//! the time, and returns one [`Decision`]. It has no access to a connection, a clock or a packet,
+//! so the same code runs in the simulator, at a socket and in a unit test.
 //!
-//! The algorithms of the field split in three places, so two more interfaces exist:
+//! Two more interfaces complete an algorithm:
 //!
 //! * [`Recovery`]: how a byte-sequence transport finds and repairs losses (Tahoe, Reno, NewReno,
-//!   SACK, RACK). The first four share one controller, [`controllers::Reno`]; any controller works
-//!   with any of them.
+//!   SACK, RACK). Any controller works with any of them.
 //! * [`Meter`]: the receiver's half, if an algorithm has one. It sees each arrival with the [`Tag`]
 //!   of the sender's controller, and answers with a [`Report`].
 //!
-//! All transports share the rest: [`RttEstimator`] (RFC 6298), [`DeliveryRate`] (the samples of
-//! BBR), [`Pacer`], [`TokenBucket`], [`SizeSearch`] (the path's largest packet) and [`Ecn`].
-//!
-//! [`table`] names every controller once, for the command line, the scenario
-//! files, the bindings and the tests.
+//! [`RttEstimator`] is that of RFC 6298, and [`DeliveryRate`] measures the rate samples of BBR. All
+//! transports use both. [`table`] lists every controller by name, for the command line, scenario
+//! files, bindings and tests.
 #![no_std]
 #![forbid(unsafe_code)]
 

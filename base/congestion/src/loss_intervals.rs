@@ -1,28 +1,28 @@
-//! The distances between loss events, in segments.
+//! Loss intervals: the segments between loss events.
 
 use alloc::collections::VecDeque;
 
-/// The average interval between loss events.
+/// The weighted mean of the last loss intervals, and the loss event rate `p`.
 ///
 /// ```text
-/// weight of closed interval i of n, the newest first:  1 for i < n/2,  2(n − i)/(n + 2) behind
+/// weight of closed interval i of n, from 0 for the newest:  1 for i < n/2,  2(n − i)/(n + 2) after
 /// closed   = Σ weight(i) · d(i) · interval(i)          / Σ weight(i) · d(i)
 /// D        = 1, or where the open interval is longer than 2 · closed:  max(floor, 2 · closed / open)
-/// with     = the same as closed, the open interval as the newest and D · d(i) instead of d(i) behind it
+/// with     = as closed, with the open interval as the newest, and D · d(i) for d(i) of the others
 /// mean     = max(closed, with)                         p = 1 / mean
 /// ```
 ///
 /// The open interval counts only if it raises the mean. A short one thus has no effect, and a long
 /// one lets the rate rise before the next loss.
 ///
-/// `d` and `D` are the discounts of history: if the open interval is more than twice the mean, the
-/// past counts for less. When an event closes the interval, each `d` is multiplied by the `D` of
-/// that moment. Without a floor they are all 1.
+/// `d` and `D` are the discount factors: if the open interval is longer than twice the mean, older
+/// intervals count less. When an event closes the interval, each `d` is multiplied by the current
+/// `D`. Without a floor they are all 1.
 ///
-/// Source: RFC 5348, sections 5.4 (`n = 8` there) and 5.5. Differs from it in: 1. the history may
-/// be at the sender, which then counts full segments' worth of acknowledged bytes instead of
-/// packets ([`LossIntervals::on_acked`] and [`LossIntervals::on_event`]), so that small packets do
-/// not make a flow look less lossy (the concern of RFC 4828).
+/// Source: RFC 5348, sections 5.4 (`n = 8` there) and 5.5. Differs from it in: 1. the sender may
+/// keep the history. It then counts acknowledged bytes in full segments instead of packets
+/// ([`LossIntervals::on_acked`] and [`LossIntervals::on_event`]), so small packets do not lower the
+/// loss event rate (the problem of RFC 4828).
 #[derive(Clone, Debug)]
 pub struct LossIntervals {
     /// Closed intervals, the newest first.
@@ -31,7 +31,7 @@ pub struct LossIntervals {
     open: f64,
     /// How many closed intervals are remembered.
     memory: usize,
-    /// The least discount of history; `None` for no discounting.
+    /// The minimum of the discount factor; `None` for no discounting.
     floor: Option<f64>,
 }
 
@@ -43,7 +43,8 @@ struct Interval {
 }
 
 impl LossIntervals {
-    /// No loss event yet; the mean will be taken over the last `memory` intervals, one at least.
+    /// Creates a history without loss events. The mean is over the last `memory` intervals, at
+    /// least one.
     pub fn new(memory: usize) -> Self {
         Self {
             closed: VecDeque::new(),
@@ -53,7 +54,7 @@ impl LossIntervals {
         }
     }
 
-    /// Enables history discounting, with this minimum of the discount factor.
+    /// Enables history discounting, with this minimum of the discount factor (0 to 1).
     #[must_use]
     pub const fn discounted(mut self, floor: f64) -> Self {
         self.floor = Some(floor.clamp(0.0, 1.0));
@@ -65,13 +66,14 @@ impl LossIntervals {
         self.open += segments;
     }
 
-    /// Sets the length of the open interval: for a receiver, which knows it from packet numbers.
+    /// Sets the length of the open interval. A receiver computes it from packet numbers.
     pub const fn set_open(&mut self, segments: f64) {
         self.open = segments;
     }
 
-    /// A loss event began. `first` gives the length of the interval before the very first event:
-    /// the number of segments before it depends on when the flow began, not on the path.
+    /// A loss event began. `first` computes the length of the interval before the first event of
+    /// the flow: the number of segments before that event depends on the start of the flow, not on
+    /// the path.
     pub fn on_event(&mut self, first: impl FnOnce() -> f64) {
         let interval = if self.closed.is_empty() {
             first()
@@ -88,7 +90,7 @@ impl LossIntervals {
         for interval in &mut self.closed {
             interval.discount *= discount;
         }
-        // One more than counts, so that an event can be undone.
+        // Keeps one interval more than the mean uses, so that an event can be undone.
         self.closed.truncate(self.memory);
         self.closed.push_front(Interval {
             length: length.max(1.0),
@@ -109,7 +111,7 @@ impl LossIntervals {
         }
     }
 
-    /// Whether enough intervals are known to fill the mean.
+    /// Whether the history has all the intervals of the mean.
     pub fn is_full(&self) -> bool {
         self.closed.len() >= self.memory
     }
@@ -218,13 +220,13 @@ mod tests {
                 mean(&history)
             );
         }
-        // The event closes the 80, and what is older keeps half its weight:
-        // (80 + (10 · (1 + 1 + 1 + 0.8 + 0.6 + 0.4 + 0.2)) / 2) / (1 + 5/2) = 105 / 3.5.
+        // The event closes the interval of 80, and older ones keep half their weight: (80 + (10 ·
+        // (1 + 1 + 1 + 0.8 + 0.6 + 0.4 + 0.2)) / 2) / (1 + 5/2) = 105 / 3.5.
         history.close(80.0);
         assert!((mean(&history) - 30.0).abs() < 1e-9, "{}", mean(&history));
-        // Discounts multiply. The open interval of 120 is twice the mean of 30 and twice again: D =
-        // 60 / 120. (120 + 1/2 · (80 + 1/2 · 10 · (1 + 1 + 0.8 + 0.6 + 0.4 + 0.2))) / (1 + 1/2 ·
-        // (1 + 1/2 · 4)) = (120 + 40 + 10) / (1 + 1/2 + 1) = 68.
+        // Discounts multiply. The open interval of 120 is four times the mean of 30: D = 60 / 120.
+        // (120 + 1/2 · (80 + 1/2 · 10 · (1 + 1 + 0.8 + 0.6 + 0.4 + 0.2))) / (1 + 1/2 · (1 + 1/2 ·
+        // 4)) = (120 + 40 + 10) / (1 + 1/2 + 1) = 68.
         history.set_open(120.0);
         assert!((mean(&history) - 68.0).abs() < 1e-9, "{}", mean(&history));
     }

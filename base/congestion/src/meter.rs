@@ -4,19 +4,19 @@ use core::fmt::Debug;
 
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 
-/// Measures at the receiver what the sender's controller needs to know.
+/// Measures arrivals at the receiver for the sender's controller.
 ///
-/// The transport hands over every arriving packet, before it puts packets in order. It requests a
-/// [`Report`] with each acknowledgement. A meter that has to report by itself sets a wakeup (TFRC
-/// once per round trip, packet spacing once per round). At that time the transport sends an
-/// acknowledgement at once.
+/// The transport passes every arriving packet to the meter, in the order of arrival. It requests a
+/// [`Report`] for each acknowledgement. A meter that has to report at certain times sets a wakeup
+/// (TFRC once per round trip, packet spacing once per round). The transport then sends an
+/// acknowledgement at that time.
 pub trait Meter: Debug + Send {
     /// A packet arrived.
     fn on_arrival(&mut self, arrival: &Arrival);
 
-    /// The report for the sender. A meter repeats a report that describes the present state,
-    /// because acknowledgements get lost. A report about an interval is sent once ([`Report::None`]
-    /// until the next).
+    /// The report for the sender. A meter repeats a report of its current state, because
+    /// acknowledgements get lost. It returns a report about an interval once, and [`Report::None`]
+    /// until the next.
     fn report(&mut self, now: Time) -> Report;
 
     /// The next time at which the meter wants a report to be sent even if nothing arrives.
@@ -24,8 +24,7 @@ pub trait Meter: Debug + Send {
         None
     }
 
-    /// The time of [`Meter::wakeup`] has come; the transport sends [`Meter::report`]
-    /// next.
+    /// The time of [`Meter::wakeup`] has come. The transport sends [`Meter::report`] next.
     fn on_wakeup(&mut self, _now: Time) {}
 }
 
@@ -43,13 +42,13 @@ pub struct Arrival {
     pub wire: Bytes,
     /// Whether the network marked it (congestion experienced).
     pub marked: bool,
-    /// What the sender's controller said on it.
+    /// The tag that the sender's controller put on it.
     pub tag: Tag,
 }
 
-/// What a sender's controller says on a packet to the receiver's half.
+/// What a packet carries from the sender's controller to the receiver's half.
 ///
-/// Exhaustive, so that a new one does not compile before it has bytes on the wire.
+/// Exhaustive, so that a new tag does not compile without an encoding on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Tag {
     /// Nothing.
@@ -61,17 +60,17 @@ pub enum Tag {
         wave: u16,
         /// The segments in the wave, lost ones included.
         segments: u16,
-        /// Which of them this is, from 1 to `segments`. The receiver has to know the last one when
-        /// it arrives, and cannot find it by counting where a segment before it was lost.
+        /// Which of them this is, from 1 to `segments`. The receiver has to recognise the last
+        /// segment when it arrives. Counting fails if an earlier segment was lost.
         position: u16,
     },
-    /// TFRC: the packet's place among those that the controller counts, and the sender's round-trip
-    /// time, by which losses are grouped (RFC 5348, section 3.2.1). Packet numbers of the transport
-    /// do not serve: it leaves some out on purpose, and gives some to packets without data.
+    /// TFRC: the packet's sequence number, and the sender's round-trip time, by which losses are
+    /// grouped (RFC 5348, section 3.2.1). The transport's packet numbers cannot be used: it skips
+    /// some on purpose, and packets without data have numbers too.
     Numbered {
         /// Counts the packets, wrapping.
         number: u32,
-        /// The round-trip time that the sender uses; zero while it knows none.
+        /// The round-trip time that the sender uses; zero while it has none.
         rtt: Span,
     },
     /// The sender's round-trip time: packet spacing counts per round of this length (its section

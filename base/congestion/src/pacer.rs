@@ -18,10 +18,10 @@ use crate::Pacing;
 /// ```
 ///
 /// `next` uses the rate or the gap in force at the time of the call. A controller with a newer
-/// estimate therefore does not wait by the estimate of the last departure.
+/// estimate therefore does not wait for a time computed from the old one.
 ///
 /// An idle sender accumulates at most `quantum` bytes, or one packet, to send at once. The first
-/// packet follows no pause, so the second one keeps its distance.
+/// packet does not follow a pause, so the second one keeps its distance.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pacer {
     last: Option<Departure>,
@@ -30,7 +30,7 @@ pub struct Pacer {
 /// The last packet.
 #[derive(Clone, Copy, Debug)]
 struct Departure {
-    /// Its nominal start, and how much earlier it is because of the preceding pause.
+    /// Its nominal start, and how much earlier that is because of the preceding pause.
     start: Time,
     early: Span,
     /// The length of the pause before its burst.

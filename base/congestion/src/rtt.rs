@@ -11,27 +11,27 @@ pub struct RttConfig {
     /// The phase of the clock: ticks are at `phase + n · tick`. A round trip counts as the number
     /// of ticks in it, so its beginning matters. Without effect when the tick is 1 ns.
     pub phase: Span,
-    /// `G` of RFC 6298: the minimum of `4 · RTTVAR` in the timeout.
+    /// `G` of RFC 6298: the lower bound of `4 · RTTVAR` in the timeout.
     pub granularity: Span,
     /// The timeout before the first measurement: 1 s in RFC 6298, 3 s or 6 s before.
     pub initial_timeout: Span,
-    /// The least timeout: 1 s in RFC 6298, 200 ms in Linux and ns-2.35, none in ns-2 before.
+    /// The minimum timeout: 1 s in RFC 6298, 200 ms in Linux and ns-2.35, none in earlier ns-2.
     pub min_timeout: Span,
-    /// The largest timeout, back-off included.
+    /// The maximum timeout, back-off included.
     pub max_timeout: Span,
-    /// How many times in a row the timeout doubles at the most; 6 in BSD and early ns-2, and
-    /// without a limit but `max_timeout` in RFC 6298.
+    /// The maximum number of doublings in a row: 6 in BSD and early ns-2. In RFC 6298 only
+    /// `max_timeout` limits them.
     pub max_doublings: u8,
     /// Whether the floor is applied before the back-off multiplies (RFC 6298 with its clamp at step
     /// 2.4) or to the product.
     pub floor_before_backoff: bool,
-    /// Whether four or more back-offs in a row move the smoothed time into the variance. BSD does
+    /// Whether four or more back-offs in a row move the smoothed time into the variation. BSD does
     /// so because the route may have changed.
     pub forget_after_backoff: bool,
 }
 
 impl RttConfig {
-    /// RFC 6298: a floor of one second, a first timeout of one second, 60 s at the most.
+    /// RFC 6298: a minimum and an initial timeout of 1 s, and a maximum of 60 s.
     pub const RFC6298: Self = Self {
         tick: Span::from_nanos(1),
         phase: Span::ZERO,
@@ -44,7 +44,7 @@ impl RttConfig {
         forget_after_backoff: false,
     };
 
-    /// Linux: RFC 6298 with at least 200 ms beyond the smoothed time, and 120 s at the most.
+    /// Linux: RFC 6298 with a timeout of at least the smoothed time and 200 ms, and at most 120 s.
     pub const LINUX: Self = Self {
         granularity: Span::from_millis(200),
         min_timeout: Span::from_millis(200),
@@ -52,7 +52,7 @@ impl RttConfig {
         ..Self::RFC6298
     };
 
-    /// ns-2.35's defaults: ticks of 10 ms, a floor of 200 ms under the back-off.
+    /// ns-2.35's defaults: ticks of 10 ms, a minimum of 200 ms before the back-off.
     pub const NS2_2_35: Self = Self {
         tick: Span::from_millis(10),
         phase: Span::ZERO,
@@ -65,7 +65,7 @@ impl RttConfig {
         forget_after_backoff: true,
     };
 
-    /// ns-2 as the papers of 1999 to 2001 used it: ticks of 100 ms and no floor but two ticks.
+    /// ns-2 as the papers of 1999 to 2001 used it: ticks of 100 ms and a minimum of two ticks.
     pub const NS2_2000: Self = Self {
         tick: Span::from_millis(100),
         phase: Span::ZERO,
@@ -78,10 +78,9 @@ impl RttConfig {
         forget_after_backoff: true,
     };
 
-    /// 4.4BSD, whose TCP many systems of the 1990s took over: ticks of 500 ms, at least 1 s, at the
-    /// most 64 s (`PR_SLOWHZ`, `TCPTV_MIN` and `TCPTV_REXMTMAX` of tcp_timer.h; Stevens, TCP/IP
-    /// Illustrated 2, chapter 25). Differs in: the timer expires at its time and not at the tick
-    /// behind it.
+    /// 4.4BSD, whose TCP many systems of the 1990s adopted: ticks of 500 ms, at least 1 s, at most
+    /// 64 s (`PR_SLOWHZ`, `TCPTV_MIN` and `TCPTV_REXMTMAX` of tcp_timer.h; Stevens, TCP/IP
+    /// Illustrated 2, chapter 25). Differs in: the timer expires at its time, not at the next tick.
     pub const BSD: Self = Self {
         tick: Span::from_millis(500),
         min_timeout: Span::from_secs(1),
@@ -128,9 +127,10 @@ impl Default for RttConfig {
 /// With a tick of 1 ns the rounding is below any effect; with the ticks of the papers' time it
 /// reproduces BSD and ns-2.
 ///
-/// Differs from RFC 6298 in: 1. the order of the two updates, which Jacobson makes with one δ (the
-/// RFC updates RTTVAR with the old SRTT, which is the same thing); 2. never less than two ticks
-/// when the tick is coarse, as in ns-2 and BSD, because a timer of one tick may fire at once.
+/// Differs from RFC 6298 in: 1. one δ serves both updates, as in Jacobson's code; the RFC updates
+/// RTTVAR first, with the old SRTT, which has the same result; 2. a timeout is at least two ticks
+/// if a tick is longer than 1 ns, as in ns-2 and BSD, because a timer of one tick may expire at
+/// once.
 #[derive(Clone, Copy, Debug)]
 pub struct RttEstimator {
     smoothed: SmoothedRtt,
@@ -144,8 +144,8 @@ pub struct RttEstimator {
     has_sample: bool,
 }
 
-/// The smoothed round-trip time alone, for controllers that need nothing else of it: `SRTT` of
-/// [`RttEstimator`], in ticks of the caller's choice.
+/// The smoothed round-trip time alone: `SRTT` of [`RttEstimator`], in ticks that the caller
+/// chooses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SmoothedRtt {
     /// 8 · SRTT; zero before the first sample.
@@ -175,10 +175,10 @@ impl SmoothedRtt {
     }
 }
 
-/// Beyond this many doublings every timeout is at its ceiling.
+/// After this many doublings every timeout is at its maximum.
 const MAX_DOUBLINGS: u8 = 32;
 
-/// Samples are cut here, at 2⁵⁶ ticks, so that their scaled averages fit.
+/// The maximum of a sample, 2⁵⁶ ticks, so that the scaled averages do not overflow.
 const LONGEST_SAMPLE: u64 = 1 << 56;
 
 impl RttEstimator {
@@ -195,10 +195,10 @@ impl RttEstimator {
         }
     }
 
-    /// Takes in the round trip of a packet sent at `sent_at` and acknowledged at `now`.
+    /// Takes the round trip of a packet sent at `sent_at` and acknowledged at `now`.
     ///
     /// The caller applies Karn's rule: no samples from retransmitted packets, unless a timestamp
-    /// tells which transmission was answered.
+    /// shows which transmission was acknowledged.
     pub fn on_sample(&mut self, config: &RttConfig, sent_at: Time, now: Time) {
         let elapsed = now.saturating_since(sent_at);
         self.latest = elapsed;
@@ -245,7 +245,7 @@ impl RttEstimator {
         timeout.min(config.max_timeout).max(two_ticks)
     }
 
-    /// The timer expired: the next timeout is twice as long (RFC 6298, 5.5).
+    /// The timer expired: the next timeout is twice as long (RFC 6298, section 5.5).
     pub fn back_off(&mut self, config: &RttConfig) {
         self.backoff_exponent =
             (self.backoff_exponent + 1).min(config.max_doublings.min(MAX_DOUBLINGS));
@@ -255,12 +255,12 @@ impl RttEstimator {
         }
     }
 
-    /// Data that was sent once is acknowledged: the path works, the back-off ends (Karn).
+    /// Data that was sent once was acknowledged, which ends the back-off (Karn's algorithm).
     pub fn end_backoff(&mut self) {
         self.backoff_exponent = 0;
     }
 
-    /// How many back-offs are in force.
+    /// The number of doublings in force.
     pub const fn backoff_exponent(&self) -> u8 {
         self.backoff_exponent
     }
@@ -363,8 +363,8 @@ mod tests {
 
     #[test]
     fn coarse_ticks_count_the_edges_that_pass() {
-        // Ticks of 100 ms: a round trip of 210 ms that begins 95 ms into a tick sees three edges,
-        // one that begins at an edge sees two.
+        // Ticks of 100 ms: a round trip of 210 ms that begins 95 ms into a tick contains three tick
+        // edges, and one that begins at an edge contains two.
         let config = RttConfig::NS2_2000;
         let mut rtt = RttEstimator::new(&config);
         sample(&mut rtt, &config, 95, 210);

@@ -66,7 +66,7 @@ impl SizeSearch {
         }
     }
 
-    /// Whether nothing is left to be found.
+    /// Whether the search is over.
     pub const fn is_over(&self) -> bool {
         let is_close =
             self.limit <= self.max && self.limit.saturating_sub(self.current) <= CLOSE_ENOUGH;
@@ -83,13 +83,13 @@ impl SizeSearch {
         size >= self.limit
     }
 
-    /// A probe of this size arrived.
+    /// Records that a probe of this size arrived.
     pub fn on_success(&mut self, size: u32) {
         self.failures = 0;
         self.current = self.current.max(size);
     }
 
-    /// A probe of this size was lost, by its size or by chance.
+    /// Records that a probe of this size was lost, because of its size or by chance.
     pub const fn on_failure(&mut self, size: u32) {
         self.failures += 1;
         if self.failures >= MAX_PROBES {
@@ -97,18 +97,18 @@ impl SizeSearch {
         }
     }
 
-    /// This size is too large for certain.
+    /// Records that this size is certainly too large.
     pub const fn refuse(&mut self, size: u32) {
         self.failures = 0;
         self.limit = size;
     }
 
-    /// Begins anew, from a size of `current`.
+    /// Restarts the search, from a size of `current`.
     pub const fn restart_at(&mut self, current: u32) {
         *self = Self::new(current, self.max);
     }
 
-    /// Begins anew, from the size that was found.
+    /// Restarts the search, from the size that was found.
     pub const fn restart(&mut self) {
         self.restart_at(self.current);
     }

@@ -59,8 +59,8 @@ impl FrameType {
     }
 }
 
-/// How much a section matters; higher matters more. It decides among equal deadlines, and how many
-/// tokens a section may borrow.
+/// How much a section matters; a higher value matters more. The importance decides between equal
+/// deadlines, and how many tokens a section may borrow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Importance(pub u8);
 
@@ -98,7 +98,7 @@ impl Importance {
     }
 }
 
-/// A frame as the policy sees it, without its content.
+/// The properties of a frame that the policy uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Its stream. Numbers and dependencies belong to one stream.
@@ -112,11 +112,11 @@ pub struct Frame {
     pub position: u8,
     /// The earlier frame that it depends on.
     pub needs: Option<u64>,
-    /// Whether it is worthless without that.
+    /// Whether it is worthless without that frame.
     pub is_bound: bool,
-    /// When the source has it.
+    /// When the source makes it available.
     pub source_time: Time,
-    /// How large it is.
+    /// Its size.
     pub size: Bytes,
 }
 

@@ -21,9 +21,9 @@ pub enum DeadlineRule {
     /// A group must then be sent before most of it is due to be decoded. All of it is submitted
     /// when its intra picture is due to be decoded, so the source must be stored.
     ///
-    /// Differs from the source in: 1. The paper does not place the common deadline in the group.
-    /// Here it is the presentation time of the first picture, the latest time that suits all of
-    /// them.
+    /// Differs from the source in: 1. The paper does not state at which time of the group the
+    /// common deadline is. Here it is the presentation time of the first picture, the latest time
+    /// that suits all of them.
     Group,
 }
 
@@ -69,7 +69,7 @@ pub struct Member {
     pub position: u8,
     /// The earlier picture that it depends on.
     pub needs: Option<u64>,
-    /// Whether it is worthless without that.
+    /// Whether it is worthless without that picture.
     pub is_bound: bool,
     /// When it is submitted.
     pub source_time: Time,
@@ -87,15 +87,15 @@ pub struct Group {
     repair: Repair,
 }
 
-/// What repairs a picture whose reference is missing.
+/// How a stream recovers from a missing reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Repair {
-    /// Nothing that is known: the stream has had no intra picture yet.
+    /// Unknown: the stream has had no intra picture yet.
     Unknown,
-    /// The next intra picture. The latest one was decoded at this time, so long after the one
-    /// before it.
+    /// By the next intra picture. The latest one was decoded at `at`, `period` after the one before
+    /// it.
     Intra { at: Time, period: Option<Span> },
-    /// The pictures that follow, each in a part of its area.
+    /// By the pictures that follow, each in a part of its area (gradual refresh).
     Refresh,
 }
 
@@ -114,11 +114,11 @@ impl Repair {
     }
 }
 
-/// How long after an intra picture a picture counts as worthless without its reference, if nobody
-/// knows when the next intra picture comes.
+/// How long pictures are bound after an intra picture if the period of intra pictures is unknown;
+/// at least this long if it is known.
 const FADE: Span = Span::from_secs(1);
 
-/// The longest time between two intra pictures in which it is worth waiting for the next one.
+/// The longest time between two intra pictures with which pictures are bound.
 const LONGEST_PERIOD: Span = Span::from_secs(2);
 
 /// No supported codec keeps more than 16 decoded pictures.
@@ -157,9 +157,9 @@ impl Group {
     /// | unknown | for 1 s after the last one |
     /// | longer, or none has come yet, or the stream has gradual refresh | never |
     ///
-    /// A sender drops what is bound to a picture that is missing. Otherwise the loss of one picture
-    /// would end a video without intra pictures. Decoders show the rest of a damaged picture, and
-    /// gradual refresh repairs it.
+    /// A sender drops the pictures that are bound to a missing picture. If pictures were always
+    /// bound, the loss of one picture would end a video without intra pictures. Decoders show the
+    /// rest of a damaged picture, and gradual refresh repairs it.
     pub fn push(&mut self, arrival: Arrival) -> Member {
         self.follow_repair(&arrival);
         let is_bound = self.repair.binds(arrival.source_time);
@@ -207,7 +207,7 @@ impl Group {
             _ => (None, own),
         };
         if arrival.frame_type == FrameType::Key {
-            // Leading pictures that still refer to earlier data arrive without it as well.
+            // Leading pictures may still refer to the anchors of the group before.
             self.references.retain(|reference| reference.anchor);
         }
         if arrival.frame_type.is_reference() {
@@ -239,7 +239,7 @@ impl Group {
         }
     }
 
-    /// Learns what repairs the stream from now on.
+    /// Updates how the stream recovers, before the picture is added.
     fn follow_repair(&mut self, arrival: &Arrival) {
         let now = arrival.source_time;
         if arrival.frame_type.is_intra() {
@@ -254,7 +254,7 @@ impl Group {
         }
     }
 
-    /// The references presented last before, and first after, this time.
+    /// Returns the references presented last before, and first after, this time.
     fn neighbours(&self, presentation: Option<u64>) -> (Option<&Reference>, Option<&Reference>) {
         let Some(presentation) = presentation else {
             return (None, self.references.back());

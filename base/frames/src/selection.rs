@@ -14,7 +14,7 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// Whether it has frames of this type.
+    /// Whether it includes frames of this type.
     pub const fn takes(self, kind: FrameType) -> bool {
         match kind {
             FrameType::Bidirectional { .. } => matches!(self, Self::All),
@@ -43,19 +43,19 @@ impl Schedule {
 /// If the share in time is below 95 %, the sender drops one type of frame. After five reports in a
 /// row without a missed frame it adds the type again.
 ///
-/// Only frames of the present choice judge it, and only those submitted when no frame of an earlier
-/// choice was unsent. Earlier frames settle up to a lifetime and a round trip later, and the first
-/// frames of a choice wait behind them. If either counted, the sender would drop a second type of
-/// frame although dropping the first one was enough.
+/// Only frames of the present choice count, and of these only the ones submitted when no frame of
+/// an earlier choice was unsent. Earlier frames settle up to a lifetime and a round trip later, and
+/// the first frames of a choice wait behind them. If either counted, the sender would drop a second
+/// type of frame although dropping the first one was enough.
 ///
 /// # Source
 /// Mukherjee and Brecht, "Time-lined TCP for the TCP-friendly Delivery of Streaming Media", ICNP
 /// 2000, section 4.
 ///
 /// Differs from the paper in: 1. the rule: the paper names the three schedules, says that feedback
-/// of the playback application may lead to them, and leaves the rest to the application. 2. frames
-/// come back when there is room; the paper only speaks of decreasing bandwidth. 3. a frame in time
-/// counts even if frames that it needs are missing.
+/// of the playback application may lead to them, and leaves the rest to the application. 2. the
+/// sender adds a type of frame again when the path has room; the paper only speaks of decreasing
+/// bandwidth. 3. a frame in time counts even if frames that it needs are missing.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection {
     schedule: Schedule,
@@ -68,7 +68,7 @@ pub struct Selection {
 
 /// The share in time below which a type of frame is dropped.
 const TOO_FEW: f64 = 0.95;
-/// The reports without a missed frame after which it comes back.
+/// The reports in a row without a missed frame after which a type is added again.
 const CALM: u32 = 5;
 
 impl Default for Selection {
@@ -93,8 +93,8 @@ impl Selection {
         self.choice
     }
 
-    /// The choice that the next frame judges, if `unsent` of the `submitted` bytes are unsent: the
-    /// present one, unless bytes of an earlier choice are among them.
+    /// The choice for which the next frame counts, while `unsent` of the `submitted` bytes are
+    /// unsent: the present choice, or `None` if bytes of an earlier choice are unsent.
     pub const fn judged(&self, submitted: u64, unsent: u64) -> Option<u32> {
         if self.changed_at + unsent > submitted {
             None

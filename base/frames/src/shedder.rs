@@ -16,7 +16,8 @@ pub struct ShedderConfig {
     /// The window over which the rate of the source is measured (2 s), in whole groups if it holds
     /// any.
     pub window: Span,
-    /// How far the target must rise, as a share of it, before the shedder keeps more (0.1).
+    /// How far the target must rise, as a share of the old one, before the shedder keeps more
+    /// (0.1).
     pub rise: f64,
     /// How long the rise must last, and at the start how long the target must not have risen
     /// before anything is shed (2 s).
@@ -84,7 +85,8 @@ fn class(frame: &Frame) -> Class {
         FrameType::Bidirectional { referenced: false }
         | FrameType::Predicted { referenced: false } => Class::Unreferenced,
         FrameType::Bidirectional { referenced: true } => Class::ReferencedB,
-        // Without an intra picture soon, the end of the group is all that follows.
+        // A P picture that is not bound is kept: without an intra picture soon, everything that
+        // follows depends on it.
         FrameType::Predicted { referenced: true } if frame.is_bound => Class::Predicted {
             from_end: u8::MAX - frame.position,
         },
@@ -182,7 +184,8 @@ const REMEMBERED: usize = 512;
 const MIN_MEASURED: Span = Span::from_millis(500);
 /// Without whole groups, the known share of the window required before anything is shed.
 const MIN_SHARE_OF_WINDOW: f64 = 0.75;
-/// An encoder that follows its target shows it in so many pictures in so much time.
+/// The time, and the minimum number of pictures in it, after which the shedder notices that an
+/// encoder follows its target.
 const TREND: Span = Span::from_millis(600);
 const MIN_TREND: u32 = 6;
 /// During shedding, the source must fall below this share of the target before everything is kept
@@ -243,8 +246,7 @@ impl Shedder {
     }
 
     /// Sets the target bitrate, if `Some`, and decides about the next frame as
-    /// [`offer`](Self::offer) does. This is the call of a host that does not know its source's
-    /// rate.
+    /// [`offer`](Self::offer) does. For a host that does not know the rate of its source.
     ///
     /// # Errors
     ///
@@ -374,9 +376,9 @@ impl Shedder {
         is_enough.then(|| (Rate::of(bytes, span), bytes))
     }
 
-    /// The size of the latest pictures, without intra pictures, as a share of the size of all of
-    /// the window; 1 if they are not smaller. An encoder that has reduced its rate is below 1 long
-    /// before a whole group says so.
+    /// The mean size of the latest pictures, without intra pictures, as a share of the mean size
+    /// over the whole window; 1 if they are not smaller. After an encoder has reduced its rate, the
+    /// trend falls below 1 long before a whole group has been measured.
     ///
     /// ```text
     /// trend = min( 1, mean size of the last 0.6 s / mean size of the window )
@@ -403,14 +405,15 @@ impl Shedder {
         }
     }
 
-    /// The rate of the source now: as stated, or as measured, and less if it has reduced it since.
+    /// The rate of the source now: as stated, or else as measured and scaled by the trend.
     fn rate_now(&self) -> Option<(f64, Bytes)> {
         let (measured, bytes) = self.measured()?;
         let rate = { self.stated }.unwrap_or_else(|| measured.mul_f64(self.trend()));
         Some((rate.as_bps() as f64, bytes))
     }
 
-    /// Whether a source of this rate exceeds what frames may take. Shedding ends below that.
+    /// Whether a source of this rate exceeds the rate that frames may take. During shedding the
+    /// bound is lower.
     fn is_excess(&self, source: f64, allowed: f64) -> bool {
         let share = if self.is_shedding { WHOLE_AGAIN } else { 1.0 };
         source > allowed * share
@@ -454,8 +457,8 @@ impl Shedder {
             }
             if excess <= bytes {
                 let share = if bytes > 0.0 { excess / bytes } else { 0.0 };
-                // P pictures at one position would go in some groups and stay in others: shed all
-                // of them.
+                // A share of the P pictures at one position would be shed in some groups and kept
+                // in others, so all of them are shed.
                 let is_predicted = matches!(class, Class::Predicted { .. });
                 let share = if is_predicted && excess > 0.0 {
                     1.0
@@ -540,8 +543,8 @@ mod tests {
     #[test]
     fn the_least_important_go_first() {
         assert_eq!(kept(140).0.len(), 17);
-        // 8 kb/s too much: one picture of the seventeen; two and a half: half of the unreferenced
-        // ones is four.
+        // 8 kb/s too much is one picture of the seventeen; 32 kb/s too much is half of the eight
+        // unreferenced ones.
         assert_eq!(kept(128).0.len(), 16);
         let some = kept(104).0;
         assert_eq!(some.len(), 13);
@@ -550,7 +553,8 @@ mod tests {
                 .iter()
                 .all(|index| some.contains(index))
         );
-        // Exactly without the eight: 72 kb/s; then without referenced B pictures: 40.
+        // 72 kb/s is exactly the group without the eight; 40 kb/s also lacks the referenced B
+        // pictures.
         assert_eq!(kept(72).0, [0, 1, 2, 5, 6, 9, 10, 13, 14]);
         assert_eq!(kept(40).0, [0, 1, 5, 9, 13]);
         // P pictures from the end; never the I picture.
@@ -609,7 +613,7 @@ mod tests {
         };
         assert_eq!(target(10_000, 140), Some(72_000));
         assert_eq!(target(11_900, 160), Some(72_000));
-        // A dip begins the waiting anew.
+        // A dip restarts the hold time.
         assert_eq!(target(11_950, 75), Some(72_000));
         assert_eq!(target(12_000, 150), Some(72_000));
         assert_eq!(target(13_900, 145), Some(72_000));
@@ -682,7 +686,7 @@ mod tests {
         assert!(limits.contains(&begin), "{begin}");
     }
 
-    /// Targets that rise and fall between two values are no start.
+    /// Targets that rise and fall between two values do not count as the start of a connection.
     #[test]
     fn a_target_that_goes_up_and_down_below_the_need_does_not_delay_shedding() {
         let mut shedder = Shedder::new(ShedderConfig::default());

@@ -1,4 +1,4 @@
-//! A keyed hash: numbers that nobody can foresee who does not have the key.
+//! A keyed hash: numbers that cannot be predicted without the key.
 
 use core::hash::Hasher;
 
@@ -30,7 +30,7 @@ impl KeyedHash {
     }
 }
 
-/// Without the key.
+/// Omits the key.
 impl core::fmt::Debug for KeyedHash {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("KeyedHash").finish_non_exhaustive()

@@ -1,10 +1,9 @@
 //! The quantities that all crates of Comity share.
 //!
-//! This crate knows nothing of packets or protocols. A [`Time`] is a point on one clock and a
-//! [`Span`] is a distance between two points of the same clock, both in whole nanoseconds.
-//! [`Bytes`] and [`Rate`] distinguish bytes from bits. [`SeqNo`] wraps and therefore has no order
-//! of its own; [`PacketNumber`] never repeats and has one. [`Seed`] names independent random
-//! streams.
+//! This crate contains no protocols. A [`Time`] is a point on one clock and a [`Span`] is a
+//! distance between two points of the same clock, both in whole nanoseconds. [`Bytes`] and [`Rate`]
+//! distinguish bytes from bits. [`SeqNo`] wraps and therefore has no total order; [`PacketNumber`]
+//! never repeats and has one. [`Seed`] names independent random streams.
 //!
 //! Invalid arithmetic does not compile. Two times have no `-` (use [`Time::since`], which returns
 //! `None` if the order is reversed), and a bare float does not convert to a quantity. Quantities

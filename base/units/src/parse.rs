@@ -99,8 +99,8 @@ pub(crate) fn quantity(
     let Some(&(_, scale)) = units.iter().find(|(name, _)| *name == unit) else {
         let names = || units.iter().map(|(name, _)| *name);
         let same = names().find(|name| name.eq_ignore_ascii_case(unit));
-        // What lacks its "per second", as in `8Mbit` or `8M`. Times have no such units, and bytes
-        // are no bits.
+        // Suggests a unit per second for one that lacks it, as in `8Mbit` or `8M`. Times have no
+        // such units. A unit that ends in `B` means bytes, not bits.
         let is_part = |name: &&str| {
             let of_a_second = name.ends_with("bps") || name.ends_with("/s");
             let begins = name
@@ -195,7 +195,7 @@ struct Line {
 impl Line {
     fn text(&self) -> &str {
         let written = self.bytes.get(..self.length).unwrap_or_default();
-        // Only whole texts were written.
+        // Only valid UTF-8 was written.
         core::str::from_utf8(written).unwrap_or_default()
     }
 }

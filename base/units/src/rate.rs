@@ -184,7 +184,7 @@ mod tests {
             assert_eq!(rate.amount_in(span), bytes);
             assert_eq!(Rate::of(bytes, span), rate);
         }
-        // A seventh is rounded up to the wire, and down from it.
+        // 1/7 ns a byte: the transmission time is rounded up, the rate down.
         let rate = Rate::from_mbps(56_000);
         for (bytes, nanos) in [(8, 2), (2_305_843_010, 329_406_145)] {
             assert_eq!(

@@ -165,7 +165,7 @@ mod tests {
         for a in borders() {
             for b in borders() {
                 let (first, second) = (SeqNo::new(a), SeqNo::new(b));
-                // The way from b to a, once around at most, the short way.
+                // The distance from b to a, modulo the wrap, by the shorter way.
                 let forward = (i64::from(a) - i64::from(b)).rem_euclid(WRAP);
                 let shortest = if forward >= WRAP / 2 {
                     forward - WRAP

@@ -126,8 +126,8 @@ impl fmt::Display for Time {
 
 /// A distance between two points of one clock, in whole nanoseconds.
 ///
-/// A separate type, because [`core::time::Duration`] has two fields in sixteen bytes and divides on
-/// every conversion. A packet crossing a link costs several of these operations
+/// It is a separate type because [`core::time::Duration`] has two fields in sixteen bytes and
+/// divides on every conversion. A packet that crosses a link costs several of these operations
 /// (`docs/adr/0002-time-and-span.md`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]

@@ -1,4 +1,4 @@
-//! A memory of recent time that expires by itself.
+//! Values of recent time that expire by themselves.
 
 use crate::{Span, Time};
 
@@ -8,9 +8,9 @@ use crate::{Span, Time};
 /// A window without values, and one that ended more than a window ago, have the default value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TwoWindows<T> {
-    /// Of the current window.
+    /// The value of the current window.
     pub current: T,
-    /// Of the one before.
+    /// The value of the window before.
     pub before: T,
     began_at: Time,
 }
@@ -38,7 +38,7 @@ impl<T: Copy + Default + Ord> TwoWindows<T> {
         self.current = self.current.max(value);
     }
 
-    /// The most of both windows.
+    /// The maximum of both windows.
     pub fn most(&self) -> T {
         self.current.max(self.before)
     }

@@ -104,7 +104,7 @@ pub fn emulate(args: &args::Emulate) -> Result<(), Failure> {
     finish(args, &report, reporter.target)
 }
 
-/// The address in an option. The settings of a URI may contain a secret, which is not shown.
+/// The address in an option. Settings of a URI are not shown, since they may contain a secret.
 fn address(option: &str, text: &str, like: Option<SocketAddr>) -> Result<SocketAddr, Failure> {
     if text.contains("://") {
         let text = without_secrets(text);
@@ -209,11 +209,11 @@ fn settings(args: &args::Emulate) -> Result<Vec<Setting>, Failure> {
                     false => &$way.outages,
                 };
                 let has_own = $way.loss.is_some() || !$way.outages.is_empty();
-                // Losses and outages are one key. So the option for both ways stays valid
-                // for a way that sets the other of the two.
+                // Losses and outages share one key. If a way sets only one of the two, the option
+                // for both ways supplies the other.
                 let losses = has_own.then(|| losses($way.loss.or(both.loss), outages));
                 set("loss", "losses", losses);
-                // Relative to the working folder, not to the file of `--config`.
+                // Relative to the working folder, not to the folder of `--config`.
                 let trace = match &$way.trace {
                     None => None,
                     Some(file) => match std::path::absolute(file) {
@@ -258,7 +258,7 @@ fn announce(args: &args::Emulate, address: SocketAddr, target: SocketAddr) -> Re
     Ok(())
 }
 
-/// Reports statistics at intervals, and a target without a listener.
+/// Reports statistics at intervals, and a target where nothing listens.
 #[derive(Debug, Default)]
 struct Reporter {
     reports: u32,

@@ -39,7 +39,7 @@ pub(crate) fn digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// The value, or a dash without one.
+/// The value, or a dash for `None`.
 pub(super) fn or_dash(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
     value.map_or("-".into(), show)
 }

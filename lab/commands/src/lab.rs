@@ -195,7 +195,7 @@ impl Records {
         Ok(())
     }
 
-    /// `DIR`, or `DIR/run-7` for one of several runs.
+    /// `DIR`, or `DIR/run-7` if there are several runs.
     fn folder(&self, run: &Run, folder: &Path) -> PathBuf {
         if self.is_only_run {
             folder.to_owned()
@@ -204,7 +204,7 @@ impl Records {
         }
     }
 
-    /// `link.pcapng`, or `link.run-7.pcapng` for one of several runs.
+    /// `link.pcapng`, or `link.run-7.pcapng` if there are several runs.
     fn file(&self, run: &Run, file: &Path) -> PathBuf {
         if self.is_only_run {
             return file.to_owned();
@@ -218,8 +218,8 @@ impl Records {
 
 /// The command that runs one end of a flow, with this program.
 fn endpoint_command(reading: &args::Reading, run: &Run, call: &EndpointCall) -> Command {
-    // All processes are of the same build, even if the file of the program was replaced in the
-    // meantime.
+    // All processes use the same build, even if the file of the program has been replaced
+    // meanwhile.
     let mut command = Command::new(format!("/proc/{}/exe", std::process::id()));
     command.args(["lab", "endpoint"]).arg(&reading.file);
     for set in &reading.set {

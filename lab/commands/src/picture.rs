@@ -9,7 +9,7 @@ pub struct Picture {
     pub results: PathBuf,
     /// The kind of picture.
     pub kind: String,
-    /// The file to write; its ending is the format.
+    /// The file to write. Its extension is the format.
     pub out: PathBuf,
     /// Whether the background is dark.
     pub dark: bool,

@@ -17,7 +17,7 @@ enum Message<N, E> {
     Finished(usize),
     News(N),
     End(E),
-    /// The running thread has ended. Without a result it panicked, and reported that.
+    /// The running thread has ended. If it sent no result, it panicked, and the panic was reported.
     Gone,
     Interrupt,
 }
@@ -26,18 +26,18 @@ enum Message<N, E> {
 pub(crate) struct RunReporter<N, E>(mpsc::Sender<Message<N, E>>);
 
 impl<N, E> RunReporter<N, E> {
-    /// This many runs are done.
+    /// Reports that this many runs are done.
     pub(crate) fn finished(&self, done: usize) {
         self.send_message(Message::Finished(done));
     }
 
-    /// A result is available.
+    /// Reports a result.
     pub(crate) fn news(&self, news: N) {
         self.send_message(Message::News(news));
     }
 
     fn send_message(&self, message: Message<N, E>) {
-        // The receiver is gone if the execution was interrupted.
+        // The receiver is gone after an interrupt.
         drop(self.0.send(message));
     }
 }
@@ -58,9 +58,9 @@ pub(crate) enum OnInterrupt<'a> {
     Wait,
 }
 
-/// Calls `run` for a number of runs on another thread, so that an interrupt need not wait for runs
-/// in progress. Passes each result to `take`. The argument of `run` becomes true when the interrupt
-/// key is pressed. Returns the result of `run`.
+/// Calls `work` on another thread, so that an interrupt need not wait for runs in progress. Passes
+/// each reported result to `take`. The flag that `work` receives becomes true when the interrupt
+/// key is pressed. Returns the result of `work`.
 pub(crate) fn follow<N: Send + 'static, E: Send + 'static>(
     (runs, quiet): (usize, bool),
     on_interrupt: OnInterrupt<'_>,
@@ -125,7 +125,7 @@ pub(crate) fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// A bar on a terminal, once the runs take long enough. Elsewhere an occasional line.
+/// A progress bar on a terminal, once the runs take long enough; elsewhere an occasional line.
 pub(crate) struct Progress {
     bar: ProgressBar,
     began: Instant,

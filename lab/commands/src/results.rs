@@ -50,7 +50,7 @@ pub fn results(args: &args::Results) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reports why runs cannot be stored or read: the disk fails, or the command line is wrong.
+/// Reports why runs cannot be stored or read: the disk failed, or the command line is wrong.
 pub(super) fn refused(error: &StoreError) -> Failure {
     let failed = match error.is_refusal_to_replace() {
         true => complain(&format!("{error}, or --force to replace the results there")),

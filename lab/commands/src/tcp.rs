@@ -137,7 +137,7 @@ fn proxy(args: &args::TcpProxy) -> Result<(), Failure> {
     })
 }
 
-/// Runs `work` with a device that is ready to start; the interrupt key ends it with `interrupted`.
+/// Runs `work` with a device that is ready to start. The interrupt key ends it with `interrupted`.
 fn run(
     host: &args::TcpHost,
     interrupted: Result<(), Failure>,
@@ -160,8 +160,8 @@ fn run(
     done
 }
 
-/// Handles connections concurrently, `count` of them or all. Returns the result of the last one
-/// that ended.
+/// Handles connections concurrently: `count` of them, or all. Returns the result of the connection
+/// that ended last.
 async fn each<C, F>(
     count: Option<u64>,
     json: bool,
@@ -195,12 +195,13 @@ where
         .await
 }
 
-/// A file to send. It is opened with all capabilities: root can read another user's file.
+/// A file to send. It is opened before capabilities are dropped, because root may read another
+/// user's file.
 fn open(path: &Path) -> Result<File, Failure> {
     File::open(path).map_err(|error| cannot_open(path, &error))
 }
 
-/// Sends everything from `source`, until the peer has acknowledged it.
+/// Sends everything from `source`, and waits until the peer has acknowledged it.
 async fn send_all(
     source: &mut (impl AsyncRead + Unpin),
     stream: &mut TcpStream,
@@ -211,7 +212,8 @@ async fn send_all(
     finish(stream).await
 }
 
-/// Sends a whole file, until the peer has acknowledged it. Several connections may read it at once.
+/// Sends a whole file, and waits until the peer has acknowledged it. Several connections may read
+/// it at once.
 async fn send_file(file: &Arc<File>, stream: &mut TcpStream, sent: &mut u64) -> io::Result<()> {
     loop {
         let (file, offset) = (Arc::clone(file), *sent);

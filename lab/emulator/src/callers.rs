@@ -1,4 +1,4 @@
-//! The callers, and the socket towards the target of each.
+//! The callers, each with a socket towards the target.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -20,15 +20,15 @@ pub(crate) struct Callers {
 pub(crate) struct Caller {
     pub(crate) address: SocketAddr,
     pub(crate) target: SocketAddr,
-    /// The local address that it called; answers must leave from it.
+    /// The local address that it called. Answers must be sent from it.
     pub(crate) called: Option<IpAddr>,
     pub(crate) socket: Socket,
     pub(crate) last_active: Time,
-    /// Packets that came from it and for it.
+    /// The number of packets in both directions.
     pub(crate) packets: u64,
 }
 
-/// A caller with so few packets, in both directions, is hardly one.
+/// The maximum number of packets, in both directions, of a caller that is removed first.
 const FEW: u64 = 2;
 
 impl Callers {
@@ -62,9 +62,10 @@ impl Callers {
         number
     }
 
-    /// Makes room for a caller: forgets the one that has been heard least often, of several the one
-    /// that has been silent the longest, unless it has been active within `busy`, or within a fifth
-    /// of that if it sent a packet or two and no more. Returns whether there is room.
+    /// Makes room for a caller. If there is none, forgets the caller with the fewest packets; of
+    /// several, the one that has been idle the longest. A caller is kept if it was active within
+    /// `busy`, or, with at most `FEW` packets, within a fifth of that. Returns whether there is
+    /// room.
     pub(crate) fn make_room(&mut self, now: Time, busy: Span) -> bool {
         if self.known.len() < self.most {
             return true;
@@ -135,7 +136,7 @@ mod tests {
         }
     }
 
-    /// Whoever sent a packet and no more does not shut out whoever comes.
+    /// Callers with a single packet do not keep new callers out.
     #[test]
     fn callers_of_a_packet_or_two_make_room() {
         let (mut callers, busy) = (Callers::new(3), Span::from_secs(5));
@@ -154,7 +155,7 @@ mod tests {
         assert!(callers.caller(alive).is_some());
         assert!(flood.iter().all(|&number| callers.caller(number).is_none()));
         assert_eq!(callers.len(), 3);
-        // Those that live keep their places, until they are silent.
+        // Active callers are kept until they are idle.
         for number in [newest, newest - 1] {
             callers.caller(number).unwrap().packets = 3;
         }

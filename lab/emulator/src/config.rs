@@ -32,7 +32,7 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The destination of callers' packets.
     pub target: SocketAddr,
-    /// Callers whose packets go to targets of their own, as (caller, target).
+    /// Callers whose packets go to other targets, as (caller, target).
     pub routes: Vec<(SocketAddr, SocketAddr)>,
     /// The link from the callers to the target.
     pub forward: LinkConfig,
@@ -40,11 +40,12 @@ pub struct Config {
     pub backward: LinkConfig,
     /// The seed of both links' random streams.
     pub seed: Seed,
-    /// The bytes of a packet on the wire besides its payload; `None` for the headers of IP and UDP.
+    /// The bytes of a packet on the wire in addition to its payload; `None` for the headers of IP
+    /// and UDP.
     pub overhead: Option<Bytes>,
-    /// The time before a release for which the processor spins, to avoid the delay of waking up.
+    /// How long before a release the processor spins, to avoid the delay of waking up.
     pub spin: Span,
-    /// Its limits.
+    /// The limits under any load.
     pub limits: Limits,
     /// The number of offers of each direction to keep for the report, with their outcomes.
     pub record: usize,
@@ -53,14 +54,14 @@ pub struct Config {
 /// The limits of an emulator under any load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most callers at a time. Packets of others are dropped.
+    /// The maximum number of callers at a time. Packets of further callers are dropped.
     pub callers: usize,
     /// The idle time after which a caller is forgotten.
     pub idle: Span,
-    /// The most memory for the packets of one direction. Duplicates of a link with CoDel may take
-    /// as much again.
+    /// The maximum memory for the packets of one direction. Duplicates on a link with CoDel may
+    /// need the same again.
     pub memory: Bytes,
-    /// The timing error above which a release counts as late. When more than one in a hundred are
+    /// The timing error above which a release counts as late. If more than 1 % of the releases are
     /// late, the emulator is overloaded.
     pub late: Span,
 }
@@ -100,8 +101,8 @@ impl Config {
         own.map_or(self.target, |(_, target)| *target)
     }
 
-    /// The headers of each packet in bytes: 20 of IPv4 or 40 of IPv6 and 8 of UDP, unless
-    /// `overhead` sets another number.
+    /// The headers of each packet in bytes: 20 of IPv4 or 40 of IPv6, plus 8 of UDP, unless
+    /// `overhead` is set.
     pub fn wire_overhead(&self) -> Bytes {
         let headers = if self.target.is_ipv4() { 28 } else { 48 };
         self.overhead.unwrap_or(Bytes::new(headers))
@@ -154,7 +155,7 @@ pub enum Error {
         /// The configured overhead.
         given: Bytes,
     },
-    /// A limit is too small for any work.
+    /// A limit is too small.
     Limit {
         /// The limit.
         name: &'static str,
@@ -227,7 +228,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// The largest overhead: more than any stack of headers has.
+/// The maximum overhead, larger than any stack of headers.
 const MAX_OVERHEAD: Bytes = Bytes::new(65_535);
 
 impl Config {

@@ -1,11 +1,11 @@
-//! Packets by their fate.
+//! Counts packets by their fate.
 
 use comity_units::Bytes;
 
 /// Packets and their bytes on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How many.
+    /// The number of packets.
     pub packets: u64,
     /// Their bytes on the wire.
     pub bytes: Bytes,
@@ -18,7 +18,7 @@ impl Tally {
     }
 }
 
-/// The packets of one direction by their fate.
+/// The packets of one direction, by their fate.
 ///
 /// ```text
 /// arrived = released + dropped_early + dropped_full + dropped_large + dropped_loss + dropped_memory + lost + held()
@@ -28,25 +28,26 @@ impl Tally {
 /// counts packets that `released` or `copies` counts too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketCounts {
-    /// Arrived at the emulator.
+    /// Packets that arrived at the emulator.
     pub arrived: Tally,
-    /// Crossed the link, without duplicates.
+    /// Packets that crossed the link, without duplicates.
     pub released: Tally,
     /// Duplicates that crossed the link.
     pub copies: Tally,
-    /// Dropped by active queue management.
+    /// Packets dropped by active queue management.
     pub dropped_early: Tally,
-    /// Dropped because the queue was full.
+    /// Packets dropped because the queue was full.
     pub dropped_full: Tally,
-    /// Larger than the link takes.
+    /// Packets dropped because they exceed the maximum size of the link.
     pub dropped_large: Tally,
-    /// Hit by a loss model before the queue.
+    /// Packets that a loss model dropped before the queue.
     pub dropped_loss: Tally,
-    /// Not offered to the link, since the emulator's own memory is full: a sign of overload.
+    /// Packets that were not offered to the link because the emulator's own memory was full: a sign
+    /// of overload.
     pub dropped_memory: Tally,
-    /// Hit by a loss model on the wire.
+    /// Packets that a loss model dropped on the wire.
     pub lost: Tally,
-    /// Released, but the system did not accept them, or their caller was forgotten.
+    /// Released packets that the system did not accept, or whose caller was forgotten.
     pub unsent: Tally,
 }
 

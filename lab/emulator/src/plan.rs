@@ -1,4 +1,4 @@
-//! When each packet is released: a link and the packets on it.
+//! Plans when each packet is released: a link and the packets on it.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -8,26 +8,26 @@ use comity_units::{Bytes, Time};
 
 use crate::counts::PacketCounts;
 
-/// The memory of a held packet besides its bytes, rounded up.
+/// The memory of a held packet in addition to its bytes, rounded up.
 const ENTRY: u64 = 128;
 
 /// One direction: a link of `comity-link` and the packets on it, without a clock and sockets.
 ///
-/// The host offers each packet with its time of arrival, waits until [`next_due`](Self::next_due),
-/// and then calls [`release`](Self::release) until it returns `None`. The link decides fates and
-/// times. The lane adds the bytes, and a limit on how many it holds.
+/// The host offers each packet with its arrival time, waits until [`next_due`](Self::next_due), and
+/// then calls [`release`](Self::release) until it returns `None`. The link decides fates and times.
+/// The lane holds the packets' bytes, up to a limit.
 #[derive(Debug)]
 pub struct Lane<T> {
     link: Link<u64>,
-    /// The packets whose fate the link has not decided yet, by their number.
+    /// The packets whose fate the link has not decided yet, by number.
     undecided: BTreeMap<u64, Held<T>>,
     pending: BinaryHeap<Pending<T>>,
     offered: u64,
-    /// The order of releases that are due at the same time.
+    /// The number of the next release. It orders releases with the same due time.
     order: u64,
     held_bytes: u64,
     memory: u64,
-    /// No packet can be offered before this time any more.
+    /// The earliest time at which a packet can still be offered.
     horizon: Time,
     counts: PacketCounts,
     record: Vec<Record>,
@@ -37,13 +37,13 @@ pub struct Lane<T> {
 /// A packet that leaves the lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release<T> {
-    /// Its arrival time on the link.
+    /// The time at which it arrives at the end of the link.
     pub due: Time,
     /// Its size on the wire.
     pub wire_bytes: u32,
     /// Whether the queue marked it (CE).
     pub marked: bool,
-    /// Whether it is the duplicate transmission of a packet that was released before.
+    /// Whether it is a duplicate of a packet that was already released.
     pub is_copy: bool,
     /// The offered item.
     pub item: T,
@@ -52,7 +52,7 @@ pub struct Release<T> {
 /// An offer and its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When it was offered to the link.
+    /// The time of the offer.
     pub at: Time,
     /// The packet.
     pub packet: Packet,
@@ -74,7 +74,8 @@ struct Pending<T> {
 }
 
 impl<T: Clone> Lane<T> {
-    /// A lane without packets. `seed` is that of its random streams, and it holds at most `memory`.
+    /// Creates a lane without packets. `seed` seeds its random streams, and `memory` bounds its
+    /// packets.
     ///
     /// # Errors
     /// If the link's configuration is invalid.
@@ -107,8 +108,8 @@ impl<T: Clone> Lane<T> {
 
     /// Offers a packet that arrived at `at`, with an item that is no larger than the packet.
     ///
-    /// If a later packet or decision came first, the packet counts as arriving at that time. A
-    /// packet without room in the memory is not offered to the link.
+    /// If a later packet was offered or a later decision was made first, the packet counts as
+    /// arriving at that time. A packet for which the memory has no room is not offered to the link.
     pub fn offer(&mut self, at: Time, packet: Packet, item: T) {
         self.counts.arrived.add(packet.bytes);
         let at = at.max(self.horizon);
@@ -141,7 +142,7 @@ impl<T: Clone> Lane<T> {
         }
     }
 
-    /// The time at which [`release`](Self::release) has work, unless another packet is offered
+    /// The time of the next work of [`release`](Self::release), unless another packet is offered
     /// before.
     pub fn next_due(&self) -> Option<Time> {
         let pending = self.pending.peek().map(|pending| pending.release.due);
@@ -152,7 +153,7 @@ impl<T: Clone> Lane<T> {
         .filter(|due| !due.is_never())
     }
 
-    /// The next packet that is due by `now`, in the order of their due times.
+    /// The next packet that is due by `now`, in the order of due times.
     pub fn release(&mut self, now: Time) -> Option<Release<T>> {
         self.decide_until(now);
         if self.pending.peek()?.release.due > now || now.is_never() {
@@ -168,7 +169,7 @@ impl<T: Clone> Lane<T> {
         Some(release)
     }
 
-    /// The packets by their fate.
+    /// The number of packets by their fate.
     pub fn counts(&self) -> &PacketCounts {
         &self.counts
     }
@@ -195,7 +196,7 @@ impl<T: Clone> Lane<T> {
         held + ENTRY + u64::from(packet.bytes) <= self.memory
     }
 
-    /// Takes the decisions of a link with a real queue by `now`.
+    /// Makes the decisions of a link with a real queue up to `now`.
     fn decide_until(&mut self, now: Time) {
         if self.link.decides_at_once() {
             return;
@@ -261,7 +262,7 @@ impl<T> Pending<T> {
     }
 }
 
-// Reversed, so that the greatest of the heap is the first to leave.
+// The order is reversed, so that the first release is the greatest in the heap.
 impl<T> Ord for Pending<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())

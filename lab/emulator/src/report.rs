@@ -21,12 +21,12 @@ pub struct Statistics {
     pub callers: usize,
     /// The number of all callers so far.
     pub callers_seen: u64,
-    /// Packets of callers without room or socket.
+    /// The number of packets from callers for which there was no room or no socket.
     pub turned_away: u64,
     /// How often the target's host, or a router before it, reported that packets were not accepted.
     pub refused: u64,
-    /// Packets that the system dropped before the emulator fetched them; `None` if the system does
-    /// not report them.
+    /// The number of packets that the system dropped before the emulator read them; `None` if the
+    /// system does not report it.
     pub socket_drops: Option<u64>,
 }
 
@@ -35,7 +35,7 @@ pub struct Statistics {
 pub struct Way {
     /// The packets by their fate.
     pub counts: PacketCounts,
-    /// Their timing errors.
+    /// The timing errors of their releases.
     pub timing: TimingSummary,
     /// The memory of the packets on the link.
     pub memory: Bytes,
@@ -56,51 +56,51 @@ pub struct Report {
     pub backward_record: Vec<Record>,
 }
 
-/// A sign that the emulator could not keep up, so that measurements through it do not show the
-/// network alone.
+/// A sign that the emulator could not keep up. Measurements through it then do not show the network
+/// alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Overload {
-    /// More than one in a hundred packets of a direction were released later than the bound, all
-    /// within a second: the host stalled once.
+    /// More than 1 % of the packets of a direction were released later than the bound, all within
+    /// one second: the host stalled once.
     Stall {
-        /// How many.
+        /// The number of late packets.
         late: u64,
-        /// Of how many.
+        /// The number of all packets.
         of: u64,
         /// The largest timing error.
         max: Span,
     },
-    /// More than one in a hundred packets of a direction were released later than the bound, over
-    /// more than a second.
+    /// More than 1 % of the packets of a direction were released later than the bound, over more
+    /// than one second.
     Late {
-        /// How many.
+        /// The number of late packets.
         late: u64,
-        /// Of how many.
+        /// The number of all packets.
         of: u64,
         /// The largest timing error.
         max: Span,
-        /// In how many stretches of a second at most.
+        /// The number of stretches, of at most one second, that contain them.
         stretches: u64,
     },
     /// The memory was full.
     Memory {
-        /// How many packets were dropped for that.
+        /// The number of packets dropped because of it.
         packets: u64,
     },
-    /// The system dropped packets before the emulator fetched them.
+    /// The system dropped packets before the emulator read them.
     SocketDrops {
-        /// How many.
+        /// The number of packets.
         packets: u64,
     },
     /// There were too many callers.
     TurnedAway {
-        /// How many of their packets were dropped.
+        /// The number of their packets that were dropped.
         packets: u64,
     },
-    /// The system did not take packets that were due.
+    /// The system did not accept packets that were due.
     Unsent {
-        /// How many.
+        /// The number of packets.
         packets: u64,
     },
 }
@@ -146,8 +146,7 @@ impl fmt::Display for Overload {
 }
 
 impl Statistics {
-    /// Every sign that the emulator could not keep up; none when what it did was what the links
-    /// say.
+    /// All signs that the emulator could not keep up; empty if it did what the links planned.
     pub fn overload(&self) -> Vec<Overload> {
         let both = |of: fn(&Way) -> u64| of(&self.forward) + of(&self.backward);
         let is_late = |way: &Way| way.timing.late.saturating_mul(100) > way.timing.count;
@@ -194,7 +193,7 @@ impl Statistics {
         .collect()
     }
 
-    /// Packets received and packets sent, of both directions, by the second.
+    /// The number of packets received and sent per second, in both directions.
     pub fn packets_per_second(&self) -> f64 {
         let handled: u64 = [&self.forward, &self.backward]
             .into_iter()
@@ -240,7 +239,7 @@ mod tests {
                  this rate; stop other programs, or lower the rate"
             ]
         );
-        // One stall is not called too much load.
+        // A single stall is not reported as too much load.
         assert_eq!(
             with(90, 1),
             [

@@ -5,10 +5,10 @@
 //!         ◄──                  ◄── backward link ◄──                       ◄──
 //! ```
 //!
-//! Each round waits until a socket has datagrams or a release is near. It receives a batch from
-//! every such socket, offers it to the links with the kernel's time stamps, and releases due
-//! packets. Within [`Config::spin`] of a release it does not sleep, so that the processor is awake
-//! in time.
+//! In each round, the thread waits until a socket has datagrams or a release is near. It receives a
+//! batch from every such socket, offers it to the links with the kernel's time stamps, and releases
+//! due packets. Within [`Config::spin`] of a release it does not sleep, so that the processor is
+//! awake in time.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
@@ -32,27 +32,28 @@ use crate::timing::Timing;
 
 /// The key of the listening socket among events; the other keys are callers' numbers.
 const LISTENER: u64 = u64::MAX;
-/// The key of the request to stop.
+/// The key of the event that requests a stop.
 const WAKE: u64 = u64::MAX - 1;
-/// The most sockets to serve in one round.
+/// The maximum number of sockets to serve in one round.
 const EVENTS: usize = 64;
-/// The most packets of each direction to release before sockets are served again.
+/// The maximum number of packets of each direction to release before sockets are served again.
 const BURST: usize = 64;
 /// The interval of updates of the live statistics.
 const PUBLISH: Span = Span::from_millis(100);
-/// The interval at which idle callers are forgotten and drops are read.
+/// The interval for forgetting idle callers and reading drops.
 const TIDY: Span = Span::from_secs(1);
 /// A gap between releases that is long enough for this work.
 const QUIET: Span = Span::from_micros(500);
-/// A caller that is full of life has been active within this time.
+/// A caller that was active within this time is not removed for another one.
 const BUSY: Span = Span::from_secs(5);
-/// The longest wait for such a gap.
+/// The maximum wait for such a gap.
 const PATIENCE: Span = Span::from_secs(5);
 
 /// A UDP proxy whose two directions are links.
 ///
-/// All callers share the two links and compete there. Each has its own socket towards the target,
-/// which identifies its answers. ECN marks pass through, and the links' queues may add marks.
+/// All callers share the two links and compete for them. Each caller has its own socket towards the
+/// target, which identifies its answers. ECN marks pass through, and the queues of the links may
+/// add marks.
 ///
 /// ```
 /// use comity_emulator::{Config, Emulator};
@@ -100,7 +101,7 @@ pub struct Handle {
     thread: Option<JoinHandle<Result<Report, Error>>>,
 }
 
-/// The state that other threads see.
+/// The state shared with other threads.
 #[derive(Debug)]
 struct Shared {
     stop: AtomicBool,
@@ -111,7 +112,7 @@ struct Shared {
 impl Shared {
     fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
-        // It fails only if the counter is full, and then the emulator is awake.
+        // This fails only if the counter is full, and then the emulator is awake.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 
@@ -128,7 +129,7 @@ struct Datagram {
     payload: Box<[u8]>,
 }
 
-/// The state besides the listening socket and the buffers, which are borrowed during reception.
+/// All state except the listening socket and the buffers, which are borrowed during reception.
 #[derive(Debug)]
 struct Core {
     config: Config,
@@ -142,11 +143,11 @@ struct Core {
     backward_timing: Timing,
     forward_unsent: crate::Tally,
     backward_unsent: crate::Tally,
-    /// The answers of one round, of all callers.
+    /// The answers to all callers in one round.
     answers: Vec<(Time, Packet, Datagram)>,
     turned_away: u64,
     refused: u64,
-    /// The drops at sockets of forgotten callers.
+    /// The drops at the sockets of forgotten callers.
     past_drops: u64,
     drops: Option<u64>,
 }
@@ -277,13 +278,13 @@ impl Emulator {
         })
     }
 
-    /// Runs on this thread, with wake-ups as exact as possible, until a [`Stopper`] ends it. Time
-    /// for changing rates and delays starts now.
+    /// Runs on this thread, with wake-ups as exact as possible, until a [`Stopper`] ends it. The
+    /// time of changing rates and delays begins now.
     ///
     /// # Errors
     /// If the system refuses to continue.
     pub fn run(mut self) -> Result<Report, Error> {
-        // It fails only on systems without timer slack; spinning then covers more.
+        // This fails only on systems without timer slack, where spinning covers the difference.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         self.core.clock = Clock::start();
         let mut events = Vec::with_capacity(EVENTS);
@@ -349,7 +350,7 @@ fn is_passing(error: &std::io::Error) -> bool {
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionRefused)
 }
 
-/// Whether an error says that the target's host, or a router before it, did not accept a packet.
+/// Whether an error means that the target's host, or a router before it, did not accept a packet.
 const fn is_of_the_target(error: std::io::ErrorKind) -> bool {
     use std::io::ErrorKind::{ConnectionRefused, HostUnreachable};
     matches!(error, ConnectionRefused | HostUnreachable)
@@ -452,7 +453,7 @@ impl Core {
         if let Err(reason) = received
             && reason.kind() != std::io::ErrorKind::WouldBlock
         {
-            // The error is consumed, and the socket works on.
+            // Reading the error has cleared it, and the socket continues to work.
             self.refused += 1;
         }
     }
@@ -545,9 +546,9 @@ impl Core {
     }
 }
 
-/// A datagram as an item and a packet of the link.
+/// Converts a datagram to an item and a packet of the link.
 fn carry(caller: u64, incoming: &Incoming<'_>, overhead: u32) -> (Packet, Datagram) {
-    // A datagram has fewer than 2^16 bytes, and so has the overhead.
+    // Both a datagram and the overhead have fewer than 2^16 bytes.
     let length = u32::try_from(incoming.payload.len()).unwrap_or(u32::MAX);
     let packet = Packet {
         bytes: length.saturating_add(overhead),
@@ -590,7 +591,7 @@ fn send(
             is_sent: true,
             refused: 0,
         },
-        // The error belongs to an earlier packet; this one has not been tried.
+        // The error belongs to an earlier packet. This one has not been sent yet.
         Err(error) if is_of_the_target(error.kind()) => Sending {
             is_sent: socket.send(&transmit).is_ok(),
             refused: 1,
@@ -615,7 +616,7 @@ impl Handle {
         self.address
     }
 
-    /// The statistics as of a moment ago.
+    /// Recent statistics of the running emulator.
     pub fn statistics(&self) -> Statistics {
         self.shared
             .latest
@@ -624,12 +625,12 @@ impl Handle {
             .clone()
     }
 
-    /// Whether it ended by itself, which only an error of the system causes.
+    /// Whether it ended without a request, which only a system error causes.
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Ends the emulator. Packets on the links stay there.
+    /// Ends the emulator. Packets on the links are not delivered.
     ///
     /// # Errors
     /// The reason if it had ended before.
@@ -653,7 +654,7 @@ impl Drop for Handle {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.shared.stop();
-            // The thread reported its panic already.
+            // The thread has already reported its panic.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! UDP sockets in batches, and the clock for their time stamps.
+//! UDP sockets that send and receive in batches, and the clock for their time stamps.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -10,9 +10,9 @@ use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSoc
 
 /// The requested receive buffer of sockets, in bytes. The system may grant less.
 const RECEIVE_BUFFER: usize = 8 << 20;
-/// The largest UDP datagram; with offloads, a batch of datagrams is at most as long.
+/// The maximum length of a UDP datagram, and of a batch of datagrams with offloads.
 const DATAGRAM: usize = 65_535;
-/// An older time stamp shows that the wall clock was set, not that the packet waited.
+/// A time stamp older than this means that the wall clock was set, not that the packet waited.
 const OLDEST: Span = Span::from_secs(1);
 
 /// The clock of an emulator: nanoseconds since its creation.
@@ -103,7 +103,7 @@ pub(crate) struct Buffers {
 
 impl Buffers {
     pub(crate) fn new() -> Self {
-        // Written to, so that the memory exists before the first packets arrive.
+        // The memory is written to, so that it exists before the first packets arrive.
         Self {
             bytes: vec![1; BATCH_SIZE * DATAGRAM],
         }
@@ -122,7 +122,7 @@ impl Socket {
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-        // The system may grant less; drops are counted.
+        // The system may grant less. Drops are counted.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), RECEIVE_BUFFER);
         let inode = inode(&socket);
         Ok(Self {
@@ -132,7 +132,7 @@ impl Socket {
         })
     }
 
-    /// A socket towards `target`, which receives from nobody else.
+    /// A socket that sends to `target`, and receives only from it.
     pub(crate) fn towards(target: SocketAddr) -> io::Result<Self> {
         let any: SocketAddr = if target.is_ipv4() {
             ([0, 0, 0, 0], 0).into()
@@ -153,10 +153,10 @@ impl Socket {
         self.inode
     }
 
-    /// Receives one batch and passes on its datagrams in order. Returns their number.
+    /// Receives one batch, and passes its datagrams on in order. Returns their number.
     ///
     /// # Errors
-    /// The system's error, `WouldBlock` included.
+    /// The system's error, including `WouldBlock`.
     pub(crate) fn receive(
         &self,
         clock: Clock,
@@ -200,7 +200,7 @@ impl Socket {
     /// Sends one datagram.
     ///
     /// # Errors
-    /// The system's error, which may be about an earlier datagram that the other end refused.
+    /// The system's error, which may concern an earlier datagram that the other end refused.
     pub(crate) fn send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         self.state
             .try_send(UdpSockRef::from(&self.socket), transmit)
@@ -223,7 +223,7 @@ fn inode(socket: &UdpSocket) -> Option<u64> {
         .ok()
 }
 
-/// The datagrams that the system dropped at these sockets; `None` if it does not report them.
+/// The number of datagrams that the system dropped at these sockets; `None` if it is not reported.
 pub(crate) fn drops(inodes: &[u64]) -> Option<u64> {
     let mut found = None;
     for table in ["/proc/self/net/udp", "/proc/self/net/udp6"] {

@@ -1,12 +1,12 @@
-//! How late packets are released.
+//! Measures how late packets are released.
 
 use comity_units::{Span, Time};
 use hdrhistogram::Histogram;
 
-/// How long after the planned time packets were released, over a run.
+/// The distribution of the time between the planned and the actual release of packets, over a run.
 ///
-/// A release is timed when the system call that sends it has returned, so the error includes that
-/// call. No packet is ever released early.
+/// A release is timed when the system call that sends it returns, so the error includes that call.
+/// No packet is released early.
 #[derive(Clone, Debug)]
 pub struct Timing {
     errors: Histogram<u64>,
@@ -17,10 +17,10 @@ pub struct Timing {
     stretches: u64,
 }
 
-/// The errors in a few numbers.
+/// A summary of the errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimingSummary {
-    /// How many releases.
+    /// The number of releases.
     pub count: u64,
     /// The mean error.
     pub mean: Span,
@@ -32,19 +32,20 @@ pub struct TimingSummary {
     pub p999: Span,
     /// The largest error.
     pub max: Span,
-    /// How many errors were above the bound.
+    /// The number of errors above the bound.
     pub late: u64,
-    /// In how many stretches of a second at most those were: one if this host stalled once.
+    /// The number of stretches, of at most one second, that contain these errors: one if the host
+    /// stalled once.
     pub late_stretches: u64,
 }
 
 impl Timing {
-    /// Errors beyond this are counted as this.
+    /// Larger errors count as this.
     const MOST: Span = Span::from_secs(60);
-    /// How long a stretch with late releases is at most.
+    /// The maximum length of a stretch with late releases.
     const STRETCH: Span = Span::from_secs(1);
 
-    /// No releases yet; those later than `bound` will count as late.
+    /// Creates a distribution without releases. Releases later than `bound` will count as late.
     pub fn new(bound: Span) -> Self {
         let errors = Histogram::new_with_bounds(1, Self::MOST.as_nanos(), 2)
             .expect("the bounds are constants that fit together");
@@ -57,7 +58,7 @@ impl Timing {
         }
     }
 
-    /// A packet was released so long after its time, `due`.
+    /// Records a packet that was due at `due` and released `error` later.
     pub fn record(&mut self, due: Time, error: Span) {
         self.errors.saturating_record(error.as_nanos());
         if error <= self.bound {
@@ -71,7 +72,7 @@ impl Timing {
         }
     }
 
-    /// The errors in a few numbers, percentiles within 1 %.
+    /// A summary of the errors. Percentiles are exact to 1 %.
     pub fn summary(&self) -> TimingSummary {
         let at = |quantile| Span::from_nanos(self.errors.value_at_quantile(quantile));
         TimingSummary {
@@ -86,8 +87,8 @@ impl Timing {
         }
     }
 
-    /// The histogram: how many errors were up to each bound and above the one before. The last
-    /// bound is the first that no error exceeds.
+    /// The histogram: for each bound, the number of errors up to it and above the previous bound.
+    /// The last bound is the first that no error exceeds.
     pub fn histogram(&self) -> Vec<(Span, u64)> {
         let mut bars = Vec::new();
         let mut below = 0;
@@ -123,7 +124,7 @@ mod tests {
         }
         let summary = timing.summary();
         assert_eq!((summary.count, summary.late), (8, 2));
-        // Within 1 %, the resolution of the histogram.
+        // Exact to 1 %, the resolution of the histogram.
         let near = |found: Span, micros: u64| {
             found.abs_diff(Span::from_micros(micros)) <= Span::from_nanos(micros * 10 + 1)
         };

@@ -1,4 +1,4 @@
-//! Reasons for which the kernel does not have a controller.
+//! Why the kernel does not accept or have a controller.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,12 +8,12 @@ use crate::controller::Controller;
 /// Why a controller cannot be loaded, read or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The host lacks something.
+    /// The host lacks requirements.
     #[error("the kernel cannot run {controller} here: {}", missing.join("; "))]
     Missing {
         /// The controller.
         controller: Controller,
-        /// What is missing, each with advice.
+        /// The missing requirements, each with advice.
         missing: Vec<String>,
     },
     /// The controller is loaded already.
@@ -25,10 +25,10 @@ pub enum Error {
     /// A parameter is out of range.
     #[error("{0}")]
     Parameters(String),
-    /// Somebody else's controller has the name.
+    /// A controller of another program has the name.
     #[error("the kernel has a controller called {0} that `comity kernel load` did not register")]
     Registered(Controller),
-    /// A folder is no cgroup of version 2.
+    /// A folder is not a cgroup of version 2.
     #[error("{} is no cgroup of version 2: {advice}", .folder.display())]
     Cgroup {
         /// The folder.
@@ -44,7 +44,7 @@ pub enum Error {
         /// The message, with the verifier's last lines.
         reason: String,
     },
-    /// Somebody else made the folder, or can change it.
+    /// Another user made the folder, or can change it.
     #[error(
         "{} is {found}; expected a folder of root that nobody else can write to. Find out who made it, and remove it",
         .path.display()
@@ -52,7 +52,7 @@ pub enum Error {
     Foreign {
         /// The folder.
         path: PathBuf,
-        /// What is there.
+        /// What was found there.
         found: String,
     },
     /// A file of the kernel cannot be used.
@@ -65,7 +65,7 @@ pub enum Error {
         /// The system's reason.
         reason: io::Error,
     },
-    /// The kernel's program has another form than this one reads.
+    /// The program in the kernel has a form that this version cannot read.
     #[error(
         "the controller was loaded by another version of comity ({0}); unload it with that version, or load it again"
     )]

@@ -1,9 +1,9 @@
-//! A folder of the files of a controller that nobody else can have put there.
+//! A folder for the files of a controller that no other user can have put there.
 //!
-//! The file system of BPF objects may be open to all users, as `/tmp` is. Whoever makes the folder
-//! first, or a link in its place, would have root remove or read files elsewhere. So each step from
-//! the file system on is opened by its name in the one before, follows no link, and has to belong
-//! to this user alone.
+//! The file system of BPF objects may be open to all users, like `/tmp`. A user who makes the
+//! folder first, or a link instead of it, could make root remove or read files elsewhere. Each
+//! folder on the path from the file system on is therefore opened by its name in its parent,
+//! without following links, and must belong to this user alone.
 
 use std::ffi::OsStr;
 use std::io::Read as _;
@@ -18,7 +18,7 @@ use crate::error::Error;
 
 /// Write permission of the group and of others.
 const OTHERS_WRITE: u32 = 0o022;
-/// Entries may be removed by their owners only.
+/// Only their owners may remove entries.
 const STICKY: u32 = 0o1000;
 
 /// An open folder.
@@ -31,12 +31,12 @@ impl Folder {
     /// Opens the folder `names[0]/names[1]/..` below `base`; `None` if it does not exist.
     ///
     /// # Errors
-    /// If a part of it is a link or no folder, or others can change it.
+    /// If a part of it is a link or not a folder, or others can change it.
     pub(crate) fn open(base: &Path, names: &[&str]) -> Result<Option<Self>, Error> {
         Self::walk(base, names, |_, _| Ok(()))
     }
 
-    /// As [`Self::open`], and makes what does not exist.
+    /// Like [`Self::open`], and creates missing folders.
     pub(crate) fn create(base: &Path, names: &[&str]) -> Result<Self, Error> {
         let folder = Self::walk(base, names, |parent, name| {
             match mkdirat(&parent.file, name, Mode::RWXU) {
@@ -62,7 +62,7 @@ impl Folder {
             file,
             path: base.to_owned(),
         };
-        // Where others may add names, they must not be able to take those away that are there.
+        // If others may add names to the folder, they must not be able to remove existing ones.
         folder.check(|mode| mode & OTHERS_WRITE == 0 || mode & STICKY != 0)?;
         for name in names {
             prepare(&folder, name)?;
@@ -84,7 +84,7 @@ impl Folder {
         Ok(Some(folder))
     }
 
-    /// Fails unless it belongs to root or this user, and `is_safe` says so of its mode.
+    /// Fails unless it belongs to root or this user, and `is_safe` accepts its mode.
     fn check(&self, is_safe: impl Fn(u32) -> bool) -> Result<(), Error> {
         let found = fstat(&self.file)
             .map_err(|reason| Error::file("look at", &self.path)(reason.into()))?;
@@ -103,7 +103,7 @@ impl Folder {
         })
     }
 
-    /// The names in it.
+    /// The names of its entries.
     pub(crate) fn names(&self) -> Result<Vec<String>, Error> {
         let failed = |reason: Errno| Error::file("read", &self.path)(reason.into());
         let entries = Dir::read_from(&self.file).map_err(failed)?;
@@ -118,12 +118,12 @@ impl Folder {
         Ok(names)
     }
 
-    /// Whether it has something of this name.
+    /// Whether it has an entry with this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         rustix::fs::statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// The text of a file in it.
+    /// The text of a file in the folder.
     pub(crate) fn read(&self, name: &str) -> Result<String, Error> {
         let failed = |reason| Error::file("read", self.path.join(name))(reason);
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -135,13 +135,13 @@ impl Folder {
         Ok(text)
     }
 
-    /// Removes a file, or the link in its place.
+    /// Removes a file, or a link instead of it.
     pub(crate) fn remove(&self, name: &str) -> Result<(), Error> {
         unlinkat(self.file.as_fd(), name, AtFlags::empty())
             .map_err(|reason| Error::file("remove", self.path.join(name))(reason.into()))
     }
 
-    /// Removes an empty folder in it; one that is not empty stays.
+    /// Removes an empty folder in it. A folder that is not empty stays.
     pub(crate) fn remove_folder(&self, name: &str) -> Result<(), Error> {
         match unlinkat(self.file.as_fd(), name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder of its own for a test, open to all users as `mode` says.
+    /// A separate folder for a test, with the permissions `mode`.
     struct TestFolder(PathBuf);
 
     impl TestFolder {
@@ -210,8 +210,7 @@ mod tests {
         assert!(!path.exists());
     }
 
-    /// A link in place of a folder leads to somebody's files, and a link in place of a file
-    /// too.
+    /// A link instead of a folder, or instead of a file, leads to another user's files.
     #[test]
     fn no_link_is_followed() {
         let root = TestFolder::new("links", 0o1777);
@@ -273,7 +272,7 @@ mod tests {
                 }
             }
         }
-        // Of another user: only root can give a folder away.
+        // A folder of another user, which only root can create.
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(root.0.join("comity"), Some(65_534), None).unwrap();
             let said = opened().unwrap_err().to_string();

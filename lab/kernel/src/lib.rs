@@ -2,9 +2,8 @@
 //! their loader.
 //!
 //! [`load`] registers a controller with the kernel, `libra` or `real`. It stays until [`unload`]:
-//! everything that keeps it alive is a file in [`Controller::folder`], and a [`load`] that is
-//! killed leaves nothing that the next one does not remove. Sockets choose it as any other
-//! controller:
+//! everything that keeps it alive is a file in [`Controller::folder`]. If a [`load`] is killed, the
+//! next one removes everything that it left. Sockets choose the controller like any other:
 //!
 //! | for | how |
 //! |---|---|
@@ -12,15 +11,14 @@
 //! | a cgroup | [`Settings::cgroups`] |
 //! | a destination | `ip route change 192.0.2.0/24 via 198.51.100.1 congctl libra` |
 //!
-//! [`libra::flows`] and [`real::flows`] list every flow on the machine, in any network namespace.
+//! [`libra::flows`] and [`real::flows`] list every flow of the host, in any network namespace.
 //!
-//! TCP-Real has a second half at the receiver. Its program watches the options of every connection
-//! of the machine (the root of the cgroups), so each machine with `real` loaded is a peer for the
-//! others.
+//! TCP-Real has a second half at the receiver. Its program reads the options of every connection of
+//! the host (at the root of the cgroups), so each host with `real` loaded is a peer for the others.
 //!
-//! A controller's program is `bpf/<name>.bpf.c`, and its arithmetic is `bpf/<name>.h`, all
+//! The program of a controller is `bpf/<name>.bpf.c`, and its arithmetic is `bpf/<name>.h`; all are
 //! GPL-2.0-only. The feature `bpf` compiles them with clang and needs the headers of libelf and
-//! zlib. Without it the crate builds everywhere, and [`missing`] says so.
+//! zlib. Without it, the crate builds everywhere, and [`missing`] reports it.
 
 mod controller;
 mod error;
@@ -45,8 +43,8 @@ pub use socket::Socket;
 /// Registers a controller with the kernel.
 ///
 /// # Errors
-/// If a cgroup does not exist or is none of version 2, the host lacks something ([`missing`]), the
-/// controller is loaded already, or the kernel refuses the program.
+/// If a cgroup does not exist or is not one of version 2, the host lacks requirements
+/// ([`missing`]), the controller is already loaded, or the kernel refuses the program.
 pub fn load(settings: &Settings) -> Result<(), Error> {
     for cgroup in &settings.cgroups {
         requirements::check_cgroup(cgroup)?;
@@ -65,7 +63,7 @@ pub fn load(settings: &Settings) -> Result<(), Error> {
 #[cfg(has_program)]
 use loader::load as load_program;
 
-/// Of a build without the program, [`missing`] has said so.
+/// In a build without the program, [`missing`] has already reported this.
 #[cfg(not(has_program))]
 fn load_program(settings: &Settings) -> Result<(), Error> {
     let controller = settings.parameters.controller();

@@ -1,4 +1,4 @@
-//! What the programs print: lines of `name=value`.
+//! The output of the programs: lines of `name=value`.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! Loads a program with libbpf, and pins what keeps it alive.
+//! Loads a program with libbpf, and pins the objects that keep it alive.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd as _};
@@ -15,12 +15,12 @@ use crate::pins;
 use crate::requirements::cgroup_root;
 use crate::settings::Settings;
 
-/// The programs, as `build.rs` compiled them.
+/// The programs, compiled by `build.rs`.
 static LIBRA: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libra.bpf.o"));
 static REAL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/real.bpf.o"));
-/// What libbpf and the verifier said of a program that the kernel refused.
+/// The messages of libbpf and the verifier about a program that the kernel refused.
 static SAID: Mutex<String> = Mutex::new(String::new());
-/// The last lines of it that an error shows.
+/// The number of their last lines that an error shows.
 const SHOWN_LINES: usize = 12;
 
 pub(crate) fn load(settings: &Settings) -> Result<(), Error> {
@@ -30,7 +30,7 @@ pub(crate) fn load(settings: &Settings) -> Result<(), Error> {
     if pins::is_loaded(controller)? {
         return Err(Error::Loaded(controller));
     }
-    // What a killed command left.
+    // Removes the leftovers of a killed command.
     pins::remove(controller)?;
     pins::prepare(controller)?;
     let done = register(controller, settings, &parameters);
@@ -64,7 +64,7 @@ fn register(controller: Controller, settings: &Settings, parameters: &[u8]) -> R
     if controller == Controller::Real
         && let Some(root) = cgroup_root()
     {
-        // Every connection may be one of a peer.
+        // Any connection may be that of a peer.
         let link = attach(&object, "real_options", &root)?;
         pin(controller, link, "options")?;
     }
@@ -90,7 +90,7 @@ fn refused(purpose: &str) -> impl FnOnce(libbpf_rs::Error) -> Error {
     }
 }
 
-/// Fills the map of capacities. The kernel lists no such map, so the names of files do.
+/// Fills the map of capacities. The kernel does not list its content, so the names of files do.
 fn add_destinations(
     controller: Controller,
     settings: &Settings,

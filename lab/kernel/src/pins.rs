@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::folder::Folder;
 use crate::settings::{Parameters, Settings};
 
-/// The file that keeps the controller registered. It appears last, so a folder without it is a
+/// The file that keeps the controller registered. It is created last, so a folder without it is a
 /// leftover.
 pub(crate) const LINK: &str = "link";
 /// The prefix of files that keep a cgroup's program attached, before the encoded path.
@@ -25,7 +25,7 @@ const BPFFS_MAGIC: u64 = 0xcafe_4a11;
 
 /// The controllers that sockets can choose.
 const CONTROLLERS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-/// How often to look whether the kernel has unregistered a controller, and how many times.
+/// The interval of checks whether the kernel has unregistered a controller, and their number.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 const MAX_LOOKS: u32 = 5_000;
 
@@ -38,7 +38,7 @@ pub(crate) fn path(controller: Controller, name: &str) -> PathBuf {
     controller.folder().join(name)
 }
 
-/// What is loaded; `None` if the controller is not.
+/// The settings of a loaded controller; `None` if it is not loaded.
 ///
 /// # Errors
 /// If the files cannot be read.
@@ -67,7 +67,7 @@ pub fn loaded(controller: Controller) -> Result<Option<Settings>, Error> {
     }))
 }
 
-/// The lines of the flows of a loaded controller.
+/// The lines for the flows of a loaded controller.
 pub(crate) fn flows(controller: Controller) -> Result<String, Error> {
     match open(controller)?.filter(|folder| folder.has(LINK)) {
         None => Err(Error::NotLoaded(controller)),
@@ -75,22 +75,23 @@ pub(crate) fn flows(controller: Controller) -> Result<String, Error> {
     }
 }
 
-/// Removes a controller from the kernel. Flows that use it keep it until they end.
+/// Removes a controller from the kernel. Its flows keep it until they end.
 ///
 /// # Errors
 /// If it is not loaded, or a file cannot be removed.
 pub fn unload(controller: Controller) -> Result<(), Error> {
     if !is_loaded(controller)? {
-        // What a killed command left.
+        // Removes the leftovers of a killed command.
         remove(controller)?;
         return Err(Error::NotLoaded(controller));
     }
     remove(controller)
 }
 
-/// Removes all files, the link first: nothing may choose the controller while its parts disappear.
+/// Removes all files, the link first, so that no socket chooses the controller meanwhile.
 ///
-/// The kernel unregisters it a little later, and refuses another one until then, so this waits.
+/// The kernel unregisters it a little later, and refuses a new one until then, so this function
+/// waits.
 #[expect(
     clippy::disallowed_methods,
     reason = "the kernel works on the real clock"
@@ -106,7 +107,7 @@ pub(crate) fn remove(controller: Controller) -> Result<(), Error> {
     Err(Error::Registered(controller))
 }
 
-/// Whether the kernel has a controller of that name, from whomever.
+/// Whether the kernel has a controller with this name, from any program.
 fn is_registered(controller: Controller) -> Result<bool, Error> {
     let names = fs::read_to_string(CONTROLLERS).map_err(Error::file("read", CONTROLLERS))?;
     Ok(names
@@ -114,17 +115,17 @@ fn is_registered(controller: Controller) -> Result<bool, Error> {
         .any(|name| name == controller.name()))
 }
 
-/// Whether the link is there.
+/// Whether the link exists.
 pub(crate) fn is_loaded(controller: Controller) -> Result<bool, Error> {
     Ok(open(controller)?.is_some_and(|folder| folder.has(LINK)))
 }
 
-/// The folder of a controller; `None` if there is none.
+/// The folder of a controller; `None` if it does not exist.
 fn open(controller: Controller) -> Result<Option<Folder>, Error> {
     Folder::open(Path::new(BPFFS), &[FOLDER, controller.name()])
 }
 
-/// Whether Comity makes files of that name.
+/// Whether Comity makes files with this name.
 fn is_known(name: &str) -> bool {
     name == LINK
         || OTHERS.contains(&name)
@@ -132,7 +133,7 @@ fn is_known(name: &str) -> bool {
         || name.starts_with(DESTINATION)
 }
 
-/// Removes the files that Comity makes, and the folders if nothing else is there.
+/// Removes the files that Comity makes, and the folders if they are then empty.
 fn remove_files(controller: Controller) -> Result<(), Error> {
     let Some(folder) = open(controller)? else {
         return Ok(());
@@ -144,14 +145,14 @@ fn remove_files(controller: Controller) -> Result<(), Error> {
     }
     for (within, name) in [(&[FOLDER][..], controller.name()), (&[], FOLDER)] {
         if let Some(folder) = Folder::open(Path::new(BPFFS), within)? {
-            // The folder of another controller stays.
+            // Folders of other controllers stay.
             folder.remove_folder(name)?;
         }
     }
     Ok(())
 }
 
-/// Mounts the file system if nobody has, for root alone, and makes the folder.
+/// Mounts the file system if it is not mounted, for root alone, and creates the folder.
 #[cfg_attr(
     not(has_program),
     expect(dead_code, reason = "only the loader makes files")
@@ -165,7 +166,7 @@ pub(crate) fn prepare(controller: Controller) -> Result<(), Error> {
     Folder::create(Path::new(BPFFS), &[FOLDER, controller.name()]).map(drop)
 }
 
-/// The path of a cgroup as a name of a file: the kernel allows neither `/` nor `.` in it.
+/// The path of a cgroup as the name of a file. The kernel allows neither `/` nor `.` in it.
 #[cfg_attr(
     not(has_program),
     cfg_attr(not(test), expect(dead_code, reason = "only the loader makes files"))

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use crate::controller::Controller;
 use crate::error::Error;
 
-/// The types of the running kernel, which the loader corrects the programs with.
+/// The types of the running kernel, by which the loader adapts the programs.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// The first kernel that can run a controller. Links of congestion controls came with 6.4; since
-/// 6.12 they may ask for the options of their sockets.
+/// The first kernel that can run a controller. Kernels have links of congestion controls since 6.4,
+/// and let them read the options of their sockets since 6.12.
 const fn first_kernel(controller: Controller) -> (u32, u32) {
     match controller {
         Controller::Libra => (6, 4),
@@ -18,7 +18,7 @@ const fn first_kernel(controller: Controller) -> (u32, u32) {
     }
 }
 
-/// The missing requirements, each with advice; empty if the controller can be loaded.
+/// The missing requirements, each with advice. Empty if the controller can be loaded.
 pub fn missing(controller: Controller) -> Vec<String> {
     let mut missing = Vec::new();
     if cfg!(not(feature = "bpf")) {
@@ -59,7 +59,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// Where the cgroups of version 2 are mounted.
+/// The mount point of cgroups of version 2.
 pub(crate) fn cgroup_root() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/mounts").ok()?;
     let mut mounts = mounts
@@ -69,10 +69,11 @@ pub(crate) fn cgroup_root() -> Option<PathBuf> {
     found.get(1).map(PathBuf::from)
 }
 
-/// What `statfs` says of a file system of cgroups of version 2 (`linux/magic.h`).
+/// The type of file systems of cgroups of version 2 in `statfs` (`linux/magic.h`).
 const CGROUP2_SUPER_MAGIC: u64 = 0x6367_7270;
 
-/// Checks that connections can be watched in a folder: the kernel says EBADF of any other.
+/// Checks that the connections of a folder can be watched. For any other folder, the kernel returns
+/// EBADF.
 pub(crate) fn check_cgroup(folder: &Path) -> Result<(), Error> {
     let system = rustix::fs::statfs(folder)
         .map_err(|reason| Error::file("open the cgroup", folder)(reason.into()))?;
@@ -89,7 +90,7 @@ pub(crate) fn check_cgroup(folder: &Path) -> Result<(), Error> {
     })
 }
 
-/// The advice where no cgroups are mounted.
+/// The advice if no cgroups are mounted.
 const NO_CGROUPS: &str =
     "no cgroup file system of version 2 is mounted: mount -t cgroup2 none /sys/fs/cgroup";
 

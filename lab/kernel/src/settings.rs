@@ -1,4 +1,4 @@
-//! What the loader registers: a controller with its parameters.
+//! The settings that the loader registers: a controller with its parameters.
 
 use std::path::PathBuf;
 
@@ -10,9 +10,9 @@ use crate::{libra, real};
 /// The parameters of every flow of a controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Parameters {
-    /// Those of TCP Libra.
+    /// The parameters of TCP Libra.
     Libra(libra::Parameters),
-    /// Those of TCP-Real.
+    /// The parameters of TCP-Real.
     Real(real::Parameters),
 }
 
@@ -37,7 +37,7 @@ impl Parameters {
         }
     }
 
-    /// Reads the line that the controller's program writes.
+    /// Reads a line of the controller's program.
     pub(crate) fn from_line(controller: Controller, line: &str) -> Result<Self, Error> {
         let line = Line::new(line);
         Ok(match controller {
@@ -47,18 +47,18 @@ impl Parameters {
     }
 }
 
-/// What [`load`](crate::load) registers.
+/// The settings that [`load`](crate::load) registers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The controller, and the parameters of every flow.
     pub parameters: Parameters,
     /// Folders of cgroups (version 2) whose new connections use the controller.
     pub cgroups: Vec<PathBuf>,
-    /// Capacities of destinations, for Libra alone.
+    /// Capacities of destinations, only for Libra.
     pub destinations: Vec<libra::Destination>,
 }
 
-/// The most capacities of destinations: what the program's map holds.
+/// The maximum number of capacities of destinations: the size of the program's map.
 const MAX_DESTINATIONS: usize = 1_024;
 
 impl Settings {

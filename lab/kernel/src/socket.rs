@@ -1,4 +1,4 @@
-//! The kernel's own state of a flow, whatever its controller.
+//! The kernel's own state of a flow, independent of its controller.
 
 use std::net::SocketAddr;
 
@@ -20,17 +20,17 @@ pub struct Socket {
     pub window: u64,
     /// The slow-start threshold in segments; `None` before the first loss.
     pub ssthresh: Option<u64>,
-    /// The payload of a full segment.
+    /// The payload length of a full segment.
     pub mss: Bytes,
-    /// The smoothed round trip.
+    /// The smoothed round-trip time.
     pub srtt: Span,
 }
 
-/// From this value on the kernel has no threshold yet.
+/// From this value on, the kernel has no threshold yet.
 const NO_THRESHOLD: u64 = 0x7fff_ffff;
 
 impl Socket {
-    /// Reads what `print_socket` writes.
+    /// Reads the output of `print_socket`.
     pub(crate) fn from_line(line: &Line<'_>) -> Result<Self, Error> {
         let ssthresh = line.number("ssthresh")?;
         Ok(Self {

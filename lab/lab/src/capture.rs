@@ -1,4 +1,4 @@
-//! Packets offered to links, as files that packet analysers open.
+//! Captures the packets offered to links, in files for packet analysers.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -21,7 +21,8 @@ use crate::error::Error;
 /// A packet and the time of its offer.
 type Offered = (Time, Box<[u8]>);
 
-/// The captures of a run. A thread writes them, so that no disk makes the router late.
+/// The captures of a run. A separate thread writes them, so that a slow disk does not delay the
+/// router.
 #[derive(Debug, Default)]
 pub(crate) struct Captures {
     /// The writer for each link, if any.
@@ -56,7 +57,7 @@ impl Captures {
                     snaplen: 0,
                     options: vec![
                         InterfaceDescriptionOption::IfName(Cow::Owned(name)),
-                        // Time stamps in nanoseconds: ten to the power of minus nine.
+                        // Time stamps in nanoseconds, 10^-9 s.
                         InterfaceDescriptionOption::IfTsResol(9),
                     ],
                 };
@@ -88,14 +89,14 @@ impl Captures {
     /// Captures a packet that is offered to a link.
     pub(crate) fn take(&self, link: usize, now: Time, packet: &[u8]) {
         if let Some(Some(sender)) = self.links.get(link) {
-            // A failed writer reports its error at the end.
+            // If a writer failed, it reports its error at the end.
             let _ = sender.send((now, packet.into()));
         }
     }
 }
 
 impl Writers {
-    /// Waits until all files are complete; the captures must be dropped before.
+    /// Waits until all files are complete. The captures must have been dropped.
     pub(crate) fn finish(self) -> Result<(), Error> {
         for (path, thread) in self.0 {
             let end = thread

@@ -34,13 +34,13 @@ impl Role {
     }
 }
 
-/// The most bytes of a program's error output to report.
+/// The maximum number of bytes of a program's error output to report.
 const COMPLAINT: usize = 400;
 /// The interval at which a thread checks whether its program has ended.
 const LOOK: Duration = Duration::from_millis(20);
-/// The time that a program has to end after SIGINT.
+/// The time that a program has for ending after SIGINT.
 const GRACE: Span = Span::from_secs(3);
-/// The bytes of an output to read at a time.
+/// The number of bytes of an output to read at a time.
 const CHUNK: usize = 16 << 10;
 
 /// A program to run.
@@ -49,11 +49,11 @@ pub(crate) struct Task {
     pub(crate) command: Command,
     /// Its standard input.
     pub(crate) input: Vec<u8>,
-    /// Its start; `None` for at once, before the run starts.
+    /// When it starts; `None` to start immediately, before the run.
     pub(crate) start: Option<Time>,
-    /// The files that its output and error output go to as well.
+    /// The files to which its output and error output are also written.
     pub(crate) logs: Option<[File; 2]>,
-    /// The bytes of its output to keep, from the end.
+    /// The number of bytes of its output to keep, from the end.
     pub(crate) kept: usize,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Ended {
     pub(crate) output: Vec<u8>,
     pub(crate) errors: Vec<u8>,
     pub(crate) status: Option<ExitStatus>,
-    /// Whether it ended by itself.
+    /// Whether it ended without a request.
     pub(crate) is_by_itself: bool,
 }
 
@@ -91,12 +91,12 @@ impl Ended {
 }
 
 impl Program {
-    /// Starts a program on a thread inside the namespace, in its own process group. It ends by
-    /// itself or at [`stop`](Self::stop). Processes that it left in the namespace end at
+    /// Starts a program on a thread inside the namespace, in its own process group. It ends without
+    /// a request or at [`stop`](Self::stop). Processes that it leaves in the namespace end at
     /// [`stop`](Self::stop).
     ///
     /// The thread outlives the program: with `setpriv`, the kernel kills the program when the
-    /// thread, and so the lab, has ended. Its child processes are found by their namespace.
+    /// thread, and thus the lab, has ended. Its child processes are found by their namespace.
     pub(crate) fn start(door: Door, task: Task, clock: RunClock) -> Self {
         let (stop, stopped) = channel();
         let thread = std::thread::spawn(move || {
@@ -115,7 +115,7 @@ impl Program {
     /// If the program still runs after `patience`, ends it by SIGINT and finally by SIGKILL. Does
     /// not wait for it.
     pub(crate) fn stop(&self, patience: Span) {
-        // Its thread may have failed.
+        // The thread of the program may have failed.
         let _ = self.stop.send(patience);
     }
 
@@ -154,7 +154,7 @@ fn run(task: Task, door: &Door, stopped: &Receiver<Span>) -> Result<Ended, Error
         .spawn()
         .map_err(Error::system(purpose()))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // The program does not need input that it does not read.
+        // The program need not read all of its input.
         let _ = stdin.write_all(&task.input);
     }
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -181,14 +181,14 @@ fn run(task: Task, door: &Door, stopped: &Receiver<Span>) -> Result<Ended, Error
     })
 }
 
-/// Waits for the request to stop, and ends the program if it has not ended by itself.
+/// Waits for the request to stop, and ends the program if it is still running.
 fn watch(
     child: &mut Child,
     stopped: &Receiver<Span>,
 ) -> std::io::Result<(Option<ExitStatus>, bool)> {
     let patience = loop {
         if let Some(status) = child.try_wait()? {
-            // Its background processes run until the flow stops.
+            // Background processes of the program run until the flow stops.
             let _ = stopped.recv();
             return Ok((Some(status), true));
         }
@@ -209,7 +209,7 @@ fn watch(
     Ok((Some(child.wait()?), false))
 }
 
-/// The status of a program that ends within this time.
+/// The status of a program, if it ends within this time.
 fn ends_within(child: &mut Child, time: Span) -> std::io::Result<Option<ExitStatus>> {
     let clock = RunClock::new(Clock::starting_in(Span::ZERO));
     loop {
@@ -223,7 +223,7 @@ fn ends_within(child: &mut Child, time: Span) -> std::io::Result<Option<ExitStat
 
 fn signal(child: &Child, signal: Signal) {
     if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
-        // It may have ended.
+        // The group may already have ended.
         let _ = kill_process_group(group, signal);
     }
 }
@@ -248,7 +248,8 @@ fn last_of(
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        // If the disk is full, the program must not block: its pipe is read to the end.
+        // If the disk is full, the pipe is still read to its end, so that the program does not
+        // block.
         if let (Some(file), Ok(())) = (&mut file, &written) {
             written = file.write_all(read);
         }

@@ -1,4 +1,4 @@
-//! The clock that all parts of a lab share: nanoseconds since its start, on `CLOCK_MONOTONIC`.
+//! The clock that all parts of a lab share: nanoseconds since the start, on `CLOCK_MONOTONIC`.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ fn monotonic_ns() -> u64 {
 }
 
 impl Clock {
-    /// A clock that is zero after `lead`.
+    /// A clock that reaches zero after `lead`.
     pub(crate) fn starting_in(lead: Span) -> Self {
         Self {
             origin_ns: monotonic_ns() + lead.as_nanos(),
@@ -36,7 +36,7 @@ impl Clock {
         self.origin_ns
     }
 
-    /// The present moment; zero before the start.
+    /// The present time; zero before the start.
     pub fn now(self) -> Time {
         Time::from_nanos(monotonic_ns().saturating_sub(self.origin_ns))
     }
@@ -70,8 +70,8 @@ impl Clock {
     }
 }
 
-/// The clock of a run that can be cancelled. After that it is later than any time, and nobody
-/// waits.
+/// The clock of a run that can be cancelled. After that, its time is [`Time::MAX`], and all waits
+/// end.
 #[derive(Clone, Debug)]
 pub(crate) struct RunClock {
     clock: Clock,
@@ -86,12 +86,12 @@ impl RunClock {
         }
     }
 
-    /// The clock itself, which runs on.
+    /// The clock itself, which is never cancelled.
     pub(crate) const fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// The present moment; zero before the start, [`Time::MAX`] after cancellation.
+    /// The present time; zero before the start, [`Time::MAX`] after cancellation.
     pub(crate) fn now(&self) -> Time {
         if self.is_off() {
             Time::MAX

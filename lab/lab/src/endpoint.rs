@@ -1,4 +1,4 @@
-//! One end of a flow of sections: a Comity endpoint in its own process, which logs what it sees.
+//! One end of a flow of sections: a Comity endpoint in a process that logs its events.
 //!
 //! The process calls [`run`]. The lab starts it and reads the log that it prints.
 
@@ -22,9 +22,9 @@ use crate::child::Role;
 use crate::clock::Clock;
 use crate::error::Error;
 
-/// The packets of the initial window.
+/// The number of packets in the initial window.
 const FIRST_PACKETS: u64 = 10;
-/// The time after the end of a run for which a receiver waits for late sections.
+/// How long after the end of a run a receiver waits for late sections.
 const AFTERWARDS: Span = Span::from_millis(200);
 /// The interval between samples of the sender's state.
 const SAMPLING: Span = Span::from_millis(20);
@@ -54,24 +54,24 @@ pub struct Task {
     pub qlog: Option<PathBuf>,
 }
 
-/// The log of an end.
+/// The log of one end.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Log {
     /// The frames of the sender, by their numbers.
     pub(crate) frames: Vec<Given>,
-    /// The fates of sections at the receiver: number, time or code of the gap, bytes.
+    /// The fates of sections at the receiver: number, and time and bytes, or the code of the gap.
     pub(crate) settled: Vec<(u64, Fate)>,
-    /// The sender's counters at the start of measuring, and at the end.
+    /// The sender's counters at the start of the measurement, and at the end.
     pub(crate) at_warmup: Counters,
     pub(crate) at_end: Counters,
     pub(crate) samples: Vec<Sample>,
-    /// The time at which it was ready; zero for before the start.
+    /// When it was ready; zero for before the start.
     pub(crate) ready_ns: u64,
-    /// The time at which the connection was established.
+    /// When the connection was established.
     pub(crate) connected_ns: Option<u64>,
     /// The time and reason if the connection ended before the run.
     pub(crate) closed: Option<(u64, String)>,
-    /// The failure of the end.
+    /// Why the end failed.
     pub(crate) failure: Option<String>,
 }
 
@@ -96,9 +96,9 @@ pub(crate) enum Outcome {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Fate {
-    /// Whole at this time, with this many bytes.
+    /// The section arrived whole at this time, with this many bytes.
     Whole(u64, u32),
-    /// A gap, by its index in [`GAPS`].
+    /// The section became a gap, by the index of its reason in [`GAPS`].
     Gap(u8),
 }
 
@@ -127,7 +127,7 @@ pub(crate) struct Sample {
     pub(crate) srtt_ns: u64,
 }
 
-/// The reasons of gaps; their indices are their codes in a [`Log`].
+/// The reasons of gaps. Their indices are their codes in a [`Log`].
 pub(crate) const GAPS: [GapReason; 8] = [
     GapReason::Closed,
     GapReason::Obsolete,
@@ -139,7 +139,7 @@ pub(crate) const GAPS: [GapReason; 8] = [
     GapReason::Dropped(Reason::Shed),
 ];
 
-/// The types of frames of sources; their indices are their codes in a [`Log`].
+/// The types of frames of sources. Their indices are their codes in a [`Log`].
 pub(crate) const TYPES: [FrameType; 4] = [
     FrameType::Slice,
     FrameType::Key,
@@ -148,7 +148,7 @@ pub(crate) const TYPES: [FrameType; 4] = [
 ];
 
 fn number_of<T: PartialEq>(list: &[T], value: &T) -> u8 {
-    // The lists are short and complete.
+    // The lists are short and contain all values.
     list.iter().position(|one| one == value).unwrap_or(0) as u8
 }
 
@@ -193,7 +193,7 @@ pub(crate) fn check(flow: &FlowSpec, spec: &SectionsSpec) -> Result<(), Error> {
 /// Runs one end until the end of the run. Returns its log as one line of JSON.
 ///
 /// # Errors
-/// If the network cannot run at all. The log has the events of the connection.
+/// If the network cannot run at all. The log contains the events of the connection.
 pub fn run(network: &Network, task: &Task) -> Result<String, Error> {
     let flow = network.flows.get(task.flow);
     let (Some(flow), plans) = (flow, plans(network, task.seed)?) else {
@@ -348,8 +348,8 @@ async fn send(
     Ok(log)
 }
 
-/// Submits the source's frames until the flow stops. Returns the time and reason if the connection
-/// ended before.
+/// Submits the source's frames until the flow stops. If the connection ended before, returns when
+/// and why.
 async fn submit(
     connection: &Connection,
     mut source: Source,
@@ -389,7 +389,7 @@ async fn submit(
                         at = clock.now();
                         sent.map_err(Into::into)
                     }
-                    // The flow stops.
+                    // The flow has stopped.
                     Err(_) => break,
                 }
             } else {

@@ -25,9 +25,9 @@ use crate::tcp_flow::{Ends, Load, TcpFlow};
 use crate::timeline::Timeline;
 use crate::udp::UdpFlow;
 
-/// The port of the first flow; each further flow has the next port.
+/// The port of the first flow. Each further flow has the next port.
 const FIRST_PORT: u16 = 5_000;
-/// The time that endpoints have for their logs after the end of a run.
+/// How long endpoints may take to deliver their logs after the end of a run.
 const LAST_WORDS: Span = Span::from_secs(10);
 
 /// A running flow.
@@ -43,7 +43,7 @@ pub(crate) enum Running {
 }
 
 impl Running {
-    /// Requests its programs to end, without waiting for them.
+    /// Requests that its programs end, without waiting for them.
     pub(crate) fn stop(&self) {
         match self {
             Self::Tcp(_) | Self::Udp(_) => {}
@@ -72,17 +72,17 @@ impl Running {
     }
 }
 
-/// A key for one flow, from the system's random numbers.
+/// A random key for one flow.
 fn random_key() -> [u8; 32] {
     comity::session::Randomness::system().bytes()
 }
 
-/// The key as the endpoint processes read it.
+/// The key in the form that the endpoint processes read.
 fn hexadecimal(key: &[u8; 32]) -> String {
     key.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The parameters of all flows' starts.
+/// The common parameters for starting flows.
 pub(crate) struct Start<'a> {
     pub(crate) network: &'a Network,
     pub(crate) plans: &'a [FlowPlan],
@@ -140,7 +140,7 @@ impl Start<'_> {
             }
             TransportSpec::Sections(_) => {
                 let key = hexadecimal(&random_key()).into_bytes();
-                // The processes start at once and wait for the run by themselves.
+                // The processes start immediately, and wait for the run themselves.
                 let destination = self.endpoint((number, flow), Role::Destination, ends, &key)?;
                 let source = self.endpoint((number, flow), Role::Source, ends, &key)?;
                 Running::Sections([source, destination])
@@ -222,10 +222,10 @@ impl Start<'_> {
     }
 }
 
-/// The parameters of all flows' ends.
+/// The common parameters for ending flows.
 pub(crate) struct Ending<'a> {
     pub(crate) outcome: &'a Outcome,
-    /// The packets of each port that links dropped or lost.
+    /// The number of packets of each port that links dropped or lost.
     pub(crate) drops: Vec<u64>,
     pub(crate) interval: Interval,
 }

@@ -7,9 +7,9 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 use crate::error::Error;
 use crate::namespace::{Namespace, Session};
 
-/// What the device is called in every namespace.
+/// The name of the device in every namespace.
 const DEVICE: &str = "lab0";
-/// How many packets wait in a device while the router is elsewhere.
+/// The maximum number of packets that wait in a device for the router.
 const DEVICE_QUEUE: u32 = 10_000;
 
 /// A host of the lab.
@@ -19,7 +19,7 @@ pub(crate) struct Host {
     pub(crate) addresses: Addresses,
 }
 
-/// The addresses of a host, in the networks that RFC 2544 and RFC 5180 set apart for benchmarks.
+/// The addresses of a host, in the networks that RFC 2544 and RFC 5180 reserve for benchmarks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Addresses {
     pub(crate) v4: Ipv4Addr,
@@ -28,7 +28,7 @@ pub(crate) struct Addresses {
 
 impl Addresses {
     /// The addresses of the source (`side` 0) or the destination (1) of a flow. There are 65,534 of
-    /// each.
+    /// each kind.
     pub(crate) fn of(flow: u16, side: u8) -> Self {
         let [high, low] = (flow + 1).to_be_bytes();
         let number = flow + 1;
@@ -48,19 +48,20 @@ pub(crate) struct HostConfig {
     pub(crate) kernel: KernelSettings,
 }
 
-/// The part of the kernel in a host.
+/// The kernel's settings in a host.
 #[derive(Clone, Debug)]
 pub(crate) struct KernelSettings {
-    /// The largest IP packet of its device.
+    /// The maximum IP packet size of its device.
     pub(crate) mtu: u16,
     /// Settings below `/proc/sys/net`, with their values.
     pub(crate) settings: Vec<(&'static str, String)>,
-    /// Whether the addresses are another's, behind a second device, and the kernel only routes.
+    /// Whether the kernel only routes, because the addresses belong to a host behind a second
+    /// device.
     pub(crate) routes_only: bool,
 }
 
 impl Host {
-    /// Makes a host; the router gets the other end of its device.
+    /// Makes a host. The router gets the other end of its device.
     pub(crate) fn create(
         session: &Session,
         config: &HostConfig,
@@ -120,7 +121,7 @@ impl Host {
 /// The kernel's counters for a host since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
-    /// Packets that the device dropped because the router did not fetch them in time.
+    /// Packets that the device dropped because the router did not read them in time.
     pub(crate) device_drops: u64,
     /// Datagrams that a full socket dropped.
     pub(crate) socket_drops: u64,
@@ -149,7 +150,7 @@ impl Counters {
     }
 }
 
-/// A counter of the kernel's tables: a line of names, and below it a line of values.
+/// A counter in the kernel's tables: a line of names, followed by a line of values.
 fn counter(text: &str, table: &str, name: &str) -> Option<u64> {
     let mut lines = text
         .lines()
@@ -158,12 +159,12 @@ fn counter(text: &str, table: &str, name: &str) -> Option<u64> {
     lines.next()?.split_whitespace().nth(at)?.parse().ok()
 }
 
-/// The packets that a device did not send, from the kernel's table.
+/// The number of packets that a device did not send, from the kernel's table.
 fn sent_drops(counters: &str) -> Option<u64> {
     let line = counters
         .lines()
         .find_map(|line| line.trim_start().strip_prefix(DEVICE)?.strip_prefix(':'))?;
-    // Eight columns of what was received; then bytes, packets, errors and drops of what was sent.
+    // Eight columns for reception, then bytes, packets, errors and drops of transmission.
     line.split_whitespace().nth(11)?.parse().ok()
 }
 

@@ -1,5 +1,4 @@
-//! The third world: a scenario on real packets, beside the TCP of the Linux kernel and any other
-//! program.
+//! Runs a scenario on real packets, beside the TCP of the Linux kernel and any other program.
 //!
 //! Each end of a flow is a network namespace with one TUN device. A [`router`](crate) thread reads
 //! IP packets from these devices, carries them over the links of `comity-link` along the paths that
@@ -9,7 +8,7 @@
 //! | flow | ends |
 //! |---|---|
 //! | `transport = "tcp"` | the kernel: one socket at each end, its controller by `TCP_CONGESTION` |
-//! | `transport = "sections"` | a Comity endpoint at each end, a process of its own, encrypted |
+//! | `transport = "sections"` | a Comity endpoint in its own process at each end, encrypted |
 //! | `transport = "datagram"` | a plain UDP socket at each end |
 //! | `transport = "command"` | any two programs |
 //!
@@ -17,8 +16,8 @@
 //! and the lateness of the router ([`World::Lab`](comity_sim::report::World)).
 //!
 //! Requirements: Linux, root, `/dev/net/tun` and iproute2 ([`missing`] lists what the host lacks).
-//! The lab does not touch the host's own network. It removes its namespaces at the end, and those
-//! of a killed lab at the next start.
+//! The lab does not change the host's own network. It removes its namespaces when it ends. A lab
+//! also removes those of killed labs when it starts.
 
 mod capture;
 mod child;

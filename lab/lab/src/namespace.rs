@@ -16,13 +16,13 @@ use crate::error::Error;
 
 /// The folder in which `ip netns` keeps namespaces.
 const NAMESPACES: &str = "/run/netns";
-/// The folder in which each lab holds a lock during its life.
+/// The folder in which each running lab holds a lock.
 const LABS: &str = "/run/comity-lab";
-/// The lock for starting a lab or removing one. No lab has this number.
+/// The lock for starting a lab, and for removing the leftovers of one. No lab has this number.
 const REGISTER: &str = "register";
 /// The prefix of a lab's namespaces, before its number.
 const PREFIX: &str = "comity-";
-/// The time that killed processes have to disappear.
+/// The time that killed processes have for ending.
 const BURIAL: Span = Span::from_secs(2);
 
 /// A running lab: its number, and a lock that the kernel releases whenever its process ends.
@@ -43,7 +43,7 @@ impl Session {
             let purpose = || format!("cannot hold the lock {}", lock.display());
             let file = match File::create_new(&lock) {
                 Ok(file) => file,
-                // The number of a running lab.
+                // Another running lab has this number.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(Error::system(purpose())(error)),
             };
@@ -68,13 +68,14 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // A lock file that stays is removed at the next start.
+        // If the lock file stays, the next lab removes it.
         let _ = fs::remove_file(&self.lock);
     }
 }
 
-/// The right to start labs and to remove leftovers, until the file is closed. Without it, a lock
-/// file that is not locked yet, or a namespace without a lock, would look like leftovers.
+/// Excludes other processes from starting labs and removing leftovers, until the file is closed.
+/// Otherwise a lock file that is not locked yet, or a namespace without a lock, would look like
+/// leftovers.
 fn register() -> Result<File, Error> {
     let purpose = || format!("cannot use the folder {LABS}");
     fs::create_dir_all(LABS).map_err(Error::system(purpose()))?;
@@ -108,7 +109,7 @@ fn sweep() -> Result<usize, Error> {
         ip(&["netns", "del", name], "")?;
         removed += 1;
     }
-    // The locks of ended labs, now that their numbers are unused.
+    // The locks of ended labs are removed last, when their numbers are no longer used.
     for lock in fs::read_dir(LABS).into_iter().flatten().flatten() {
         if lock.file_name() != REGISTER && !is_held(&lock.path()) {
             let _ = fs::remove_file(lock.path());
@@ -182,7 +183,7 @@ impl Namespace {
         })
     }
 
-    /// A way into it, for a thread that outlives this handle.
+    /// A handle for entering it, for a thread that outlives this value.
     pub(crate) fn door(&self) -> Result<Door, Error> {
         let file = self.file.try_clone();
         let file = file.map_err(Error::system(format!(
@@ -196,7 +197,7 @@ impl Namespace {
     }
 }
 
-/// A way into a namespace.
+/// A handle for entering a namespace.
 #[derive(Debug)]
 pub(crate) struct Door {
     name: String,
@@ -204,7 +205,7 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Moves the present thread into the namespace for good, with all processes that it starts.
+    /// Moves the present thread, and all processes that it starts, permanently into the namespace.
     pub(crate) fn enter(&self) -> Result<(), Error> {
         use std::os::fd::AsFd as _;
         move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(
@@ -212,7 +213,7 @@ impl Door {
         )
     }
 
-    /// Kills all processes in the namespace, whoever started them.
+    /// Kills all processes in the namespace, regardless of who started them.
     pub(crate) fn end_processes(&self) {
         end_processes(&self.name);
     }
@@ -221,12 +222,12 @@ impl Door {
 impl Drop for Namespace {
     fn drop(&mut self) {
         end_processes(&self.name);
-        // Leftovers are removed at the next start.
+        // The next lab removes leftovers.
         let _ = ip(&["netns", "del", &self.name], "");
     }
 }
 
-/// Kills all processes in a namespace, and those that they start meanwhile, until none is left.
+/// Kills all processes in a namespace, including those that they start meanwhile.
 fn end_processes(name: &str) {
     let own = std::process::id();
     let clock = RunClock::new(Clock::starting_in(Span::ZERO));
@@ -239,7 +240,7 @@ fn end_processes(name: &str) {
             let pid = pid.filter(|pid| pid.cast_unsigned() != own);
             if let Some(pid) = pid.and_then(Pid::from_raw) {
                 is_empty = false;
-                // It may have ended by itself.
+                // The process may have ended.
                 let _ = kill_process(pid, Signal::KILL);
             }
         }
@@ -250,14 +251,14 @@ fn end_processes(name: &str) {
     }
 }
 
-/// A tool of the system, protected from the interrupt key: it must complete its work.
+/// A tool of the system, protected from the interrupt key, because it must complete its work.
 fn tool(name: &str) -> Command {
     let mut command = Command::new(name);
     command.process_group(0);
     command
 }
 
-/// Runs `ip`, with `input` to read.
+/// Runs `ip` with `input` on its standard input.
 fn ip(arguments: &[&str], input: &str) -> Result<(), Error> {
     let purpose = "cannot run `ip`";
     let mut child = tool("ip")
@@ -268,7 +269,7 @@ fn ip(arguments: &[&str], input: &str) -> Result<(), Error> {
         .spawn()
         .map_err(Error::system(purpose))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // `ip` itself reports input that it does not read.
+        // `ip` itself reports the input that it does not read.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output().map_err(Error::system(purpose))?;

@@ -1,4 +1,4 @@
-//! The router's view of an IP packet: its destination and its ECN bits.
+//! The fields of an IP packet that the router reads or changes: its destination and its ECN bits.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -20,18 +20,18 @@ pub(crate) fn destination(packet: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// Whether the sender understands congestion marks: ECT(0), ECT(1) or CE.
+/// Whether the sender supports congestion marks: ECT(0), ECT(1) or CE.
 pub(crate) fn is_ecn_capable(packet: &[u8]) -> bool {
     match packet {
         [first, second, ..] if first >> 4 == 4 => second & ECN != 0,
-        // The traffic class lies across the first two bytes.
+        // The traffic class is in the first two bytes.
         [_, second, ..] => (second >> 4) & ECN != 0,
         _ => false,
     }
 }
 
-/// The flow of a packet: a hash (FNV-1a) of its addresses, its protocol and the ports of TCP and
-/// UDP. Packets without these are one flow.
+/// The flow of a packet: a hash (FNV-1a) of its addresses, its protocol, and the ports of TCP and
+/// UDP. All packets without these are one flow.
 pub(crate) fn flow(packet: &[u8]) -> u64 {
     let parts = match packet.first().map(|first| first >> 4) {
         Some(4) => {
@@ -72,7 +72,7 @@ pub(crate) fn mark(packet: &mut [u8]) {
             let sum = u32::from(!word(header, 10)) + u32::from(!before) + u32::from(after);
             let folded = (sum & 0xffff) + (sum >> 16);
             let folded = (folded & 0xffff) + (folded >> 16);
-            // Folded twice, it fits.
+            // After two foldings, the sum fits.
             header[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
         }
         [first, second, ..] if *first >> 4 == 6 => *second |= ECN << 4,

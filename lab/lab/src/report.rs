@@ -1,4 +1,4 @@
-//! The report of a run from the router's records.
+//! Makes the report of a run from the router's records.
 
 use comity_emulator::Record;
 use comity_link::{DropCause, Outcome};
@@ -110,11 +110,12 @@ pub(crate) fn link_report(
     (report, series)
 }
 
-/// The most packets in a queue in each bin.
+/// The maximum queue length in packets, for each bin.
 #[derive(Debug)]
 struct QueueBins {
     bin: Option<Span>,
-    /// Arrivals and departures: time, and one more or one less. At one time departures come first.
+    /// Arrivals and departures: the time, and plus or minus one. At equal times, departures come
+    /// first.
     changes: Vec<(Time, i32)>,
 }
 
@@ -142,7 +143,7 @@ impl QueueBins {
         let mut held = 0_i32;
         for (time, change) in self.changes {
             let at = (time.as_nanos() / bin.as_nanos().max(1)) as usize;
-            // A bin begins with the last value of the bin before it.
+            // A bin begins with the last value of the previous bin.
             let now = held.max(0).cast_unsigned();
             if bins.len() <= at {
                 bins.resize(at + 1, now);
@@ -156,7 +157,7 @@ impl QueueBins {
     }
 }
 
-/// The packets of each port that links dropped or lost.
+/// The number of packets of each port that links dropped or lost.
 pub(crate) fn drops(links: &[LinkOutcome], ports: usize) -> Vec<u64> {
     let mut drops = vec![0; ports];
     for (record, port) in links.iter().flat_map(LinkOutcome::records) {

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 /// The folder of the kernel's IPv4 settings.
 const IPV4: &str = "/proc/sys/net/ipv4";
 
-/// The missing requirements, each with advice; empty if the lab can run.
+/// The missing requirements, each with advice. Empty if the lab can run.
 pub fn missing() -> Vec<String> {
     let mut missing = Vec::new();
     if !rustix::process::geteuid().is_root() {

@@ -1,8 +1,9 @@
 //! The thread that carries packets between the hosts of a lab, over the links of the scenario.
 //!
-//! Each round waits until a device has packets or a packet is due, reads from the devices and
-//! writes due packets. A packet enters the next link at the time that the previous link computed,
-//! not at the time when the thread handled it: lateness does not add up along a path.
+//! In each round, the thread waits until a device has packets or a packet is due. It then reads
+//! from the devices and writes due packets. A packet enters the next link at the time that the
+//! previous link computed, not when the thread handled it, so lateness does not add up along a
+//! path.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU64;
@@ -23,24 +24,24 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::packet::{destination, flow, is_ecn_capable, mark};
 
-/// The time before a due packet for which the thread spins, to avoid the delay of waking up.
+/// How long before a due packet the thread spins, to avoid the delay of waking up.
 const SPIN: Span = Span::from_micros(60);
 /// The time over which the thread measures its share of the processor.
 const WATCH: Span = Span::from_millis(10);
-/// The least share of that time, in percent, to leave to other threads. With less, the thread stops
-/// spinning.
+/// The minimum share of that time, in percent, that is left to other threads. Below it, the thread
+/// stops spinning.
 const REST: u64 = 30;
-/// The most packets to read from a device in a row, and the most to write before devices are read
-/// again.
+/// The maximum number of packets to read from a device in a row, and to write before devices are
+/// read again.
 const BURST: usize = 64;
 /// The interval at which the thread checks for the request to stop.
 const PATIENCE: Span = Span::from_millis(20);
-/// Packets handled later than this count as late.
+/// The lateness above which a packet counts as late.
 pub(crate) const LATE: Span = Span::from_millis(1);
-/// The largest IP packet.
+/// The maximum length of an IP packet.
 const LARGEST: usize = 65_535;
 
-/// One end of a flow, as the router sees it.
+/// One end of a flow at the router.
 pub(crate) struct Port {
     pub(crate) device: SyncDevice,
     /// The addresses of the other end.
@@ -49,7 +50,7 @@ pub(crate) struct Port {
     pub(crate) path: Vec<usize>,
 }
 
-/// A packet on its way.
+/// A packet on its path.
 #[derive(Clone, Debug)]
 struct Transit {
     bytes: Box<[u8]>,
@@ -61,28 +62,28 @@ struct Transit {
     is_copy: bool,
 }
 
-/// The packets of one direction of a flow, as the router saw them.
+/// The packets of one direction of a flow, as the router counts them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Traffic {
-    /// Packets that the host sent.
+    /// The number of packets that the host sent.
     pub(crate) sent_packets: u64,
     pub(crate) sent_bytes: u64,
-    /// Packets that reached the other host, without duplicates.
+    /// The number of packets delivered to the other host, without duplicates.
     pub(crate) delivered_packets: u64,
-    /// Duplicates that links made and that left the last link.
+    /// The number of duplicates made by links that left the last link.
     pub(crate) copies: u64,
-    /// Bytes on the wire that reached the other host, without duplicates.
+    /// The number of bytes on the wire delivered to the other host, without duplicates.
     pub(crate) delivered_bytes: u64,
-    /// The same, while measuring.
+    /// The same, during the measurement.
     pub(crate) measured_delivered_bytes: u64,
-    /// The one-way delay, while measuring.
+    /// The one-way delay, during the measurement.
     pub(crate) delay: Distribution,
-    /// The time between arrivals, while measuring.
+    /// The time between deliveries, during the measurement.
     pub(crate) spacing: Distribution,
     last_arrival: Option<Time>,
-    /// Bytes that reached the other host in each bin.
+    /// The number of bytes delivered to the other host in each bin.
     pub(crate) bins: Vec<u64>,
-    /// Packets that the host sent in each bin.
+    /// The number of packets that the host sent in each bin.
     pub(crate) sent_bins: Vec<u32>,
 }
 
@@ -96,13 +97,13 @@ struct Line {
 
 /// The router's records of a run.
 pub(crate) struct Outcome {
-    /// Two for each flow: from its source, and from its destination.
+    /// Two entries for each flow: from its source, and from its destination.
     pub(crate) traffic: Vec<Traffic>,
     pub(crate) links: Vec<LinkOutcome>,
     pub(crate) timing: TimingSummary,
-    /// Packets that the kernel did not accept.
+    /// The number of packets that the kernel did not accept.
     pub(crate) unwritten: u64,
-    /// Packets for which the router's memory had no room.
+    /// The number of packets for which the router's memory had no room.
     pub(crate) unheld: u64,
 }
 
@@ -121,7 +122,7 @@ impl LinkOutcome {
     }
 }
 
-/// When a run is measured, and in which steps.
+/// The measured interval of a run, and the length of its bins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interval {
     pub(crate) warmup: Time,
@@ -129,7 +130,7 @@ pub(crate) struct Interval {
     pub(crate) bin: Option<Span>,
 }
 
-/// The router before it runs.
+/// A router that does not run yet.
 pub(crate) struct Router {
     ports: Vec<Port>,
     lines: Vec<Line>,
@@ -143,9 +144,9 @@ pub(crate) struct Router {
     rest: Rest,
 }
 
-/// Whether the thread leaves enough of its processor to others. The kernel stops a real-time thread
-/// that spins from packet to packet for 50 ms in every second, and such a thread keeps the ends of
-/// the flows from running.
+/// Measures whether the thread leaves enough of its processor to others. The kernel suspends a
+/// real-time thread that spins from packet to packet, for 50 ms in every second. Until then, such a
+/// thread keeps the ends of the flows from running.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rest {
     since: Time,
@@ -159,7 +160,7 @@ impl Rest {
         if self.is_short { Span::ZERO } else { SPIN }
     }
 
-    /// The thread slept for this long, until `now`.
+    /// Records that the thread slept for `slept` until `now`.
     fn sleep(&mut self, slept: Span, now: Time) {
         self.slept += slept;
         let watched = now.saturating_since(self.since);
@@ -172,7 +173,7 @@ impl Rest {
 }
 
 impl Router {
-    /// A router between ports over links. The port of a flow's source comes before that of its
+    /// Makes a router between ports, over links. The port of a flow's source precedes that of its
     /// destination.
     pub(crate) fn new(
         ports: Vec<Port>,
@@ -222,11 +223,11 @@ impl Router {
     }
 
     /// Carries packets from the clock's zero until the end of the run, or until `stop`. Returns the
-    /// devices, since the kernel's counters disappear with them.
+    /// devices too, since the kernel's counters disappear with them.
     pub(crate) fn run(mut self, stop: &Arc<AtomicBool>) -> Result<(Outcome, Vec<Port>), Error> {
-        // It fails only on systems without timer slack; spinning then covers more.
+        // This fails only on systems without timer slack, where spinning covers the difference.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        // Without it a busy machine makes the router late, and the report says so.
+        // Without this priority, the router is late on a busy machine, and the report says so.
         let _ = thread_priority::set_thread_priority_and_policy(
             thread_priority::thread_native_id(),
             thread_priority::ThreadPriority::from_posix(thread_priority::ScheduleParams {
@@ -240,7 +241,7 @@ impl Router {
         let mut events = Vec::with_capacity(64);
         while self.clock.now() < self.interval.end && !stop.load(Ordering::Relaxed) {
             self.wait(&mut events)?;
-            // Links require packets in the order of time: those on their way come first.
+            // Links require packets in order of time, so packets on their path come first.
             self.hand_on(self.clock.now());
             for event in &events {
                 self.read(event.data.u64() as usize, &mut buffer)?;
@@ -278,7 +279,7 @@ impl Router {
         let left = until.saturating_since(now);
         let timeout = Timespec {
             tv_sec: 0,
-            // Less than `PATIENCE`.
+            // It is less than `PATIENCE`.
             tv_nsec: left.as_nanos().cast_signed(),
         };
         match epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout)) {
@@ -313,7 +314,7 @@ impl Router {
             let length = match port.device.recv(buffer) {
                 Ok(length) => length,
                 Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => break,
-                // A closed device would wake the thread for ever.
+                // A closed device would wake the thread forever.
                 Err(error) => return Err(Error::system("cannot read from a host's device")(error)),
             };
             let packet = buffer.get(..length).unwrap_or_default();
@@ -322,7 +323,7 @@ impl Router {
                 Some(IpAddr::V6(address)) => address == port.peer.1,
                 None => false,
             };
-            // Other packets look for neighbours that do not exist.
+            // Other packets, such as neighbour discovery, have no destination in the lab.
             if !is_for_peer {
                 continue;
             }
@@ -338,7 +339,7 @@ impl Router {
             }
             let transit = Transit {
                 bytes: packet.into(),
-                // There are less than 2^17 ports.
+                // There are fewer than 2^17 ports.
                 port: number as u32,
                 hop: 0,
                 entered: now,
@@ -375,7 +376,7 @@ impl Router {
         }
     }
 
-    /// Moves on every packet that is due by `horizon`, in the order of due times.
+    /// Forwards every packet that is due by `horizon`, in the order of due times.
     fn hand_on(&mut self, horizon: Time) {
         for _ in 0..BURST {
             let Some((due, number)) = self.next_due() else {
@@ -387,7 +388,7 @@ impl Router {
             let Some(line) = self.lines.get_mut(number) else {
                 return;
             };
-            // A link with a real queue may only have made a decision.
+            // A link with a real queue may have made only a decision.
             let Some(release) = line.lane.release(due) else {
                 continue;
             };
@@ -446,19 +447,19 @@ impl LaneOf {
         config: &comity_link::LinkConfig,
         seed: comity_link::LinkSeed,
     ) -> Result<Self, comity_link::ConfigError> {
-        /// Beyond this a link drops packets, and the run is not to be trusted.
+        /// If more memory is needed, the link drops packets, and the results are not to be trusted.
         const MEMORY: comity_units::Bytes = comity_units::Bytes::new(256 << 20);
         Lane::new(config, seed, MEMORY).map(|lane| Self(lane.recording(usize::MAX)))
     }
 }
 
-/// The number of the bin that a moment lies in.
+/// The number of the bin that contains a moment.
 fn bin_of(bin: Option<Span>, at: Time) -> Option<usize> {
     let length = bin?.as_nanos().max(1);
     Some((at.as_nanos() / length) as usize)
 }
 
-/// The device's descriptor, to wait for.
+/// The device's descriptor, for waiting.
 fn fd(device: &SyncDevice) -> BorrowedFd<'_> {
     // SAFETY: the descriptor is open for as long as the device, which is borrowed for the same
     // time.

@@ -1,4 +1,4 @@
-//! A run: hosts, router and flows, from the start to the report.
+//! Runs hosts, router and flows, from the start to the report.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,20 +27,20 @@ use crate::stack;
 use crate::tcp::kernel_settings;
 use crate::tcp_flow::Load;
 
-/// The time that the flows have to get ready before the run starts.
+/// How long the flows have for getting ready before the run starts.
 const LEAD: Span = Span::from_millis(500);
 /// The additional time for each flow of sections, whose endpoints are processes.
 const LEAD_OF_ENDPOINTS: Span = Span::from_millis(120);
-/// The most flows of a lab: each takes two namespaces.
+/// The maximum number of flows of a lab. Each needs two namespaces.
 const MAX_FLOWS: usize = 500;
-/// The largest IP packet of hosts other than those of kernel TCP.
+/// The minimum MTU of the hosts of flows other than TCP.
 const USUAL_MTU: u16 = 1_500;
-/// With more late packets than one in this many, a run is not to be trusted.
+/// If more than one in this many packets is late, the results are not to be trusted.
 const TRUSTED_LATE: u64 = 100;
-/// How often a run looks at itself.
+/// The interval at which a run checks its state.
 const LOOK: Span = Span::from_millis(10);
-/// The longest time for which a program that is ready may wait for a processor. The router runs
-/// before all others; the senders and receivers of the flows wait like any program.
+/// The maximum time for which a program that is ready may wait for a processor. The router has
+/// priority; the senders and receivers of the flows wait like any other program.
 const TRUSTED_STALL: Span = Span::from_millis(20);
 
 /// The checked inputs of a run.
@@ -54,10 +54,10 @@ struct Prepared {
     kernel: Vec<KernelSettings>,
 }
 
-/// Checks that this host's lab can run a network.
+/// Checks whether the lab can run a network on this host.
 ///
 /// # Errors
-/// As [`run`], before anything is created.
+/// Like [`run`], before anything is created.
 pub fn check(network: &Network, seed: Seed, settings: &Settings<'_>) -> Result<(), Error> {
     prepare(network, seed, settings).map(|_| ())
 }
@@ -116,8 +116,8 @@ fn is_stopped(settings: &Settings<'_>) -> bool {
     stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
 }
 
-/// Creates the hosts of all flows: for each its source, then its destination, with the ports of the
-/// router.
+/// Creates the hosts of all flows, for each flow the source and then the destination, with the
+/// ports of the router.
 fn make_hosts(
     network: &Network,
     prepared: &Prepared,
@@ -156,13 +156,13 @@ fn make_hosts(
     Ok((hosts, ports))
 }
 
-/// Runs a network on real packets. Takes about a second more than the run's duration.
+/// Runs a network on real packets. This takes about a second more than the run's duration.
 ///
 /// Returns the report, and problems of single flows or doubts about the results.
 ///
 /// # Errors
-/// If requirements are missing, the network cannot be built on this host, or the system refuses
-/// something.
+/// If requirements are missing, the network cannot be built on this host, or the system refuses a
+/// request.
 pub fn run(
     network: &Network,
     seed: Seed,
@@ -366,7 +366,7 @@ fn host_settings(flow: &FlowSpec) -> Result<KernelSettings, Error> {
     })
 }
 
-/// The reason not to trust flows whose programs may have waited so long for a processor.
+/// The reason not to trust flows, if programs may have waited this long for a processor.
 fn of_stall(stall: Span) -> Option<String> {
     (stall > TRUSTED_STALL).then(|| {
         format!(

@@ -1,4 +1,4 @@
-//! The report of a flow of sections from the logs of its ends.
+//! Makes the report of a flow of sections from the logs of its ends.
 
 use comity_frames::Frame;
 use comity_sim::host::{FlowPlan, payload_of};
@@ -49,7 +49,7 @@ pub(crate) fn report(
             frame_type: frame_type.unwrap_or(TYPES[0]),
             position: 0,
             needs: given.needs,
-            // The endpoint has acted upon that already.
+            // The endpoint has already applied this.
             is_bound: false,
             source_time: Time::from_nanos(given.at_ns),
             size: Bytes::new(u64::from(given.bytes)),

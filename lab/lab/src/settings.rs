@@ -1,4 +1,4 @@
-//! The settings of a run besides its network.
+//! The settings of a run, apart from its network.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::child::Role;
 /// [`endpoint::run`](crate::endpoint::run).
 pub type EndpointCommand<'a> = dyn Fn(&EndpointCall) -> Command + Sync + 'a;
 
-/// The arguments of an endpoint process besides the scenario.
+/// The arguments of an endpoint process, apart from the scenario.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EndpointCall {
@@ -32,7 +32,7 @@ pub struct EndpointCall {
     pub qlog: Option<PathBuf>,
 }
 
-/// The settings of a run besides its network.
+/// The settings of a run, apart from its network.
 #[derive(Default)]
 pub struct Settings<'a> {
     /// The settings shared with the simulator: bins and convergence.

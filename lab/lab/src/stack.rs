@@ -1,4 +1,4 @@
-//! Flows of Comity's TCP: at each end a host behind a TUN device of its own, in the namespace of
+//! Flows of Comity's TCP. At each end, a host behind its own TUN device runs in the namespace of
 //! that end. The kernel there has no address; it forwards packets between this device and the
 //! lab's.
 
@@ -23,14 +23,14 @@ use crate::tcp_flow::{CHUNK, Ends, Load, PATIENCE, Recorder, SAMPLING, TcpFlow};
 use crate::tcp_info::TcpInfo;
 use crate::timeline::{Submitter, Timeline};
 
-/// The pieces of a time-lined stream to read at a time.
+/// The maximum number of pieces of a time-lined stream to read at a time.
 const PIECES: usize = 64;
 /// The device of the host.
 const DEVICE: &str = "comity0";
-/// The least send buffer; it must never limit the window.
+/// The minimum send buffer, so that it never limits the window.
 const MIN_SEND_BUFFER: usize = 4 << 20;
-/// The least send buffer for sections, which wait there as in the simulator. A whole one of the
-/// largest size fits, and a minute of video without any room on the path.
+/// The minimum send buffer for sections, which wait there as in the simulator. It has room for one
+/// section of the maximum size, and for a minute of video while the path carries nothing.
 const MIN_SECTION_BUFFER: usize = 64 << 20;
 
 /// The kernel's settings for a flow, and whether Comity's TCP can run it.
@@ -50,7 +50,7 @@ pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSe
             "the flow or its preset sets `{key}`, which Comity's TCP cannot apply; expected preset = \"modern\" without that key"
         )));
     }
-    // Any address will do for the check.
+    // Any address is suitable for the check.
     let address = IpAddr::from([198, 18, 0, 1]);
     let mtu = mtu(flow, tcp)?;
     let config = config(tcp, mtu, address);
@@ -104,7 +104,7 @@ impl Prepared {
         Ok(Self { tun, config })
     }
 
-    /// Runs an end on a thread of its own.
+    /// Runs an end on a separate thread.
     fn spawn(
         self,
         recorder: &Recorder,
@@ -125,7 +125,7 @@ impl Prepared {
     }
 }
 
-/// Starts both ends of a flow on threads of their own.
+/// Starts both ends of a flow on separate threads.
 pub(crate) fn start(
     ends: Ends<'_>,
     specs: (&FlowSpec, &TcpSpec),
@@ -161,7 +161,7 @@ pub(crate) fn start(
     Ok(TcpFlow::new(recorder, vec![receiver, sender]))
 }
 
-/// What both ends of a flow know.
+/// The parameters that both ends of a flow share.
 #[derive(Clone)]
 struct End {
     /// The address of the destination.
@@ -169,14 +169,15 @@ struct End {
     clock: RunClock,
     interval: Interval,
     recorder: Recorder,
-    /// The sections, if the flow has a time-line.
+    /// The sections, if the flow has a timeline.
     timeline: Option<Timeline>,
     /// Whether the sender drops expired sections.
     drops_expired: bool,
 }
 
 impl End {
-    /// Waits for `work` until `time`, or until the run is cancelled; then it is `None`.
+    /// Waits for `work` until `time`, or until the run is cancelled. Returns `None` if `work` is
+    /// not done by then.
     async fn before<T>(&self, time: Time, work: impl Future<Output = T>) -> Option<T> {
         let mut work = std::pin::pin!(work);
         loop {
@@ -257,7 +258,7 @@ impl End {
     }
 
     async fn send(self, stack: &Stack, load: Load, plan: &FlowPlan) -> io::Result<()> {
-        // A flow may arrive after its stop or the end of the run.
+        // A flow may begin after its stop or the end of the run.
         if plan.started_at >= plan.stopped_at {
             return Ok(());
         }
@@ -288,7 +289,7 @@ impl End {
     }
 }
 
-/// The source's end of an open connection, whose state is sampled meanwhile.
+/// The source's end of an open connection. Its state is sampled during the run.
 struct Sender {
     end: End,
     stream: TcpStream,
@@ -298,8 +299,8 @@ struct Sender {
 }
 
 impl Sender {
-    /// Waits until `time` or the next sample, which it takes; `false` at `time` or when the flow
-    /// stops.
+    /// Waits until `time` or the next sample, which it takes. Returns `false` at `time`, or when
+    /// the flow stops.
     async fn sample_until(&mut self, time: Time) -> bool {
         let next = self.next_sample.min(time).min(self.until);
         self.end.before(next, std::future::pending::<()>()).await;
@@ -334,7 +335,7 @@ impl Sender {
         self.end.recorder.sampled(now, info);
     }
 
-    /// Writes so many zeros; `false` if the flow stopped before.
+    /// Writes this many zeros. Returns `false` if the flow stopped before.
     async fn put(&mut self, bytes: u64) -> io::Result<bool> {
         let zeros = [0; CHUNK];
         let mut left = usize::try_from(bytes).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! Flows of kernel TCP: a socket at each end, and the kernel's information on it.
+//! Flows of kernel TCP: a socket at each end, and the kernel's information about it.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -19,9 +19,9 @@ use crate::router::Interval;
 use crate::tcp_flow::{CHUNK, Ends, Load, PATIENCE, Recorder, SAMPLING, TcpFlow};
 use crate::tcp_info;
 
-/// The first window of the kernel and of Comity's TCP (RFC 6928).
+/// The initial window of the kernel and of Comity's TCP (RFC 6928).
 const INITIAL_SEGMENTS: u64 = 10;
-/// The kernel's own bound on the buffer of a sender, in bytes.
+/// The kernel's own limit of a sender's buffer, in bytes.
 const MIN_SEND_BUFFER: u64 = 4 << 20;
 
 /// The kernel's settings for a TCP flow of the scenario.
@@ -49,7 +49,7 @@ pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSe
     let mtu = mtu(flow, tcp)?;
     let flag = |on: bool| String::from(if on { "1" } else { "0" });
     let mut settings = vec![
-        // Nothing learnt from an earlier connection may matter.
+        // Nothing learned from an earlier connection may have an effect.
         ("ipv4/tcp_no_metrics_save", "1".into()),
         ("ipv4/tcp_timestamps", flag(tcp.config.timestamps)),
         ("ipv4/tcp_sack", flag(tcp.config.sack)),
@@ -91,7 +91,7 @@ pub(crate) fn mtu(flow: &FlowSpec, tcp: &TcpSpec) -> Result<u16, Error> {
     })
 }
 
-/// The keys that neither TCP of the lab lets be set, and whether the flow sets them.
+/// The keys that neither TCP of the lab supports, and whether the flow sets them.
 pub(crate) fn beyond_both(flow: &FlowSpec, tcp: &TcpSpec) -> [(&'static str, bool); 4] {
     let window = Bytes::new(u64::from(tcp.config.mss) * INITIAL_SEGMENTS);
     [
@@ -145,7 +145,7 @@ fn beyond_kernel(flow: &FlowSpec, tcp: &TcpSpec) -> Option<&'static str> {
         .find_map(|(key, is_set)| is_set.then_some(key))
 }
 
-/// Starts both ends of a flow on threads of their own. The destination listens when this returns.
+/// Starts both ends of a flow on separate threads. The destination listens when this returns.
 pub(crate) fn start(
     ends: Ends<'_>,
     controller: &str,
@@ -237,7 +237,7 @@ fn send(
     interval: Interval,
     recorder: &Recorder,
 ) -> std::io::Result<()> {
-    // A flow may arrive after its stop or the end of the run.
+    // A flow may begin after its stop or the end of the run.
     if plan.started_at >= plan.stopped_at {
         return Ok(());
     }
@@ -256,12 +256,12 @@ fn send(
     if let Ok(Some(finished)) = &end {
         recorder.finished(*finished);
     }
-    // The sampler holds the socket open until the end of the run.
+    // The sampler keeps the socket open until the end of the run.
     let _ = sampler.join();
     end.map(|_| ())
 }
 
-/// Connects; `false` if the run ended before, as on a path that carries nothing.
+/// Connects. Returns `false` if the run ended before, as on a path that carries nothing.
 fn connect(
     socket: &Socket,
     address: SocketAddr,
@@ -336,7 +336,7 @@ fn write(
                 }
             }
         }
-        // Refused by `kernel_settings`.
+        // `kernel_settings` refuses these flows.
         Load::Sections(_) => {}
         Load::Scheduled(mut source) => loop {
             let next = source.peek();

@@ -1,4 +1,4 @@
-//! A flow of TCP while it runs, whoever's TCP it is: its ends, its load, and its records.
+//! A running TCP flow, of the kernel or of Comity: its ends, its load, and its records.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,10 +20,10 @@ use crate::timeline::Timeline;
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 /// The interval between queries of a sender's state.
 pub(crate) const SAMPLING: Span = Span::from_millis(10);
-/// The bytes to write or read at a time.
+/// The number of bytes to write or read at a time.
 pub(crate) const CHUNK: usize = 64 << 10;
 
-/// What the ends of a flow recorded.
+/// The records of a flow's ends.
 #[derive(Debug, Default)]
 struct Records {
     delivered: u64,
@@ -41,7 +41,7 @@ struct Records {
     failure: Option<String>,
 }
 
-/// The records of a flow, which both ends write.
+/// Records a flow. Both ends share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     records: Arc<Mutex<Records>>,
@@ -60,7 +60,7 @@ impl Recorder {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes arrived at the receiver.
+    /// Records bytes that arrived at the receiver.
     pub(crate) fn delivered(&self, now: Time, bytes: u64) {
         let mut records = self.records();
         records.delivered += bytes;
@@ -72,7 +72,7 @@ impl Recorder {
         }
     }
 
-    /// The state of the sender.
+    /// Records the state of the sender.
     pub(crate) fn sampled(&self, now: Time, info: TcpInfo) {
         let mut records = self.records();
         records.last = info;
@@ -92,7 +92,7 @@ impl Recorder {
             (ssthresh_bins, info.ssthresh_bytes.unwrap_or(u64::MAX)),
             (srtt_bins, u64::from(info.srtt_us) * 1_000),
         ] {
-            // A bin without a sample has the value of the one before it.
+            // A bin without a sample has the value of the previous bin.
             let last = bins.last().copied().unwrap_or(0);
             if let Some(bin) = bin_of(bins, self.interval.bin, now, last) {
                 *bin = value;
@@ -100,17 +100,17 @@ impl Recorder {
         }
     }
 
-    /// The last byte of a file was acknowledged.
+    /// Records that the last byte of a file was acknowledged.
     pub(crate) fn finished(&self, now: Time) {
         self.records().finished = Some(now);
     }
 
-    /// The fates of the sections so far.
+    /// Records the fates of the sections so far.
     pub(crate) fn sections(&self, report: TimelineReport) {
         self.records().sections = Some(report);
     }
 
-    /// An end is over; the first error of a flow counts.
+    /// Records how an end ended. The first error of a flow counts.
     pub(crate) fn ended(&self, end: std::io::Result<()>) {
         if let Err(error) = end {
             self.records()
@@ -120,7 +120,7 @@ impl Recorder {
     }
 }
 
-/// The bin that a moment lies in; new ones begin with `value`.
+/// The bin that contains a moment. New bins begin with `value`.
 fn bin_of(bins: &mut Vec<u64>, bin: Option<Span>, at: Time, value: u64) -> Option<&mut u64> {
     let at = (at.as_nanos() / bin?.as_nanos().max(1)) as usize;
     if bins.len() <= at {
@@ -191,7 +191,7 @@ impl TcpFlow {
     /// Waits for both ends.
     pub(crate) fn join(self) {
         for thread in self.threads {
-            // The thread reported its panic already.
+            // The thread has already reported its panic.
             let _ = thread.join();
         }
     }

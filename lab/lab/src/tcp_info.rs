@@ -1,4 +1,4 @@
-//! The kernel's information on a TCP connection (`TCP_INFO`, Linux 4.6 and later).
+//! The kernel's information about a TCP connection (`TCP_INFO`, Linux 4.6 and later).
 
 use std::os::fd::AsRawFd;
 
@@ -25,7 +25,7 @@ struct Raw {
     min_rtt_us: u32,
 }
 
-/// The state of a sender of TCP.
+/// The state of a TCP sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct TcpInfo {
     pub(crate) cwnd_bytes: u64,
@@ -34,12 +34,12 @@ pub(crate) struct TcpInfo {
     pub(crate) srtt_us: u32,
     pub(crate) min_rtt_us: u32,
     pub(crate) retransmitted: u64,
-    /// Expiries of the retransmission timer and fast retransmits, where they are known for the
+    /// Expiries of the retransmission timer, and fast retransmits, if they are known for the
     /// connection.
     pub(crate) recoveries: Option<(u64, u64)>,
 }
 
-/// Above this value the kernel has no threshold yet.
+/// A larger value means that the kernel has no threshold yet.
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
 /// Queries the kernel. Returns `None` for a socket without a connection.
@@ -61,8 +61,8 @@ pub(crate) fn read(socket: &impl AsRawFd) -> Option<TcpInfo> {
     if result != 0 || (length as usize) < size_of::<Raw>() {
         return None;
     }
-    // The words from `tcpi_rto` on: the sender's segment size is the third, the smoothed round trip
-    // the 16th, the threshold the 18th, the window the 19th, all retransmissions the 24th.
+    // The words from `tcpi_rto` on: the sender's segment size is the third, the smoothed round-trip
+    // time the 16th, the threshold the 18th, the window the 19th, and all retransmissions the 24th.
     let [_, _, segment, rest @ ..] = raw.words;
     let [.., srtt_us, _, ssthresh, window, _, _, _, _, retransmitted] = rest;
     let bytes = |segments: u32| u64::from(segments) * u64::from(segment);

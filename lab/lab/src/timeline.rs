@@ -1,4 +1,4 @@
-//! Sections of a TCP flow: their source, and their fates at the reader.
+//! The sections of a TCP flow: their source, and their fates at the reader.
 
 use std::io;
 use std::pin::pin;
@@ -43,7 +43,7 @@ impl Timeline {
 
     /// Submits the sections that are due. Returns when to call again.
     pub(crate) fn submit(&self, now: Time, sender: &mut Submitter<'_>) -> Time {
-        // The reader waits for the lock, so it never meets a section that is not recorded.
+        // The reader waits for the lock, so it finds every section already recorded.
         let flow = &mut self.shared().flow;
         if flow.is_greedy() {
             flow.fill(now, sender);
@@ -52,19 +52,19 @@ impl Timeline {
         flow.produce(now, sender)
     }
 
-    /// The reader took a piece of the stream.
+    /// Records a piece of the stream that the reader received.
     pub(crate) fn read(&self, now: Time, piece: Piece) {
         self.shared().flow.read(now, piece, |_| {});
     }
 
-    /// Keeps the sender's counters, and returns the fates of the sections so far.
+    /// Stores the sender's counters, and returns the fates of the sections so far.
     pub(crate) fn sent(&self, sent: TimelineStatistics) -> TimelineReport {
         let mut shared = self.shared();
         shared.sent = sent;
         shared.flow.report(shared.sent, shared.missing)
     }
 
-    /// Keeps the reader's counters, and returns the fates of the sections so far.
+    /// Stores the reader's counters, and returns the fates of the sections so far.
     pub(crate) fn missed(&self, missing: GapStatistics) -> TimelineReport {
         let mut shared = self.shared();
         shared.missing = missing;
@@ -83,7 +83,7 @@ pub(crate) struct Submitter<'a> {
 }
 
 impl Submitter<'_> {
-    /// A deadline in the time of the stack.
+    /// Converts a deadline to the time of the stack.
     fn deadline(&self, deadline: Time) -> Time {
         match self.drops_expired && !deadline.is_never() {
             true => self.stack.now() + deadline.saturating_since(self.clock.now()),
@@ -113,7 +113,7 @@ impl SectionSender for Submitter<'_> {
     }
 
     fn submit(&mut self, bytes: u32, deadline: Time) -> bool {
-        // A connection that has ended refuses, and its next sample or end says why.
+        // A connection that has ended refuses sections. Its next sample, or its end, reports why.
         self.attempt(bytes, deadline).unwrap_or(false)
     }
 }

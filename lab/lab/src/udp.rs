@@ -14,14 +14,15 @@ use crate::tcp_flow::Ends;
 
 /// The time that a read may block before the thread checks whether the run is over.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// The headers of IPv4 and UDP in a packet.
+/// The size of the headers of IPv4 and UDP in a packet.
 const HEADERS: usize = UDP_IPV4 as usize;
 /// The largest datagram.
 const LARGEST: usize = 65_507;
 /// The requested receive buffer of a socket. The system may grant less.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
-/// A running flow of datagrams. The router counts its packets, and its destination the bytes.
+/// A running flow of datagrams. The router counts its packets, and the destination counts its
+/// bytes.
 #[derive(Debug)]
 pub(crate) struct UdpFlow {
     receiver: JoinHandle<(u64, u64)>,
@@ -29,7 +30,7 @@ pub(crate) struct UdpFlow {
 }
 
 impl UdpFlow {
-    /// Starts both ends on threads of their own. The destination listens when this returns.
+    /// Starts both ends on separate threads. The destination listens when this returns.
     pub(crate) fn start(
         ends: Ends<'_>,
         source: Source,
@@ -63,8 +64,8 @@ impl UdpFlow {
         })
     }
 
-    /// Waits for both ends. Returns the received bytes on the wire: while measuring, and since the
-    /// start.
+    /// Waits for both ends. Returns the number of bytes received on the wire: during the
+    /// measurement, and since the start.
     pub(crate) fn finish(self) -> (u64, u64) {
         let sent = self.sender.join();
         match (sent, self.receiver.join()) {
@@ -91,7 +92,7 @@ fn send(socket: &UdpSocket, mut source: Source, plan: &FlowPlan, clock: &RunCloc
         }
         number += 1;
         let length = (bytes as usize).saturating_sub(HEADERS).min(LARGEST);
-        // A full device or a closed port is the network's doing.
+        // A full device or a closed port counts as an effect of the network.
         let _ = socket.send(payload.get(..length).unwrap_or_default());
     }
 }
@@ -100,7 +101,7 @@ fn receive(socket: &UdpSocket, clock: &RunClock, interval: Interval) -> (u64, u6
     let mut buffer = vec![0; LARGEST];
     let (mut measured, mut total) = (0, 0);
     while clock.now() < interval.end {
-        // Silence or an interrupt: the clock decides.
+        // After silence or an interrupt, the clock decides.
         let Ok(length) = socket.recv(&mut buffer) else {
             continue;
         };

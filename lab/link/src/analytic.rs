@@ -19,8 +19,8 @@ use crate::ring::{Records, Ring};
 /// A one-way link that decides the fate of a packet when it is offered, with an arrival exact to
 /// the nanosecond.
 ///
-/// It has no event for the end of a transmission. The link is a virtual clock of the time when it
-/// is free again, with a ring of future departures if a limit requires it. This works because later
+/// It has no event for the end of a transmission. A virtual clock holds the time when the link is
+/// free again; if a limit requires it, a ring holds the future departures. This works because later
 /// events do not change the fate of a packet in a first-in-first-out queue with drop-tail or RED.
 /// Use a [`QueuedLink`](crate::QueuedLink) if they do (CoDel, FQ-CoDel, rates set at run time); its
 /// outcomes are otherwise the same.
@@ -35,8 +35,8 @@ use crate::ring::{Records, Ring};
 /// properties are behind one pointer.
 ///
 /// # Room without counting
-/// If all packets since the link was idle have one size, `n` of them keep it busy for more than
-/// `n − 1` times the time of one. A shorter backlog therefore implies fewer packets:
+/// If all packets since the link was idle have one size, `n` of them keep it busy for more than `n
+/// − 1` service times. A shorter backlog therefore implies fewer packets:
 ///
 /// ```text
 /// free_at − now ≤ (limit − 1) · service   ⟹   packets in the link < limit
@@ -49,8 +49,8 @@ use crate::ring::{Records, Ring};
 pub struct AnalyticLink {
     clock: Clock,
     delay: Span,
-    /// A packet of the last size has room while the backlog is shorter, and nothing else can happen
-    /// to it. Zero if the clock cannot decide.
+    /// While the backlog is below this, a packet of the last size is always admitted and carried.
+    /// Zero if the clock alone cannot decide.
     room: u64,
     ring: Ring,
     extras: Option<Box<Extras>>,
@@ -119,9 +119,9 @@ impl AnalyticLink {
         })
     }
 
-    /// The passage of a packet that can only wait and has the size of the previous one: the result
-    /// of [`AnalyticLink::offer`] at a lower cost. `None`, without an effect, for every other
-    /// packet. `now` must not decrease from call to call.
+    /// The passage of a packet that has the size of the previous one and is certainly admitted: the
+    /// result of [`AnalyticLink::offer`] at a lower cost. `None`, without an effect, for every
+    /// other packet. `now` must not decrease from call to call.
     #[inline]
     pub fn offer_another(&mut self, now: Time, bytes: u32) -> Option<Passage> {
         if bytes != self.clock.size() || self.clock.backlog(now) >= self.room {
@@ -203,7 +203,7 @@ impl AnalyticLink {
             let count = self.clock.packets_left(now);
             self.ring
                 .record(self.clock.last_departures(count), self.clock.size());
-            // Even if the packet is dropped: the next one must enter the records.
+            // Even if this packet is dropped, the next one must enter the records.
             self.room = 0;
         }
     }

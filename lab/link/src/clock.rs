@@ -210,7 +210,6 @@ impl Clock {
     }
 }
 
-/// The work of a packet.
 pub(crate) const fn work_of(bytes: u32) -> u128 {
     bytes as u128 * WORK_PER_BYTE as u128
 }

@@ -53,7 +53,6 @@ pub(crate) trait Store {
     fn since(entry: &Self::Entry) -> Time;
     /// Marks a packet if its sender is ECN-capable.
     fn mark(entry: &mut Self::Entry) -> bool;
-    /// Drops a packet.
     fn discard(&mut self, entry: Self::Entry);
 }
 
@@ -72,7 +71,7 @@ impl Codel {
         }
     }
 
-    /// The packet to send now, after the drops that are due.
+    /// Returns the packet to send now, after the drops that are due.
     pub(crate) fn dequeue<S: Store>(&mut self, now: Time, store: &mut S) -> Option<S::Entry> {
         let (mut entry, mut may_drop) = self.look(now, store);
         if self.is_dropping {

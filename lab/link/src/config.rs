@@ -34,13 +34,12 @@ pub struct LinkConfig {
     /// The propagation delay after a packet's last bit has left.
     pub delay: DelayProfile,
     /// The largest accepted packet, headers included; `None` for any size. A larger packet is
-    /// dropped first of all, as by a router that must not fragment it: neither losses nor the queue
-    /// see it.
+    /// dropped before the loss models and the queue, as by a router that must not fragment it.
     pub mtu: Option<Bytes>,
     /// The queue, which may refuse packets.
     pub queue: Queue,
-    /// The loss models. All models at one place see every packet that reaches that place, so adding
-    /// a model does not change the random numbers of the others.
+    /// The loss models. Each packet that reaches a place on the link passes all models at that
+    /// place, so adding a model does not change the random numbers of the others.
     pub losses: Vec<Loss>,
     /// Extra delay of single packets.
     pub jitter: Jitter,
@@ -63,7 +62,6 @@ impl LinkConfig {
         }
     }
 
-    /// The size of the largest accepted packet.
     pub(crate) fn largest_packet(&self) -> u32 {
         self.mtu
             .map_or(u32::MAX, |mtu| u32::try_from(mtu.get()).unwrap_or(u32::MAX))
@@ -96,10 +94,11 @@ pub enum RateProfile {
 /// The propagation delay, by the departure of a packet's last bit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DelayProfile {
-    /// One delay for good.
+    /// One constant delay.
     Constant(Span),
     /// Each delay from its time on, in strictly increasing order; the first also applies earlier.
-    /// Unless [`Jitter`] allows reordering, packets sent after a step down do not overtake.
+    /// Unless [`Jitter`] allows reordering, packets sent after a step down do not overtake earlier
+    /// ones.
     Steps(Vec<(Time, Span)>),
 }
 
@@ -118,7 +117,7 @@ impl DelayProfile {
 pub struct Loss {
     /// Which packets are lost.
     pub model: LossModel,
-    /// Its place on the link.
+    /// Where the packets are lost.
     pub place: LossPlace,
 }
 
@@ -160,7 +159,7 @@ pub enum LossModel {
     ///
     /// The states depend on the seed alone, not on the traffic: two protocols compared with one
     /// seed meet the same errors at the same times. Every 4,096 mean cycles the state is drawn
-    /// afresh, so that a late packet never costs more than following that many.
+    /// afresh, which bounds the cost of a packet that follows a long silence.
     OnOff {
         /// Mean length of a stay in the on state.
         mean_on: Span,
@@ -173,9 +172,10 @@ pub enum LossModel {
         /// Whether the first state is on.
         start_on: bool,
         /// The number of the process that the link shares with the link of the other direction;
-        /// `None` for a process of its own. Links whose [`LinkSeed::pair`](crate::LinkSeed::pair)
-        /// is the same are in one state at all times where this number is the same: an error phase
-        /// hits the packets of both. Each packet is still lost by a draw of its own link.
+        /// `None` for a process of its own. Links with the same
+        /// [`LinkSeed::pair`](crate::LinkSeed::pair) and the same number are in the same state at
+        /// all times: an error phase hits the packets of both. Each link still draws the losses of
+        /// its own packets.
         shared: Option<u32>,
     },
     /// Every packet from `at` on, for `lasts`: a cable that is unplugged and plugged in again.
@@ -185,14 +185,14 @@ pub enum LossModel {
         /// How long it lasts.
         lasts: Span,
     },
-    /// Exactly these packets, by their number among all offered packets, from 0; any order.
+    /// Exactly these packets, by their number among all offered packets, from 0, in any order.
     Packets(Vec<u64>),
 }
 
 /// Extra delay of single packets.
 ///
-/// Without `reorder`, packets stay in order: one that would overtake arrives together with the
-/// packet before it. With `reorder`, each arrives by its own draw.
+/// Without `reorder`, packets stay in order: a packet that would overtake arrives together with the
+/// packet before it. With `reorder`, only its own draw decides when a packet arrives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Jitter {
     /// Exponentially distributed.

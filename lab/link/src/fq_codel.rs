@@ -98,7 +98,7 @@ impl<T: Copy> FqCodel<T> {
         self.packets
     }
 
-    /// Their bytes.
+    /// Waiting bytes in all queues.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -120,7 +120,7 @@ impl<T: Copy> FqCodel<T> {
         }
     }
 
-    /// The packet to send now, after the drops that are due.
+    /// Returns the packet to send now, after the drops that are due.
     pub(crate) fn dequeue(&mut self, now: Time, decided: &mut Decisions<T>) -> Option<Waiting<T>> {
         loop {
             let is_new = !self.new.is_empty();

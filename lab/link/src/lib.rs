@@ -3,8 +3,8 @@
 //! A link accepts packets and computes whether and when they arrive. It has a rate, constant or
 //! over time, a propagation delay, a queue (drop-tail, RED, CoDel, FQ-CoDel, PIE), losses, jitter
 //! and duplication, all described by one [`LinkConfig`]. Time comes in as an argument. Randomness
-//! comes from a [`Seed`](comity_units::Seed), with one stream for each model, named below the
-//! link's own. The two links of a pair may share the states of on/off losses ([`LinkSeed`]).
+//! comes from a [`Seed`](comity_units::Seed), with one stream for each model, named below the seed
+//! of the link. The two links of a pair may share the states of on/off losses ([`LinkSeed`]).
 //!
 //! ```text
 //! offer ─► MTU ─► losses before the queue ─► queue ─► transmission ─► losses on the wire ─► delay,
@@ -15,8 +15,8 @@
 //!
 //! Hosts create a [`Link`] from a description. It is one of two kinds, depending on its queue:
 //!
-//! - [`AnalyticLink`] decides everything at the offer of a packet: it needs no event for the end of
-//!   a transmission, and a few nanoseconds a packet.
+//! - [`AnalyticLink`] decides everything at the offer of a packet. It needs no event for the end of
+//!   a transmission and spends a few nanoseconds on a packet.
 //! - [`QueuedLink`] keeps packets in a real queue and needs a wake-up when one leaves. CoDel,
 //!   FQ-CoDel and PIE need it, and hosts that change rate and delay at run time.
 //!

@@ -30,7 +30,7 @@ impl<T: Copy> Link<T> {
     /// Every random stream is named below `seed`.
     ///
     /// # Errors
-    /// When the configuration is not valid.
+    /// If the configuration is invalid.
     pub fn new(config: &LinkConfig, seed: impl Into<LinkSeed>) -> Result<Self, ConfigError> {
         if config.queue.decides_on_arrival() {
             AnalyticLink::new(config, seed).map(Self::Analytic)

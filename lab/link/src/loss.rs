@@ -1,4 +1,4 @@
-//! Loss models at work.
+//! The loss models of a link and their states.
 
 use alloc::vec::Vec;
 
@@ -24,7 +24,7 @@ impl Losses {
     }
 
     /// Whether any model hits the packet with this number, which passes at `now`. Every model
-    /// draws.
+    /// draws, whatever the others decide.
     pub(crate) fn strike(&mut self, now: Time, number: u64) -> bool {
         self.0
             .iter_mut()
@@ -32,12 +32,12 @@ impl Losses {
     }
 }
 
-/// `loss/0`, `loss/1` and so on below the seed of the link.
+/// The seed `loss/0`, `loss/1` and so on below the seed of the link.
 fn loss_seed(seed: Seed, index: usize) -> Seed {
     seed.derive(&alloc::format!("loss/{index}"))
 }
 
-/// The seed of the states of on/off losses below the seed of the losses.
+/// The name below the seed of a loss model from which the states of on/off losses are drawn.
 const STATES: &str = "states";
 
 #[derive(Clone, Debug)]
@@ -62,8 +62,8 @@ enum LossProcess {
         at: Time,
         lasts: Span,
     },
-    /// In increasing order. Packets may pass out of order: FQ-CoDel sends those of other flows
-    /// first.
+    /// In increasing order. The numbers of passing packets may be out of order, because FQ-CoDel
+    /// sends packets of other flows first.
     Packets(Vec<u64>),
 }
 
@@ -161,7 +161,7 @@ struct OnOff {
     mean_on: Span,
     mean_off: Span,
     seed: Seed,
-    /// When the present stretch ends, and the state is drawn afresh.
+    /// When the present stretch ends. The state is then drawn afresh.
     stretch_ends: Time,
     is_on: bool,
     /// When the present state ends.
@@ -170,8 +170,8 @@ struct OnOff {
 }
 
 impl OnOff {
-    /// The length of a stretch in mean cycles. Each stretch has a stream of its own, so that it can
-    /// be entered without following those before it: a single late packet cannot cost hours.
+    /// The length of a stretch in mean cycles. Each stretch has a random stream of its own, so a
+    /// packet after a long silence does not have to follow the states since the last packet.
     const STRETCH: u64 = 4_096;
 
     fn new(mean_on: Span, mean_off: Span, is_on: bool, seed: Seed) -> Self {
@@ -200,7 +200,7 @@ impl OnOff {
         self.is_on
     }
 
-    /// Draws the state with which the stretch of `now` begins, by its share of time.
+    /// Draws the first state of the stretch that contains `now`, each state by its share of time.
     fn enter_stretch_of(&mut self, now: Time) {
         let length = (self.mean_on + self.mean_off) * Self::STRETCH;
         let number = now.as_nanos() / length.as_nanos().max(1);
@@ -212,7 +212,7 @@ impl OnOff {
         self.stay(begins);
     }
 
-    /// Stays in the present state for some time, at least a nanosecond.
+    /// Draws how long the present state lasts from `from` on, at least a nanosecond.
     fn stay(&mut self, from: Time) {
         let mean = if self.is_on {
             self.mean_on
@@ -302,7 +302,8 @@ mod tests {
 
     #[test]
     fn a_state_is_forgotten_after_a_long_silence() {
-        // Following a million changes a second for so long would take for ever. Share of on 1/4.
+        // Following a million changes a second for so long would take for ever. The on state has a
+        // share of 1/4.
         let count = if cfg!(miri) { 16 } else { 1_000 };
         for start_on in [false, true] {
             let hits = strikes(&quick(start_on), 5, count, Span::from_secs(1));

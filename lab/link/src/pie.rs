@@ -63,7 +63,6 @@ const SCALES: [(f64, f64); 6] = [
     (1e-1, 1.0 / 2.0),
 ];
 
-/// The state of PIE.
 #[derive(Clone, Debug)]
 pub(crate) struct Pie {
     target: Span,
@@ -139,12 +138,13 @@ impl Pie {
         }
     }
 
-    /// The queue was full at the arrival of a packet.
+    /// Records that the queue was full at the arrival of a packet.
     pub(crate) fn overflow(&mut self) {
         self.sum = 0.0;
     }
 
-    /// A packet that waited since `since` leaves the queue, in which `left` packets remain.
+    /// Records that a packet leaves the queue, in which it has waited since `since` and in which
+    /// `left` packets remain.
     pub(crate) fn depart(&mut self, now: Time, since: Time, left: usize) {
         self.catch_up(now);
         self.delay = match left {

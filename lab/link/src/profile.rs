@@ -67,7 +67,7 @@ impl Server {
         }
     }
 
-    /// The work available to the next packet without any time, see [`Clock::slack`].
+    /// The work that the next packet gets without using any time; see [`Clock::slack`].
     pub(crate) fn credit(&self) -> u128 {
         match &self.profile {
             None => u128::from(self.clock.slack()),

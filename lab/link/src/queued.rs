@@ -69,7 +69,7 @@ impl<T: Copy> QueuedLink<T> {
     /// Creates an unused link. Every random stream is named below `seed`.
     ///
     /// # Errors
-    /// When the configuration is not valid.
+    /// If the configuration is invalid.
     pub fn new(config: &LinkConfig, seed: impl Into<LinkSeed>) -> Result<Self, ConfigError> {
         let seed: LinkSeed = seed.into();
         config.validate()?;
@@ -95,10 +95,11 @@ impl<T: Copy> QueuedLink<T> {
     }
 
     /// Offers a packet. [`poll`](Self::poll) returns the token when the fate is decided. With
-    /// FQ-CoDel that is at once if the limit is exceeded and the packet is dropped for it.
+    /// FQ-CoDel the fate is decided at once if the limit is exceeded and this packet is dropped for
+    /// it.
     ///
     /// # Errors
-    /// Why the packet was refused; its token is not returned then.
+    /// The cause, if the packet is dropped at the offer; its token is not returned then.
     pub fn offer(&mut self, now: Time, packet: Packet, token: T) -> Result<(), DropCause> {
         self.advance(now);
         let number = self.offered;

@@ -4,12 +4,14 @@ use comity_units::Seed;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// The seeds of a link's random streams. A [`Seed`] alone makes a link with nothing to share.
+/// The seeds of a link's random streams. A single [`Seed`] converts into the seeds of a link that
+/// shares no stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkSeed {
     /// The seed below which the link names its own streams.
     pub own: Seed,
-    /// The seed below which it names those that it shares with the link of the other direction.
+    /// The seed below which the link names the streams that it shares with the link of the other
+    /// direction.
     pub pair: Seed,
 }
 

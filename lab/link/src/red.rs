@@ -1,9 +1,8 @@
 //! Random early detection.
 //!
-//! A queue that drops before it is full distinguishes senders from a burst. It follows a slow
-//! average of its length. It drops an arriving packet with a probability that grows with the
-//! average and with the number of packets since the last drop, which spaces drops evenly over the
-//! flows.
+//! RED drops packets before the queue is full. It uses a slow average of the queue length, so that
+//! a short burst passes. It drops an arriving packet with a probability that grows with the average
+//! and with the number of packets since the last drop, which spaces drops evenly over the flows.
 //!
 //! ```text
 //! avg ← (1 − w)·avg + w·q                                 on every arrival
@@ -153,7 +152,7 @@ impl Red {
         }
     }
 
-    /// The queue was full at the arrival of the last [`Red::arrive`].
+    /// Records that the queue was full for the packet of the last [`Red::arrive`].
     pub(crate) fn overflow(&mut self) {
         self.reset_count();
     }

@@ -19,14 +19,13 @@ pub(crate) struct Ring {
     /// The first entry and the number of entries, counted without wrapping.
     first: u32,
     count: u32,
-    /// The number of entries since one of another size.
+    /// The number of consecutive entries of one size, up to the last.
     alike: u32,
     bytes: u64,
     limit: Limit,
     records: Records,
 }
 
-/// What a ring records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Records {
     /// Nothing: no limit requires it.
@@ -34,7 +33,6 @@ pub(crate) enum Records {
     /// Nothing so far: all packets since the link was idle have one size, so the clock alone
     /// determines their departures.
     Implied,
-    /// Every departure.
     Departures,
 }
 
@@ -44,7 +42,7 @@ struct Leaving {
     bytes: u32,
 }
 
-/// After this many packets of one size, more of it will probably follow.
+/// After this many packets of one size, the next ones will probably have this size, too.
 const ALIKE: u32 = 16;
 
 impl Ring {
@@ -89,7 +87,7 @@ impl Ring {
         if self.count == 0 { None } else { self.slot(0) }
     }
 
-    /// Restarts with a link whose clock determines the departures for now.
+    /// Removes all records: the clock determines the departures for now.
     pub(crate) fn imply(&mut self) {
         self.records = Records::Implied;
         self.count = 0;
@@ -124,7 +122,7 @@ impl Ring {
         self.limit.has_room(self.packets(), self.bytes, bytes)
     }
 
-    /// Whether all entries have one size, and will probably keep it.
+    /// Whether all entries have one size and the next ones will probably have it, too.
     pub(crate) fn is_uniform(&self) -> bool {
         self.alike >= self.count.max(ALIKE)
     }
@@ -149,7 +147,7 @@ impl Ring {
         self.bytes += u64::from(bytes);
     }
 
-    /// Doubles the slots and sorts the entries.
+    /// Doubles the number of slots and moves the entries to the front.
     #[cold]
     fn grow(&mut self) {
         let mut slots = Vec::with_capacity((self.slots.len() * 2).max(4));

@@ -1,8 +1,9 @@
-//! Recorded rates: parsing and meaning.
+//! Recorded rates and their parsers.
 //!
-//! It reads two text forms. A **mahimahi** trace has one whole number a line, the millisecond of an
-//! opportunity to deliver 1,504 bytes; the whole trace repeats for ever. A **step** trace has a
-//! time and a value a line, `0s, 1.5Mbps`, with units, and `#` starts a comment.
+//! This module reads two text forms. A **mahimahi** trace has one whole number a line, the
+//! millisecond of an opportunity to deliver 1,504 bytes; the whole trace repeats for ever. A
+//! **step** trace has a time and a value a line, `0s, 1.5Mbps`, with units, and `#` starts a
+//! comment.
 //!
 //! Differs from mahimahi's own reader in: 1. white space around a number is allowed. 2. traces
 //! beyond [`DeliveryTrace::MAX_OPPORTUNITIES`], [`DeliveryTrace::MAX_PER_MILLISECOND`] or 2³² ms
@@ -20,10 +21,10 @@ use comity_units::{Bytes, ParseError, Rate, Span, Time};
 /// similar tools.
 ///
 /// Each opportunity delivers up to [`DeliveryTrace::OPPORTUNITY`] bytes at one instant. Waiting
-/// packets share it: its rest begins the next packet, and a packet leaves with the opportunity that
-/// covers its last byte. Unused opportunities are lost, also for a packet offered at that very
-/// instant. After the last line the trace repeats, shifted by its period, which is the time of the
-/// last line.
+/// packets share it: bytes that one packet leaves carry the beginning of the next. A packet departs
+/// with the opportunity that covers its last byte. An unused opportunity is lost, even for a packet
+/// offered at that very instant. After the last line the trace repeats, shifted by its period,
+/// which is the time of the last line.
 ///
 /// Cheap to clone: clones share the record.
 #[derive(Clone, PartialEq, Eq)]
@@ -43,8 +44,8 @@ impl DeliveryTrace {
     /// Creates a trace of opportunities at these milliseconds.
     ///
     /// # Errors
-    /// If there are none, if they decrease, if the last is at zero, and beyond the bounds above.
-    /// The error counts from line 1.
+    /// If there are none, if they decrease, if the last is at zero, or if they exceed the bounds
+    /// above. The error counts opportunities as lines, from 1.
     pub fn new(milliseconds: impl IntoIterator<Item = u32>) -> Result<Self, TraceError> {
         let mut trace = Builder::default();
         for millisecond in milliseconds {

@@ -1,4 +1,4 @@
-//! Waiting packets of a queued link, and decided ones.
+//! The waiting and the decided packets of a queued link.
 
 use alloc::collections::VecDeque;
 
@@ -16,7 +16,6 @@ pub struct Decision<T> {
     pub outcome: Outcome,
 }
 
-/// A packet that waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting<T> {
     pub(crate) token: T,

@@ -29,7 +29,7 @@ pub type CustomController = Result<Box<dyn Controller>, String>;
 #[derive(Clone, Copy, Debug)]
 pub struct NoControllers;
 
-/// A borrowed one.
+/// A reference builds what its target builds.
 impl<C: CustomControllers + ?Sized> CustomControllers for &C {
     fn build(
         &self,
@@ -51,7 +51,7 @@ impl CustomControllers for NoControllers {
     }
 }
 
-/// Names of custom controllers, for checks: what a name stands for is built only for a run.
+/// Names of custom controllers, for checks. Only runs build the controllers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Names<'n>(pub(crate) &'n [String]);
 

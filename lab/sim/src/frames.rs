@@ -4,7 +4,7 @@
 //! until it has the frames that it is predicted from.
 //!
 //! ```text
-//! shown      I  B  B  P  B  B  P        group = 7, b_frames = 2
+//! displayed  I  B  B  P  B  B  P        group = 7, b_frames = 2
 //! decoded    I  P  B  B  P  B  B
 //! ```
 //!
@@ -23,9 +23,9 @@ use comity_units::{Rate, Span, Time};
 pub(crate) use adaptive::AdaptiveEncoder;
 pub use adaptive::{AdaptiveVideo, AdaptiveVideoError, Pause};
 
-/// A P picture that others need.
+/// A P frame that other frames need.
 const PREDICTED: FrameType = FrameType::Predicted { referenced: true };
-/// A B picture that no other needs.
+/// A B frame that no other frame needs.
 const BIDIRECTIONAL: FrameType = FrameType::Bidirectional { referenced: false };
 
 /// A frame of an encoder.
@@ -165,7 +165,6 @@ impl Encoder {
         self.start + self.video.time(self.number)
     }
 
-    /// The next frame.
     pub(crate) fn next(&mut self) -> (u32, FrameType) {
         let frame_type = self.video.frame_type(self.number);
         self.number += 1;
@@ -197,7 +196,7 @@ pub struct FramesError {
 /// What is wrong with a line of a file of frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FramesFault {
-    /// Not three fields.
+    /// The line does not have three fields.
     Fields {
         /// How many there are.
         found: usize,
@@ -348,7 +347,7 @@ mod tests {
 
     #[test]
     fn groups_are_closed() {
-        // Shown: I BB P BB P B P, so that the last run is a short one.
+        // Displayed: I BB P BB P B P. The last run of B frames is shorter.
         assert_eq!(letters(&video(), 11), "IPBBPBBPBIP");
         let plain = Video {
             b_frames: 0,

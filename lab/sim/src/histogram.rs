@@ -1,40 +1,40 @@
 //! Distributions of delays, recorded once per packet.
 //!
-//! A [`Distribution`] has exact integer moments beside a log-linear histogram. Means and standard
-//! deviations therefore have no error of the bins, and two distributions merge to the same bits in
-//! any order. Every octave of nanoseconds has 64 bins, as in Tene's HdrHistogram with half its
-//! precision. Only the bins between the smallest and the largest recorded value are stored, because
-//! most flows see one or two octaves. `docs/adr/0006-histograms.md` says why this is not the
-//! published crate.
+//! A [`Distribution`] has exact integer moments and a log-linear histogram. So bins cause no error
+//! of means and standard deviations, and distributions merge to the same bits in any order. Every
+//! octave of nanoseconds has 64 bins, as in Tene's HdrHistogram with half its precision. Only the
+//! bins between the smallest and the largest recorded value are stored, because the delays of most
+//! flows span one or two octaves. `docs/adr/0006-histograms.md` says why this is not the published
+//! crate.
 
 use comity_units::Span;
 use serde::{Deserialize, Serialize};
 
-/// Bins to the octave, as a power of two. A value and the middle of its bin differ by at most
+/// The bins of an octave, as a power of two. A value and the middle of its bin differ by at most
 /// `2^-(BITS + 1)` of the value: 0.78 %.
 const BITS: u32 = 6;
 
-/// Bins are held in runs of this many: the 32-bit counters of one run fill one cache line.
+/// The number of bins that are allocated together: their 32-bit counters fill one cache line.
 const RUN: usize = 16;
 
 const NANOS_PER_SECOND: f64 = 1e9;
 
 /// The distribution of a delay.
 ///
-/// Recording costs a few nanoseconds and, once the range has been seen, no allocation. An empty
-/// distribution is 64 bytes and has no heap; a full one adds 4 bytes for each of the 64 bins of
-/// every octave between its extremes.
+/// Recording costs a few nanoseconds, and allocates only if the range of values grows. An empty
+/// distribution has 64 bytes and no heap. Each of the 64 bins of every octave between its extremes
+/// adds 4 bytes.
 ///
 /// ```text
 /// bin(v) = v                                 for v < 128 ns
 ///        = 64 k + floor(v / 2^k)             otherwise, k = floor(log2 v) - 6
 /// mean   = Σ v / n
-/// stddev² = Σ v² / n − mean²                 (of these values, not of a population they were drawn from)
+/// stddev² = Σ v² / n − mean²                 (of these values, not of a larger population)
 /// ```
 ///
-/// Counts, sums and extremes are exact. A quantile q is the middle of the bin that holds the value
-/// of rank ⌈q n⌉ (nearest rank), kept within the extremes: at most 0.78 % from that value, and
-/// exact at either end.
+/// Counts, sums and extremes are exact. A quantile q is the middle of the bin of the value with
+/// rank ⌈q n⌉ (nearest rank), limited to the extremes. The error is at most 0.78 % of that value,
+/// and zero at either end.
 ///
 /// ```
 /// # use comity_sim::histogram::Distribution;
@@ -56,7 +56,7 @@ pub struct Distribution {
     min: u64,
     max: u64,
     /// Whole runs of bins, from the run of `min` to the run of `max`. The index of the first bin
-    /// follows from `min`, and the number of values is the sum of the bins, so neither is a field.
+    /// follows from `min`, and the number of values is the sum of the bins.
     bins: Box<[u32]>,
 }
 
@@ -149,8 +149,9 @@ impl Distribution {
         if count == 0 {
             return None;
         }
-        // Σ(v − m)² about the whole part m of the mean, in integers, so that nothing cancels: with
-        // Σv = n m + r it is Σv² − m Σv − m r, and no term exceeds Σv². The mean lies r/n above m.
+        // Σ(v − m)² about the integer part m of the mean, in integers, so that nothing cancels.
+        // With Σv = n m + r it is Σv² − m Σv − m r, and no term exceeds Σv². The mean is r/n above
+        // m.
         let whole = self.sum / u128::from(count);
         let rest = self.sum % u128::from(count);
         let about_whole = self
@@ -163,7 +164,7 @@ impl Distribution {
         Some(variance.max(0.0).sqrt() / NANOS_PER_SECOND)
     }
 
-    /// The quantile `share` in seconds, within 0.78 %; `None` when empty. A share outside of 0..=1
+    /// The quantile `share` in seconds, within 0.78 %; `None` when empty. A share outside 0..=1
     /// counts as the nearer end.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<f64> {
@@ -189,7 +190,7 @@ impl Distribution {
         Some(seconds(self.max))
     }
 
-    /// The distribution in a few numbers; zeros when empty.
+    /// A summary of the distribution; zeros if it is empty.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let (Some(mean), Some(stddev)) = (self.mean(), self.stddev()) else {
@@ -207,8 +208,8 @@ impl Distribution {
         }
     }
 
-    /// The summary of these values and of enough zeros to make `total` values. Callers that record
-    /// only queueing delays above zero use it. Adds nothing if there are `total` values already.
+    /// The summary of these values and of as many zeros as make `total` values. Adds none if there
+    /// are `total` values already. For callers that record only queueing delays above zero.
     #[must_use]
     pub fn summary_with_zeros(&self, total: u64) -> Summary {
         self.clone().with_zeros(total).summary()
@@ -247,7 +248,7 @@ impl Distribution {
         bin(self.min) & !(RUN - 1)
     }
 
-    /// Records `count` values for which `record` found no bin or a full one.
+    /// Records `count` values whose bin does not exist or is full.
     #[cold]
     #[inline(never)]
     fn add(&mut self, value: u64, count: u64) {
@@ -256,7 +257,7 @@ impl Distribution {
         self.pour(bin(value) - first, count);
     }
 
-    /// Extends the bins to the run of `value`. The caller then lowers `min` or raises `max` to it.
+    /// Extends the bins to those of `value`. The caller then lowers `min` or raises `max` to it.
     fn cover(&mut self, value: u64) {
         let start = bin(value) & !(RUN - 1);
         if self.bins.is_empty() {
@@ -273,9 +274,9 @@ impl Distribution {
         }
     }
 
-    /// Adds to the bin at `at`. A full bin passes the rest to the next bin with room, upwards
-    /// first, so the sum of the bins stays the number of values. A quantile is then off by one more
-    /// bin.
+    /// Adds to the bin at `at`. If it is full, the rest goes to the next bin with room, upwards
+    /// first, so the sum of the bins stays the number of values. The error of a quantile then grows
+    /// by a bin.
     fn pour(&mut self, at: usize, mut count: u64) {
         let upward = at..self.bins.len();
         for slot in upward.chain((0..at).rev()) {
@@ -290,10 +291,11 @@ impl Distribution {
     }
 }
 
-/// A distribution in a few numbers. All are seconds; an empty distribution has `count` 0 and zeros.
+/// The summary of a distribution. All values but `count` are in seconds. All are zero for an empty
+/// distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many values.
+    /// The number of values.
     pub count: u64,
     /// The mean.
     pub mean: f64,
@@ -314,11 +316,11 @@ pub struct Summary {
 /// A bin of a [`Distribution`]: `from <= value < to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bin {
-    /// Its least value.
+    /// The minimum value of the bin.
     pub from: Span,
-    /// The least value of the next bin.
+    /// The minimum value of the next bin.
     pub to: Span,
-    /// The values in it.
+    /// The number of values in the bin.
     pub count: u64,
 }
 
@@ -351,13 +353,13 @@ const fn bin(value: u64) -> usize {
     ((shift as usize) << BITS) + (value >> shift) as usize
 }
 
-/// The least value of a bin and its width, in nanoseconds.
+/// The minimum value of a bin and its width, in nanoseconds.
 const fn edge(bin: usize) -> (u64, u64) {
     let shift = (bin >> BITS).saturating_sub(1);
     (((bin - (shift << BITS)) as u64) << shift, 1 << shift)
 }
 
-/// The middle of a bin, in nanoseconds: the mean of the whole values in it.
+/// The middle of a bin, in nanoseconds: the mean of its integers.
 fn middle(bin: usize) -> f64 {
     let (low, width) = edge(bin);
     low as f64 + (width as f64 - 1.0) / 2.0
@@ -377,7 +379,7 @@ mod tests {
         nanos.iter().copied().map(Span::from_nanos).collect()
     }
 
-    /// The same numbers from the sorted values, by their definitions.
+    /// The summary from the sorted values, by definition.
     fn literal(nanos: &[u64]) -> Summary {
         let mut sorted: Vec<f64> = nanos.iter().map(|&v| v as f64 / 1e9).collect();
         sorted.sort_by(f64::total_cmp);
@@ -454,7 +456,7 @@ mod tests {
 
     #[test]
     fn a_small_jitter_on_a_long_delay_does_not_cancel() {
-        // 1000 s, one nanosecond up or down: in doubles Σv² − n mean² would lose all of it.
+        // Values of 1000 s that differ by 2 ns: in doubles, Σv² − n mean² would lose all of that.
         let base = 1_000_000_000_000;
         let values: Vec<u64> = (0..10_000).map(|i| base + 2 * (i % 2)).collect();
         assert!((of(&values).stddev().unwrap() - 1e-9).abs() < 1e-18);
@@ -501,7 +503,7 @@ mod tests {
         let twin = full.clone();
         full.merge(&twin);
         assert_eq!(full.count(), 2 * (u64::from(u32::MAX) + 1));
-        // The last bin of its run has nothing above it.
+        // No bin is stored above the last one.
         let mut edge = of(&[(1 << 24) - 1]);
         let last = edge.bins.len() - 1;
         edge.bins[last] = u32::MAX;

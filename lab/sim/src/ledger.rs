@@ -279,7 +279,7 @@ mod tests {
         }
     }
 
-    /// Submits frames of these types at 10 ms each, each needing the reference before it.
+    /// Submits frames of these types, 10 ms apart. Each needs the reference before it.
     fn submit(ledger: &mut Ledger, types: &[FrameType]) {
         let mut last = None;
         for (number, &frame_type) in (0..).zip(types) {

@@ -45,7 +45,7 @@ pub struct LinkSpec {
     pub name: String,
     /// Where packets enter.
     pub from: NodeId,
-    /// Where packets come out.
+    /// Where packets leave.
     pub to: NodeId,
     /// Its configuration.
     pub config: LinkConfig,
@@ -80,10 +80,10 @@ pub struct FlowSpec {
 /// When a flow starts: at `at`, plus a uniformly random part of `spread` drawn from the flow's own
 /// stream.
 ///
-/// With `arrivals`, the flow starts an exponentially distributed time of that mean after the flow
-/// before it in the list, or after `at` if that flow has another group or another start: the flows
-/// of a group arrive as a Poisson process. A flow that would start after its stop, or after the end
-/// of the run, sends nothing.
+/// With `arrivals`, the flows of a group arrive as a Poisson process. Each starts an exponentially
+/// distributed time of that mean after the flow before it in the list, or after `at` if that flow
+/// has another group or another start. A flow whose start is after its stop, or after the end of
+/// the run, sends nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Start {
     /// The earliest start.
@@ -159,8 +159,8 @@ pub struct TimelineSpec {
     /// The lifetime of a section.
     pub deadline: Span,
     /// How often the reader reports the share of frames that it had in time; `None` for never. The
-    /// source then leaves out bidirectional frames, and predicted ones if necessary. A report takes
-    /// the initial delay of the reverse links and no room on them.
+    /// source then leaves out bidirectional frames, and predicted ones if necessary. A report has
+    /// the initial delay of the reverse links, and uses no capacity.
     pub feedback: Option<Span>,
 }
 

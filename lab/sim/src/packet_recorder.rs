@@ -22,7 +22,7 @@ pub struct PacketRecorder {
 #[derive(Clone, Debug, Default)]
 struct Offsets([Option<Highest>; 2]);
 
-/// The highest sequence number seen so far, with its offset.
+/// The highest sequence number so far, with its offset.
 #[derive(Clone, Copy, Debug)]
 struct Highest {
     sequence: SeqNo,
@@ -58,7 +58,8 @@ impl PacketRecorder {
 
     /// What was recorded.
     pub fn finish(mut self) -> PacketLog {
-        // Each link's packets are in order already; the engine computes links ahead of each other.
+        // The packets of each link are in order already, but the engine computes some links ahead
+        // of others.
         self.log.records.sort_by_key(|record| record.offered);
         self.log
             .sections
@@ -77,7 +78,7 @@ impl PacketRecorder {
     }
 }
 
-/// What tells a transmission from all others of its flow.
+/// What distinguishes a transmission from all others of its flow.
 fn key(packet: &Packet, segment: &Segment) -> (u32, bool, Time, u32) {
     let sequence = segment.sequence.get();
     (packet.flow, packet.is_return, packet.sent_at, sequence)

@@ -6,7 +6,7 @@ use comity_units::Time;
 /// The packets of a run, in the order in which links were offered them, and its sections.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct PacketLog {
-    /// A packet at a link.
+    /// The packets, each at a link.
     pub records: Vec<PacketRecord>,
     /// The sections whose fate was known by the end, with their flows.
     pub sections: Vec<SectionRecord>,
@@ -17,7 +17,7 @@ pub struct PacketLog {
 pub struct SectionRecord {
     /// The flow, as an index into those of the network.
     pub flow: u32,
-    /// When the receiver knew what became of it.
+    /// When the receiver knew its fate.
     pub settled: Time,
     /// The type of its frame.
     pub frame_type: FrameType,

@@ -31,7 +31,7 @@ pub struct RunReport {
     pub flows: Vec<FlowReport>,
     /// The links, in the order of the network.
     pub links: Vec<LinkReport>,
-    /// What it cost.
+    /// The cost of the run.
     pub cost: Cost,
     /// Values over time, if the scenario has `bins`.
     pub series: Option<Series>,
@@ -214,7 +214,7 @@ pub struct FlowReport {
     pub received_packets: u64,
     /// Packets of the flow, in either direction, that a link dropped or lost.
     pub dropped_packets: u64,
-    /// The part of them from the destination (ACKs); the others are data packets.
+    /// The dropped packets that came from the destination (ACKs); the others are data packets.
     pub dropped_acks: u64,
     /// Packets of the flow, in either direction, still in the network at the end.
     pub in_flight_at_end: u64,
@@ -241,16 +241,16 @@ pub struct FlowReport {
     /// The slow-start threshold at the end, in bytes.
     pub ssthresh_bytes: Option<u64>,
     /// The capacity of the bottleneck at the end, in bits per second: the controller's parameter or
-    /// its estimate; `None` if the controller does not know it.
+    /// its estimate; `None` if the controller has none.
     pub capacity_bps: Option<u64>,
-    /// What a playback reader found.
+    /// The results of a playback reader.
     pub playback: Option<PlaybackReport>,
     /// Bytes that the source's token bucket let through, measured.
     pub tokens_used_bytes: u64,
     /// The mean of these bytes in a round trip, for a TCP flow with such a bucket. An interval has
     /// the length of the last round trip measured before it begins.
     pub tokens_per_rtt_bytes: Option<f64>,
-    /// The standard deviation of that from round trip to round trip.
+    /// The standard deviation of these bytes from round trip to round trip.
     pub tokens_per_rtt_stddev_bytes: Option<f64>,
     /// The fates of its sections, for flows of sections.
     pub sections: Option<SectionsReport>,
@@ -258,7 +258,7 @@ pub struct FlowReport {
     pub timeline: Option<TimelineReport>,
 }
 
-/// What a playback reader found, measured.
+/// The results of a playback reader, measured.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct PlaybackReport {
     /// Reads that it tried.
@@ -269,9 +269,9 @@ pub struct PlaybackReport {
     pub startup_delay_s: Option<f64>,
     /// Interruptions: from a failed read after a satisfied one to the next satisfied one.
     pub stalls: u64,
-    /// Their time together, in seconds; one that lasts at the end counts until there.
+    /// Their total time, in seconds; one that lasts at the end counts until the end.
     pub stalled_s: f64,
-    /// The time of the longest, in seconds.
+    /// The time of the longest one, in seconds.
     pub longest_stall_s: f64,
 }
 
@@ -293,7 +293,7 @@ pub struct TimelineReport {
     pub predicted_in_time: u64,
     /// Bidirectional frames among them.
     pub bidirectional_in_time: u64,
-    /// Sections among them that are no frames.
+    /// Sections among them that are not frames.
     pub other_in_time: u64,
     /// Sections complete after their deadline.
     pub late: u64,
@@ -315,16 +315,16 @@ pub struct TimelineReport {
     pub discarded_bytes: u64,
     /// Bytes sent and not acknowledged when they became obsolete.
     pub obsolete_bytes: u64,
-    /// Losses of obsolete data answered by a retransmission of current data.
+    /// Losses of obsolete data after which current data was retransmitted.
     pub pseudo_retransmissions: u64,
-    /// Losses of obsolete data answered by a packet not sent before.
+    /// Losses of obsolete data after which a packet was sent for the first time.
     pub replacements: u64,
     /// Segments with only a `seq_update`.
     pub notices: u64,
 }
 
 impl FlowReport {
-    /// The least and the largest base round-trip time of flows, in seconds.
+    /// The minimum and maximum base round-trip time of flows, in seconds.
     pub fn base_rtt_range<'f>(flows: impl Iterator<Item = &'f Self>) -> Option<[f64; 2]> {
         let rtts = flows.filter_map(|flow| flow.base_rtt);
         rtts.map(|rtt| [rtt, rtt])
@@ -332,9 +332,9 @@ impl FlowReport {
             .map(|range| range.map(Span::as_secs_f64))
     }
 
-    /// The flow completion time: from the start of the flow, handshake included, until the source
-    /// learns that all [`size_bytes`](Self::size_bytes) arrived. `None` for flows without end, and
-    /// for flows that did not end or were stopped before.
+    /// The flow completion time: from the start of the flow, handshake included, until all
+    /// [`size_bytes`](Self::size_bytes) are acknowledged. `None` for flows without an end, and for
+    /// flows that did not end or were stopped before.
     pub fn completion_time(&self) -> Option<Span> {
         let is_whole = self.size_bytes == Some(self.delivered_bytes_total);
         self.finished.filter(|_| is_whole)?.since(self.started)
@@ -380,7 +380,7 @@ pub struct SectionsReport {
     /// The section bytes that an equal share of the path's narrowest link carries in measured time:
     ///
     /// ```text
-    /// bytes = least of (rate / flows whose data crosses the link) · time · payload / wire bytes of a full packet
+    /// bytes = min( rate / flows whose data crosses the link ) · time · payload / wire bytes of a full packet
     /// ```
     ///
     /// over the links to the destination. `None` if none of them has a rate.
@@ -408,7 +408,7 @@ pub struct SectionsReport {
     /// The first percentile of the time left until the deadline when a section was complete, in
     /// seconds; negative if it was late.
     pub slack_p1_s: Option<f64>,
-    /// The median of the same.
+    /// The median of the time left.
     pub slack_median_s: Option<f64>,
     /// When the connection ended, if it did.
     #[serde(with = "words")]
@@ -447,11 +447,11 @@ pub struct SectionBytes {
 pub struct GapCounts {
     /// The connection ended.
     pub closed: u64,
-    /// The sender went on without saying why.
+    /// The sender skipped them without a reason.
     pub obsolete: u64,
     /// The deadline passed at the receiver.
     pub overdue: u64,
-    /// A section they depend on was dropped.
+    /// A section that they depend on was dropped.
     pub dependency: u64,
     /// They expired at the sender.
     pub expired: u64,
@@ -496,7 +496,7 @@ pub struct LinkReport {
     pub offered_packets: u64,
     /// Packets that arrived at the far end by the end of the run.
     pub delivered_packets: u64,
-    /// Packets that found the queue full, or that FQ-CoDel dropped at its limit.
+    /// Packets dropped because the queue was full, or by FQ-CoDel at its limit.
     pub dropped_full: u64,
     /// Packets dropped early by the queue's management (RED, CoDel, FQ-CoDel, PIE).
     pub dropped_early: u64,

@@ -10,9 +10,10 @@ use crate::report::{FlowSeries, LinkSeries, Series};
 
 /// An [`Observer`] that counts events in bins of equal length from the start of the run.
 ///
-/// An event at the boundary of two bins belongs to the later one, an event at the end of the run to
-/// the last one, and a later event to none. A packet counts as dropped or lost when it was offered,
-/// and as carried when its last bit left. Its queueing delay belongs to the bin of its offer.
+/// An event at the boundary of two bins belongs to the later one. An event at the end of the run
+/// belongs to the last bin, and a later event to none. A packet counts as dropped or lost when it
+/// was offered, and as carried when its last bit left. Its queueing delay belongs to the bin of its
+/// offer.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     bin: Span,
@@ -79,7 +80,7 @@ impl Recorder {
         }
     }
 
-    /// What was recorded, up to the end of the run.
+    /// The series up to the end of the run.
     pub fn finish(mut self) -> Series {
         let (bin, bins) = (self.bin, self.bins);
         for flow in &mut self.flows {
@@ -121,7 +122,7 @@ fn add<T: std::ops::AddAssign>(column: &mut [T], bin: usize, amount: T) {
 }
 
 impl FlowRecord {
-    /// Sets the present state for all bins before `end` that have none yet.
+    /// Sets the current state for all bins before `end` that have none yet.
     fn carry_on(&mut self, end: usize) {
         let [window, ssthresh, srtt] = self.state;
         let series = &mut self.series;

@@ -16,9 +16,9 @@ const LARGEST: u64 = 1 << 50;
 pub struct TransfersError {
     /// The line, from 1.
     pub line: usize,
-    /// What stands there.
+    /// The text found.
     pub found: String,
-    /// What should stand there.
+    /// The expected form.
     pub expected: &'static str,
 }
 
@@ -42,7 +42,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// The number of the last line, for what is missing at the end.
+/// The number of the last line, for errors about a missing end.
 fn last_line(text: &str) -> usize {
     text.lines().count().max(1)
 }

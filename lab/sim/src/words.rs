@@ -40,7 +40,7 @@ impl Word for Time {
 }
 
 impl<T: Word> Word for Option<T> {
-    /// The largest number stands for none; no time or span of a report is as long.
+    /// The largest number stands for `None`; every time or span of a report is shorter.
     fn to_word(self) -> u64 {
         self.map_or(u64::MAX, T::to_word)
     }

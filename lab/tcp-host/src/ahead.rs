@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Data beyond the data in order, and the way into the order. Gaps take no memory.
+/// Data after a hole, until it is in order. Gaps take no memory.
 #[derive(Debug)]
 pub(crate) struct Ahead {
-    /// By the offset of the first byte. They do not overlap, and none begins below `next`.
+    /// Chunks by the offset of their first byte. They do not overlap, and none begins below `next`.
     chunks: BTreeMap<u64, Vec<u8>>,
     /// The offset below which everything arrived or is a gap.
     next: u64,
@@ -19,7 +19,7 @@ impl Ahead {
         }
     }
 
-    /// Stores the parts of `source`, which begins at the offset `start`, that are new.
+    /// Stores the new parts of `source`, which begins at the offset `start`.
     pub(crate) fn insert(&mut self, start: u64, source: &[u8]) {
         let end = start + source.len() as u64;
         let mut at = start.max(self.next);
@@ -45,8 +45,8 @@ impl Ahead {
         }
     }
 
-    /// Moves the data below `next` to the end of `in_order`: everything below it arrived or is a
-    /// gap.
+    /// Moves the data below `next` to the end of `in_order`: every byte below `next` has arrived or
+    /// is in a gap.
     pub(crate) fn advance(&mut self, next: u64, in_order: &mut VecDeque<u8>) {
         while let Some(first) = self.chunks.first_entry()
             && *first.key() < next
@@ -67,7 +67,7 @@ mod tests {
     const LENGTH: u64 = 60;
 
     proptest! {
-        /// Each byte of the stream comes from its offset, so the order shows what was stored where.
+        /// Each byte of the stream is derived from its offset, so the output shows the order.
         #[test]
         fn bytes_come_out_once_and_in_order(
             arrivals in vec((0..LENGTH, 1..12_u64, 0..LENGTH), 1..40),
@@ -76,13 +76,13 @@ mod tests {
             let mut arrived = [false; 1_024];
             let (mut next, mut in_order) = (0, VecDeque::new());
             for (start, length, to) in arrivals {
-                // The state machine accepts nothing below the expected number.
+                // The state machine accepts no byte below the expected number.
                 let start = start.max(next);
                 let end = start + length;
                 let bytes: Vec<u8> = (start..end).map(|at| at as u8).collect();
                 ahead.insert(start, &bytes);
                 arrived[start as usize..end as usize].fill(true);
-                // It passes over all data that continues what it has passed.
+                // It skips all data that continues the skipped data.
                 next = next.max(to);
                 while arrived[next as usize] {
                     next += 1;

@@ -1,11 +1,11 @@
-//! A limit of the rate of answers.
+//! Limits the rate of answers.
 
 use comity_units::{Span, Time};
 
 /// The period over which answers are counted.
 const PERIOD: Span = Span::from_secs(1);
 
-/// Counts answers in periods of a second.
+/// Counts answers in periods of one second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Budget {
     since: Time,
@@ -13,7 +13,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Whether one more answer is within `limit` per second; counts it if so.
+    /// Counts one more answer if it is within `limit` per second. Returns whether it is.
     pub(crate) fn take(&mut self, now: Time, limit: u32) -> bool {
         if now.saturating_since(self.since) >= PERIOD {
             (self.since, self.used) = (now, 0);

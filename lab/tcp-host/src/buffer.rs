@@ -1,4 +1,4 @@
-//! The bytes that the state machine counts: a send buffer and a receive buffer.
+//! The bytes of the stream that the state machine counts: a send buffer and a receive buffer.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ const FIRST: u64 = 1;
 /// The memory that an empty buffer keeps.
 const KEPT: usize = 64 << 10;
 
-/// Frees the memory of an empty buffer that was large: most connections are idle most of the time.
+/// Frees the memory of a large buffer when it is empty, since most connections are usually idle.
 fn shrink(bytes: &mut VecDeque<u8>) {
     if bytes.is_empty() && bytes.capacity() > KEPT {
         *bytes = VecDeque::new();
@@ -45,7 +45,7 @@ impl SendBuffer {
         self.limit
     }
 
-    /// How many bytes it holds.
+    /// The number of bytes in the buffer.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -55,24 +55,24 @@ impl SendBuffer {
         self.start + self.bytes.len() as u64
     }
 
-    /// How many more bytes fit.
+    /// The number of bytes that still fit.
     pub(crate) fn room(&self) -> usize {
         self.limit.saturating_sub(self.bytes.len())
     }
 
-    /// Appends as much of `bytes` as fits; returns how much.
+    /// Appends as many of `bytes` as fit, and returns their number.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> usize {
         let length = bytes.len().min(self.room());
         self.bytes.extend(bytes.get(..length).unwrap_or_default());
         length
     }
 
-    /// Appends bytes for which room was reserved.
+    /// Appends bytes for which there is known to be room.
     pub(crate) fn append(&mut self, bytes: &[u8]) {
         self.bytes.extend(bytes);
     }
 
-    /// Drops the bytes below the offset `end`; returns whether there were any.
+    /// Drops the bytes below the offset `end`. Returns whether there were any.
     pub(crate) fn drop_below(&mut self, end: u64) -> bool {
         let count = self
             .bytes
@@ -84,7 +84,8 @@ impl SendBuffer {
         count > 0
     }
 
-    /// The `length` bytes from `offset` on, in two pieces; `None` if not all of them are held.
+    /// The `length` bytes from `offset` on, in two pieces; `None` if not all of them are in the
+    /// buffer.
     pub(crate) fn slice(&self, offset: u64, length: usize) -> Option<[&[u8]; 2]> {
         let from = usize::try_from(offset.checked_sub(self.start)?).ok()?;
         let end = from.checked_add(length)?;
@@ -105,10 +106,10 @@ impl SendBuffer {
     }
 }
 
-/// The bytes that arrived and were not read, with holes where data is missing.
+/// The bytes that have arrived and were not read, with holes where data is missing.
 ///
-/// It holds what the state machine accepted, at its place in the stream, so the peer's window
-/// limits its size. The state machine knows how many bytes at the front are in order.
+/// It contains the bytes that the state machine accepted, at their offsets, so the peer's window
+/// limits its size. The state machine counts the bytes at the front that are in order.
 ///
 /// A time-lined stream may have gaps of up to 2^30 bytes, which take no memory.
 #[derive(Debug)]
@@ -116,7 +117,7 @@ pub(crate) struct ReceiveBuffer {
     bytes: VecDeque<u8>,
     /// The offset of the first byte in the stream.
     start: u64,
-    /// Present for a time-lined stream: `bytes` is then in order, without the gaps.
+    /// `Some` for a time-lined stream. `bytes` is then in order, without the gaps.
     ahead: Option<Ahead>,
 }
 
@@ -134,14 +135,15 @@ impl ReceiveBuffer {
         self.ahead = Some(Ahead::new(self.start));
     }
 
-    /// Everything below the offset `next` arrived or is a gap.
+    /// Records that every byte below the offset `next` has arrived or is in a gap.
     pub(crate) fn advance(&mut self, next: u64) {
         if let Some(ahead) = &mut self.ahead {
             ahead.advance(next, &mut self.bytes);
         }
     }
 
-    /// Stores accepted bytes at the offset `start`, which is not below the bytes in order.
+    /// Stores accepted bytes at the offset `start`, which is not below the end of the bytes in
+    /// order.
     pub(crate) fn insert(&mut self, start: u64, source: &[u8]) {
         if let Some(ahead) = &mut self.ahead {
             return ahead.insert(start, source);

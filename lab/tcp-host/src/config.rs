@@ -1,4 +1,4 @@
-//! Settings of a host.
+//! The settings of a host.
 
 use std::net::IpAddr;
 
@@ -9,21 +9,21 @@ use comity_units::{Bytes, Seed, Span};
 
 use crate::section::Framing;
 
-/// The smallest MTU that a host accepts: every IPv4 host takes packets of this size (RFC 791).
+/// The minimum MTU of a host: every IPv4 host accepts packets of this size (RFC 791).
 pub const MIN_MTU: u32 = 576;
-/// The smallest MTU of a host with an IPv6 address (RFC 8200, section 5).
+/// The minimum MTU of a host with an IPv6 address (RFC 8200, section 5).
 pub const MIN_MTU_V6: u32 = 1_280;
 
 /// The settings of a [`Host`](crate::Host).
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The host's own addresses. Packets to others are dropped.
+    /// The host's own addresses. Packets to other addresses are dropped.
     pub addresses: Vec<IpAddr>,
-    /// The largest IP packet of its interface, in bytes.
+    /// The maximum IP packet size of its interface, in bytes.
     pub mtu: u32,
     /// The settings of every connection. The host sets `mss`, `initial_sequence` and `metered`, and
     /// the seed of `skip_segments` unless that is `None`. With `timeline`, every connection offers
-    /// to be time-lined, and is if its peer offers it as well.
+    /// to be time-lined, and is time-lined if its peer offers it too.
     pub tcp: tcp::Config,
     /// How sections are marked in the stream.
     pub framing: Framing,
@@ -37,24 +37,26 @@ pub struct Config {
     /// The send buffer of each connection in bytes. The receive buffer is
     /// [`tcp::Config::receive_buffer`].
     pub send_buffer: usize,
-    /// The maximum number of connections, those in TIME-WAIT included. At the limit, a new one
-    /// replaces the oldest in TIME-WAIT; without one, it is refused.
+    /// The maximum number of connections, including those in TIME-WAIT. At the limit, a new
+    /// connection replaces the oldest one in TIME-WAIT; if there is none, it is refused.
     pub max_connections: usize,
-    /// The most bytes in the send buffers of all connections. From half of it on, each has an equal
-    /// share of the other half, and 16 KiB at least, also beyond the limit. Sections that were
-    /// submitted with deadlines count, and are bounded by `send_buffer` alone.
+    /// The maximum number of bytes in the send buffers of all connections. When half of it is used,
+    /// each connection gets an equal share of the other half, but at least 16 KiB, even beyond the
+    /// limit. Sections that were submitted with deadlines count, but only `send_buffer` limits
+    /// them.
     pub max_send_memory: usize,
-    /// How long a peer may keep its window closed while data wait for it (RFC 6429).
+    /// How long a peer may keep its window closed while data waits for it (RFC 6429).
     pub zero_window_timeout: Span,
     /// How long [`Host::connect`](crate::Host::connect) tries.
     pub connect_timeout: Span,
-    /// How long a peer may take for the handshake of a connection that it opened.
+    /// How long the handshake of a connection that a peer opened may take.
     pub handshake_timeout: Span,
-    /// How long a closed connection without an application waits for the peer's FIN.
+    /// How long a closed connection that no application holds waits for the peer's FIN.
     pub orphan_timeout: Span,
-    /// Probes of idle connections; `None` for none, which is the default (RFC 9293, section 3.8.4).
+    /// The probing of idle connections; `None` for no probes, which is the default (RFC 9293,
+    /// section 3.8.4).
     pub keep_alive: Option<KeepAlive>,
-    /// The maximum rate of resets that answer segments of no known connection.
+    /// The maximum number of resets per second that answer segments of unknown connections.
     pub resets_per_second: u32,
 }
 
@@ -65,12 +67,12 @@ pub struct KeepAlive {
     pub idle: Span,
     /// The time between probes.
     pub interval: Span,
-    /// How many unanswered probes end the connection.
+    /// The number of unanswered probes after which the connection ends.
     pub probes: u32,
 }
 
 impl Config {
-    /// The settings of a current host with these addresses: CUBIC over [`tcp::Config::MODERN`],
+    /// The settings of a modern host with these addresses: CUBIC over [`tcp::Config::MODERN`],
     /// buffers of 1 MiB, packets of 1,500 bytes.
     pub fn new(addresses: impl IntoIterator<Item = IpAddr>) -> Self {
         Self {
@@ -98,10 +100,10 @@ impl Config {
         }
     }
 
-    /// Checks the settings, and returns the controller's row of the table.
+    /// Checks the settings, and returns the row of the controller in the table.
     ///
     /// # Errors
-    /// [`ConfigError`], if a setting is invalid.
+    /// [`ConfigError`] if a setting is invalid.
     pub fn check(&self) -> Result<&'static Row, ConfigError> {
         if self.addresses.is_empty() {
             return Err(ConfigError::NoAddress);
@@ -139,11 +141,11 @@ impl Config {
         Ok(row)
     }
 
-    /// A controller for segments of `mss` bytes, and the receiver's half if it has one.
+    /// A controller for segments of `mss` bytes, and its half at the receiver, if it has one.
     pub(crate) fn control(&self, row: &Row, mss: u32, seed: Seed) -> Result<Control, ConfigError> {
         let setup = Setup {
             seed,
-            // The length of a wave follows the window, so the window needs a maximum.
+            // The length of a wave follows the window, so the window needs a limit.
             max_window: if row.has_meter() {
                 self.tcp.receive_buffer
             } else {
@@ -166,7 +168,7 @@ pub(crate) struct Control {
     pub(crate) meter: Option<Box<dyn Meter>>,
 }
 
-/// Why a host cannot have these settings.
+/// Why the settings of a host are invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
     /// A buffer is too small.
@@ -187,13 +189,13 @@ pub enum ConfigError {
     Mtu {
         /// The value.
         mtu: u32,
-        /// The smallest for these addresses.
+        /// The minimum for these addresses.
         minimum: u32,
     },
     /// The host has no address.
     #[error("addresses: none, expected at least one")]
     NoAddress,
-    /// The controller needs what TCP does not carry.
+    /// The controller needs a feature that TCP does not have.
     #[error("controller: `{name}` cannot drive TCP, expected one that can, such as `cubic`")]
     NotForTcp {
         /// Its name.
@@ -202,7 +204,7 @@ pub enum ConfigError {
     /// A parameter of the controller is invalid.
     #[error("controller: {0}")]
     Parameter(ParameterError),
-    /// The settings are for the simulator alone.
+    /// The settings are only for the simulator.
     #[error("tcp: real networks need `handshake`")]
     Simulated,
 }

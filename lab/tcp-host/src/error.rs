@@ -1,4 +1,4 @@
-//! Why connections fail and calls are refused.
+//! Why connections fail and calls return errors.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,7 +8,7 @@ pub enum End {
     /// This side aborted it.
     #[error("connection aborted by this side")]
     Aborted,
-    /// The peer acknowledged data that had not left this host: it hides losses.
+    /// The peer acknowledged data that had not been sent, and thus hides losses.
     #[error("connection aborted by this side: the peer acknowledged data that was not sent")]
     FalseFeedback,
     /// The peer refused the handshake.
@@ -20,24 +20,24 @@ pub enum End {
     /// The peer did not respond.
     #[error("connection timed out")]
     TimedOut,
-    /// The network could not reach the peer.
+    /// The network cannot reach the peer.
     #[error("peer unreachable")]
     Unreachable,
 }
 
-/// Why a read or a write did nothing.
+/// Why a read or a write had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
     /// A section has no bytes.
     #[error("section: 0 bytes, expected at least 1")]
     Empty,
-    /// The connection ended.
+    /// The connection has ended.
     #[error(transparent)]
     Ended(#[from] End),
     /// The next piece is a gap, which only [`Host::receive`](crate::Host::receive) reports.
     #[error("the peer skipped the next bytes of its stream; expected a reader of gaps")]
     Gap,
-    /// The stream has sections, so that bytes alone have no place in it.
+    /// The stream has sections, so bytes cannot be written without one.
     #[error("the stream carries sections; expected a section instead of bytes")]
     InSections,
     /// The writing side is shut down.
@@ -54,7 +54,7 @@ pub enum StreamError {
     /// No connection has this identifier.
     #[error("no such connection")]
     Unknown,
-    /// Nothing to read, or no room to write.
+    /// There is nothing to read, or no room to write.
     #[error("the operation would block")]
     WouldBlock,
 }
@@ -62,13 +62,13 @@ pub enum StreamError {
 /// Why a connection cannot begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
-    /// The local address is not the host's.
+    /// The local address does not belong to the host.
     #[error("{0} is not an address of this host")]
     NotLocal(IpAddr),
     /// The host has no address of the peer's family.
     #[error("this host has no address to reach {0}")]
     NoAddress(SocketAddr),
-    /// The peer's address or port names no single host.
+    /// The peer's address or port does not identify a single host.
     #[error("cannot connect to {0}: expected a unicast address and a port")]
     NoPeer(SocketAddr),
     /// All ports to this peer, or all connections, are in use.
@@ -79,7 +79,7 @@ pub enum ConnectError {
 /// Why a host cannot listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListenError {
-    /// The address is not the host's.
+    /// The address does not belong to the host.
     #[error("{0} is not an address of this host")]
     NotLocal(IpAddr),
     /// Another listener has the address.

@@ -1,6 +1,7 @@
-//! Sections in a byte stream that a receiver can find again: `docs/protocol/sections-over-tcp.md`.
+//! Sections in a byte stream that a receiver can locate after a gap:
+//! `docs/protocol/sections-over-tcp.md`.
 //!
-//! Each section travels in parts, each behind a header of 40 bytes. Integers are big-endian.
+//! Each section is sent in parts, each after a header of 40 bytes. Integers are big-endian.
 //!
 //! ```text
 //! 0        4        8                16               24        28        32               40
@@ -8,8 +9,8 @@
 //! |        | length | this header    | section        | length  | of part | Unix time      |
 //! ```
 //!
-//! The position counts the bytes of the stream before the header. Behind a gap, a receiver
-//! therefore knows a header from content that resembles one.
+//! The position is the number of bytes of the stream before the header. It distinguishes a header
+//! after a gap from content that resembles one.
 //!
 //! ```
 //! use comity_tcp_host::framing::{Header, SectionReader};
@@ -41,15 +42,15 @@ pub const HEADER: usize = 40;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Header {
-    /// The bytes of this part, at least 1.
+    /// The number of bytes in this part, at least 1.
     pub part_length: u32,
-    /// The bytes of the stream before this header.
+    /// The number of bytes of the stream before this header.
     pub position: u64,
-    /// The number of the section, from 0. Missing numbers were left out.
+    /// The number of the section, from 0. The sender omitted the missing numbers.
     pub number: u64,
-    /// The bytes of the whole section.
+    /// The number of bytes in the whole section.
     pub section_length: u32,
-    /// The bytes of the section before this part.
+    /// The number of bytes of the section before this part.
     pub part_offset: u32,
     /// When the section is due, in microseconds of Unix time by the sender's clock; [`u64::MAX`]
     /// for never.
@@ -57,7 +58,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Its bytes.
+    /// The encoded header.
     pub fn encode(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         let fields: [&[u8]; 7] = [
@@ -78,7 +79,7 @@ impl Header {
     /// Reads a header.
     ///
     /// # Errors
-    /// [`FramingError`], if the bytes are no header, or one without meaning.
+    /// [`FramingError`] if the bytes are not a header, or are one without meaning.
     pub fn decode(bytes: &[u8; HEADER]) -> Result<Self, FramingError> {
         let mut rest = bytes.iter().copied();
         let mut integer = |length: usize| {
@@ -110,13 +111,13 @@ impl Header {
     }
 }
 
-/// Why a stream is not one of sections.
+/// Why a stream does not consist of sections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FramingError {
-    /// No header begins where one has to.
+    /// No header begins where one is expected.
     #[error("header: begins with {found:#010x}, expected \"CTS1\"")]
     Magic {
-        /// The bytes in its place.
+        /// The bytes found instead.
         found: u32,
     },
     /// A part lies beyond its section, or is empty.
@@ -134,14 +135,14 @@ pub enum FramingError {
         /// The length of the section.
         section_length: u32,
     },
-    /// A header names another position than its own.
+    /// The position in a header is not its own.
     #[error("header of section {number}: position {found}, expected {expected}")]
     Position {
         /// The number of the section.
         number: u64,
-        /// The position in the header.
+        /// The position stated in the header.
         found: u64,
-        /// The position of the header.
+        /// The actual position of the header.
         expected: u64,
     },
     /// A section or a part is out of order.
@@ -153,7 +154,7 @@ pub enum FramingError {
         number: u64,
         /// The offset of the part.
         offset: u32,
-        /// The lowest number that may begin.
+        /// The lowest number of a section that may begin.
         next: u64,
     },
     /// The section is larger than the reader accepts.
@@ -171,15 +172,16 @@ pub enum FramingError {
 /// A section that arrived, or the beginning of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceivedSection {
-    /// Its number. Numbers ascend; missing ones were left out, or lost with their headers.
+    /// Its number. Numbers increase. The sender omitted the missing ones, or their headers were
+    /// lost.
     pub number: u64,
     /// When it is due, in microseconds of Unix time by the sender's clock; [`u64::MAX`] for never.
     pub due_us: u64,
     /// The length of the whole section in bytes.
     pub length: u32,
-    /// Whether all of it arrived.
+    /// Whether it arrived completely.
     pub is_complete: bool,
-    /// The bytes up to the first that is missing.
+    /// The bytes before the first missing one.
     pub bytes: Vec<u8>,
 }
 
@@ -187,30 +189,30 @@ pub struct ReceivedSection {
 #[derive(Debug)]
 struct Open {
     section: ReceivedSection,
-    /// The content that arrived or is known to be missing.
+    /// The number of content bytes that have arrived or are known to be missing.
     passed: u32,
     has_gap: bool,
 }
 
-/// What comes next in the stream.
+/// The next part of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     /// A header.
     Header,
     /// This many bytes of the open section's part.
     Content(u32),
-    /// Unknown content, until a header.
+    /// Unknown content, until the next header.
     Unknown,
 }
 
 /// Finds the sections in the data and the gaps of a stream.
 ///
-/// It holds the section that is arriving, up to the limit, and those that [`poll`](Self::poll) has
-/// not returned.
+/// It holds the section that is arriving, up to the limit, and the sections that
+/// [`poll`](Self::poll) has not yet returned.
 #[derive(Debug)]
 pub struct SectionReader {
     limit: u32,
-    /// The bytes and gaps before the buffered ones.
+    /// The number of bytes in data and gaps before the buffered bytes.
     position: u64,
     next: Next,
     /// The beginning of a header.
@@ -245,7 +247,7 @@ impl SectionReader {
     /// Adds data that arrived.
     ///
     /// # Errors
-    /// [`FramingError`], if the stream is not one of sections, now and in all later calls.
+    /// [`FramingError`] if the stream does not consist of sections; all later calls return it too.
     pub fn data(&mut self, mut bytes: &[u8]) -> Result<(), FramingError> {
         while !bytes.is_empty() && self.error.is_none() {
             bytes = match self.next {
@@ -256,7 +258,7 @@ impl SectionReader {
         self.error.map_or(Ok(()), Err)
     }
 
-    /// Passes over `length` bytes that will not arrive.
+    /// Skips `length` bytes that will not arrive.
     pub fn gap(&mut self, length: u64) {
         if length == 0 {
             return;
@@ -279,7 +281,7 @@ impl SectionReader {
         self.close();
     }
 
-    /// Ends the stream: an open section will not become complete.
+    /// Ends the stream: an open section remains incomplete.
     pub fn finish(&mut self) {
         self.close();
     }
@@ -304,7 +306,7 @@ impl SectionReader {
         rest
     }
 
-    /// Adds to the buffer until it holds a header.
+    /// Fills the buffer until it contains a header.
     fn header<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let missing = HEADER - self.buffer.len();
         let (taken, rest) = bytes.split_at(bytes.len().min(missing));
@@ -320,7 +322,7 @@ impl SectionReader {
             }
             Err(error) if self.next == Next::Header => self.error = Some(error),
             Err(_) => {
-                // The next place at which a header can begin.
+                // The next offset at which a header can begin.
                 let found = self
                     .buffer
                     .iter()
@@ -334,7 +336,7 @@ impl SectionReader {
         rest
     }
 
-    /// Reads a header, which has to continue the stream.
+    /// Decodes a header, which must continue the stream.
     fn check(&self, bytes: &[u8; HEADER]) -> Result<Header, FramingError> {
         let header = Header::decode(bytes)?;
         let number = header.number;
@@ -391,7 +393,7 @@ impl SectionReader {
         });
     }
 
-    /// No more of the open section arrives.
+    /// Closes the open section: no more of it arrives.
     fn close(&mut self) {
         if let Some(open) = self.open.take() {
             let is_complete = !open.has_gap && open.passed == open.section.length;

@@ -13,27 +13,28 @@ use etherparse::{
 use crate::packet::Packet;
 use crate::tuple::Tuple;
 
-/// The smallest MTU that the host believes: a forged report of less would make it send tiny
-/// segments. IPv6 has none smaller (RFC 8200, section 5); for IPv4 it is the limit of Linux.
+/// The minimum MTU that the host accepts in a report. A forged report of less would make it send
+/// tiny segments. No IPv6 path has a smaller MTU (RFC 8200, section 5); for IPv4, this is the limit
+/// of Linux.
 const MIN_MTU_V4: u32 = 552;
 const MIN_MTU_V6: u32 = 1_280;
-/// MTUs of common links, for routers that report none (RFC 1191, section 7.1).
+/// MTUs of common links, for routers that do not report one (RFC 1191, section 7.1).
 const PLATEAUS: [u32; 6] = [4_352, 2_002, 1_492, 1_280, 1_006, MIN_MTU_V4];
 
-/// What the network says about a packet.
+/// The problem with a packet that the network reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
-    /// No router carries it on a path with this MTU.
+    /// It is too large for a path with this MTU.
     TooBig { mtu: u32 },
     /// It cannot be delivered.
     Unreachable {
-        /// Whether it will never be: nothing else than the destination or a filter says so (RFC
-        /// 1122, section 4.2.3.9).
+        /// Whether it will never be delivered. Only reports of the destination or of a filter mean
+        /// this (RFC 1122, section 4.2.3.9).
         is_final: bool,
     },
 }
 
-/// The smallest MTU of a path to `peer`.
+/// The minimum MTU of a path to `peer`.
 pub(crate) const fn min_mtu(peer: IpAddr) -> u32 {
     match peer {
         IpAddr::V4(_) => MIN_MTU_V4,
@@ -47,8 +48,8 @@ pub(crate) struct IcmpError {
     pub(crate) problem: Problem,
     /// The connection of the segment.
     pub(crate) tuple: Tuple,
-    /// The segment's sequence number, which shows that the error is not forged (RFC 5927, section
-    /// 4.1).
+    /// The segment's sequence number, which is evidence that the error is not forged (RFC 5927,
+    /// section 4.1).
     pub(crate) sequence: SeqNo,
 }
 
@@ -138,7 +139,7 @@ fn read_v6(message: &Icmpv6Slice<'_>) -> Option<IcmpError> {
 }
 
 /// The error about the segment that begins with `segment`, from `source` to `destination`. At least
-/// its first eight bytes are there (RFC 792): its ports and its sequence number.
+/// its first eight bytes are present (RFC 792), with its ports and its sequence number.
 fn about(
     problem: Problem,
     source: IpAddr,
@@ -156,7 +157,7 @@ fn about(
     })
 }
 
-/// The largest common MTU below the length of a packet that did not fit.
+/// The largest common MTU below the length of a packet that was too large.
 fn plateau_below(length: u32) -> u32 {
     let below = PLATEAUS.into_iter().find(|plateau| *plateau < length);
     below.unwrap_or(MIN_MTU_V4)

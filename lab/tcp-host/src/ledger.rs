@@ -1,4 +1,4 @@
-//! The fates of sections that a time-lined peer receives.
+//! The fates of sections for a time-lined peer.
 
 use std::collections::VecDeque;
 
@@ -14,11 +14,11 @@ struct Entry {
     deadline: Time,
 }
 
-/// Sections in their order, until they are acknowledged or expire.
+/// Sections in order, until they are acknowledged or expire.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     open: VecDeque<Entry>,
-    /// The earliest deadline among them; [`Time::MAX`] for none.
+    /// The earliest of their deadlines; [`Time::MAX`] for none.
     earliest: Time,
     statistics: SectionStatistics,
 }
@@ -57,10 +57,10 @@ impl Ledger {
         self.statistics.header_bytes += (end - start) - content as u64;
     }
 
-    /// Everything below `acknowledged` was acknowledged, and everything below `sent_to` was sent.
-    /// Sections with a deadline up to `now` have expired.
+    /// Updates the fates: every byte below `acknowledged` was acknowledged, and every byte below
+    /// `sent_to` was sent. Sections with a deadline up to `now` expire.
     pub(crate) fn update(&mut self, now: Time, acknowledged: u64, sent_to: u64) {
-        // What expired left the list at its deadline, so this arrived.
+        // An expired section was removed at its deadline, so this one was on time.
         while self
             .open
             .front()

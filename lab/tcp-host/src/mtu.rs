@@ -1,39 +1,38 @@
-//! The largest packets that a path carries, as one connection finds it without reports of routers
-//! (RFC 4821).
+//! Searches the path MTU of one connection without reports of routers (RFC 4821).
 
 use comity_congestion::{SEARCH_INTERVAL, SizeSearch};
 use comity_units::{SeqNo, Span, Time};
 
-/// How many consecutive retransmission timeouts suggest that the path drops large packets without
-/// a report: R1 of RFC 9293, section 3.8.3, as RFC 4821, section 7.7, has it.
+/// The number of consecutive retransmission timeouts after which the path is suspected to drop
+/// large packets without a report: R1 of RFC 9293, section 3.8.3, as in RFC 4821, section 7.7.
 const TIMEOUTS: u32 = 3;
-/// What a connection falls back to first: the initial size of RFC 4821, section 7.2. An IPv6 path
-/// carries more by definition.
+/// The first fallback: the initial size of RFC 4821, section 7.2. IPv6 paths carry more by
+/// definition.
 const BASE_V4: u32 = 1_024;
-/// How long a fallback lasts at least, and how long the answer to a probe may take beyond two round
-/// trips (RFC 8899, section 5.1.1).
+/// The minimum duration of a fallback, and the time that the answer to a probe may take in addition
+/// to two round trips (RFC 8899, section 5.1.1).
 const PROBE_AFTER: Span = Span::from_secs(1);
 
 /// The path MTU of a connection, and the search for a larger one.
 ///
-/// A probe is a large segment of data that are in flight already. The peer reports it as a
-/// duplicate (RFC 2883) if the path carries it, and nothing has to be repaired if not.
+/// A probe is a large segment with data that is already in flight. If the path carries it, the peer
+/// reports it as a duplicate (RFC 2883). If not, nothing has to be repaired.
 ///
-/// Differs from RFC 4821 in: 1. a probe repeats data, in place of new data that its loss would
-/// delay; a peer without duplicate SACKs confirms none; 2. a search tries the largest size first
-/// ([`SizeSearch`]).
+/// Differs from RFC 4821 in two points: 1. a probe repeats data instead of carrying new data, which
+/// its loss would delay; so a peer without duplicate SACKs confirms no probe; 2. a search tries the
+/// largest size first ([`SizeSearch`]).
 #[derive(Debug)]
 pub(crate) struct PathMtu {
-    /// Only probes are larger than the current size.
+    /// The sizes of the search. Only probes are larger than the current one.
     sizes: SizeSearch,
-    /// The smallest that a path has.
+    /// The minimum MTU of any path.
     floor: u32,
     probe: Option<Probe>,
-    /// When the next probe may leave; [`Time::MAX`] at the largest size.
+    /// When the next probe may be sent; [`Time::MAX`] at the largest size.
     next_at: Time,
 }
 
-/// A probe without an answer.
+/// A probe that has not been answered.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     start: SeqNo,
@@ -41,18 +40,18 @@ struct Probe {
     mtu: u32,
 }
 
-/// What a search needs.
+/// The next step of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     Nothing,
-    /// A probe of this many bytes.
+    /// Send a probe of this many bytes.
     Probe(u32),
-    /// Nothing: it ended, and the present size holds for other connections too.
+    /// The search has ended, and the present size also holds for other connections.
     Settled,
 }
 
 impl PathMtu {
-    /// Over an interface with the MTU `interface`; packets have `mtu` bytes at most.
+    /// Begins with packets of `mtu` bytes, over an interface with the MTU `interface`.
     pub(crate) fn new(now: Time, mtu: u32, interface: u32, floor: u32) -> Self {
         Self {
             sizes: SizeSearch::new(mtu, interface),
@@ -70,7 +69,7 @@ impl PathMtu {
         self.sizes.current()
     }
 
-    /// The peer accepts packets of at most `mtu` bytes.
+    /// Limits packets to `mtu` bytes, which the peer accepts.
     pub(crate) fn limit_largest(&mut self, mtu: u32) {
         let max = self.sizes.max().min(mtu);
         self.sizes = SizeSearch::new(self.current().min(max), max);
@@ -79,7 +78,8 @@ impl PathMtu {
         }
     }
 
-    /// A router reports that it carries `mtu` bytes. Returns whether packets become smaller.
+    /// Handles a router's report that the path carries `mtu` bytes. Returns whether packets become
+    /// smaller.
     pub(crate) fn on_report(&mut self, now: Time, mtu: u32) -> bool {
         let is_smaller = mtu < self.current();
         if is_smaller {
@@ -89,7 +89,7 @@ impl PathMtu {
         is_smaller
     }
 
-    /// The retransmission timer expired `consecutive` times in a row while `in_flight` bytes were
+    /// Handles the `consecutive`-th retransmission timeout in a row, with `in_flight` bytes
     /// outstanding. Returns whether packets become smaller.
     pub(crate) fn on_timeout(&mut self, now: Time, consecutive: u32, in_flight: u64) -> bool {
         let base = self.floor.max(BASE_V4);
@@ -108,13 +108,13 @@ impl PathMtu {
         true
     }
 
-    /// What the search needs now.
+    /// The step that is due now.
     pub(crate) fn due(&mut self, now: Time) -> Due {
         if now < self.next_at {
             return Due::Nothing;
         }
         if let Some(probe) = self.probe.take() {
-            // It had no answer.
+            // The probe was not answered.
             self.sizes.on_failure(probe.mtu);
         }
         if self.sizes.is_over() {
@@ -124,7 +124,7 @@ impl PathMtu {
         Due::Probe(self.sizes.probe())
     }
 
-    /// A probe of `mtu` bytes leaves; its answer takes `round_trip`.
+    /// Records that a probe of `mtu` bytes is sent. The round-trip time is `round_trip`.
     pub(crate) fn on_probe(
         &mut self,
         now: Time,
@@ -138,8 +138,8 @@ impl PathMtu {
         self.next_at = now + PROBE_AFTER + round_trip * 2;
     }
 
-    /// The peer received the range a second time. Returns whether it is that of the probe, and the
-    /// path carries it.
+    /// Handles the peer's report that it received a range twice. Returns whether this confirms the
+    /// probe.
     pub(crate) fn on_duplicate(&mut self, now: Time, start: SeqNo, end: SeqNo) -> bool {
         let answered = self
             .probe
@@ -156,7 +156,7 @@ impl PathMtu {
         true
     }
 
-    /// Ends a search. The next one begins anew.
+    /// Ends a search. The next one starts again.
     fn settle(&mut self, now: Time) {
         self.sizes.restart();
         self.probe = None;
@@ -170,8 +170,8 @@ mod tests {
 
     const ROUND_TRIP: Span = Span::from_millis(50);
 
-    /// Searches on a path that carries `carried` bytes until the search ends, and returns the time
-    /// and the number of probes that it took.
+    /// Searches on a path that carries `carried` bytes until the search ends. Returns when it
+    /// ended, and the number of probes.
     fn search(path: &mut PathMtu, mut now: Time, carried: u32) -> (Time, u32) {
         let mut probes = 0;
         loop {

@@ -1,4 +1,4 @@
-//! IP packets: reading what arrives, writing what leaves.
+//! Reads the IP packets that arrive, and writes those that are sent.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,12 +13,12 @@ use crate::tuple::Tuple;
 /// The IPv4 header without options, and the IPv6 header without extensions, in bytes.
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
-/// The TTL and hop limit of packets that leave.
+/// The TTL and hop limit of sent packets.
 const HOP_LIMIT: u8 = 64;
-/// The flag of IPv4 that forbids fragmentation, which path MTU discovery needs (RFC 1191).
+/// The flag of IPv4 that forbids fragmentation, as path MTU discovery requires (RFC 1191).
 const DONT_FRAGMENT: u8 = 0x40;
 
-/// The length of the IP header in front of a segment to `address`.
+/// The length of the IP header before a segment to `address`.
 pub(crate) const fn ip_header(address: IpAddr) -> u32 {
     match address {
         IpAddr::V4(_) => IPV4_HEADER as u32,
@@ -26,7 +26,7 @@ pub(crate) const fn ip_header(address: IpAddr) -> u32 {
     }
 }
 
-/// The protocols that the host understands.
+/// The protocols that the host supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Icmp,
@@ -34,7 +34,7 @@ pub(crate) enum Protocol {
     Other,
 }
 
-/// A packet that arrived whole.
+/// A packet that is not a fragment.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet<'a> {
     pub(crate) source: IpAddr,
@@ -44,7 +44,7 @@ pub(crate) struct Packet<'a> {
     pub(crate) payload: &'a [u8],
 }
 
-/// Why a packet is not read.
+/// Why a packet cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unreadable {
     Malformed,
@@ -52,7 +52,7 @@ pub(crate) enum Unreadable {
 }
 
 impl<'a> Packet<'a> {
-    /// Reads the headers of IP. Padding after the packet is left out.
+    /// Reads the IP header. Padding after the packet is ignored.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, Unreadable> {
         let slice = IpSlice::from_slice(bytes).map_err(|_| Unreadable::Malformed)?;
         let ecn = match &slice {
@@ -62,7 +62,7 @@ impl<'a> Packet<'a> {
                 }
                 ip.header().ecn().value()
             }
-            // The traffic class lies across the first two bytes.
+            // The traffic class is in the first two bytes.
             IpSlice::Ipv6(ip) => ip.header().traffic_class() & 0b11,
         };
         if slice.is_fragmenting_payload() {
@@ -104,8 +104,8 @@ const fn bits(ecn: Ecn) -> u8 {
     }
 }
 
-/// Writes the packet of a segment from the local end of `tuple`, with `payload` in two pieces, into
-/// `out`, which it replaces. `number` becomes the identification of IPv4.
+/// Replaces `out` by the packet of a segment from the local end of `tuple`, with `payload` in two
+/// pieces. `number` becomes the identification of IPv4.
 ///
 /// # Errors
 /// If the segment cannot be written: its options do not fit, or it is too long for IP.
@@ -120,7 +120,7 @@ pub(crate) fn write(
     let header = codec::encoded_length(segment);
     let length = header + segment.payload as usize;
     out.clear();
-    // A segment has less than 2^16 bytes, or the codec refuses it.
+    // A segment has fewer than 2^16 bytes; otherwise the codec refuses it.
     let whole = length as u16;
     let Some(addresses) = PseudoHeader::new(source, destination) else {
         debug_assert!(false, "both ends of a connection have one family");
@@ -174,14 +174,14 @@ pub(crate) struct Arrived<'a> {
     pub(crate) tuple: Tuple,
     pub(crate) segment: Segment,
     pub(crate) payload: &'a [u8],
-    /// Options of unknown kinds, which are skipped.
+    /// The number of skipped options of unknown kinds.
     pub(crate) skipped_options: u8,
 }
 
 /// Reads the segment in a packet.
 pub(crate) fn segment<'a>(packet: &Packet<'a>) -> Result<Arrived<'a>, codec::DecodeError> {
     let Some(addresses) = PseudoHeader::new(packet.source, packet.destination) else {
-        // Both come from one header of IP.
+        // Both addresses come from one IP header.
         return Err(codec::DecodeError::HeaderTruncated { available: 0 });
     };
     let decoded = codec::decode(packet.payload, &addresses)?;
@@ -259,7 +259,7 @@ mod tests {
         assert!(Packet::read(&packet).is_ok());
         let truncated = packet.get(..packet.len() - 1).unwrap();
         assert_eq!(Packet::read(truncated).unwrap_err(), Unreadable::Malformed);
-        // More fragments follow: the flag and the sum of the header change alike.
+        // More fragments follow: the flag and the checksum of the header change equally.
         packet[6] = 0x20;
         packet[10..12].fill(0);
         let sum = Checksum::new().then(&packet[..20]).finish();

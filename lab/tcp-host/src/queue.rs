@@ -1,4 +1,4 @@
-//! Sections for a peer whose TCP is not time-lined: they get sequence numbers as late as possible.
+//! Sections for a peer whose TCP is not time-lined. They get sequence numbers as late as possible.
 
 use std::collections::VecDeque;
 
@@ -7,14 +7,14 @@ use comity_units::Time;
 use crate::framing::{HEADER, Header};
 use crate::section::{Framing, Section, SectionStatistics};
 
-/// A section that has no sequence number yet, or not for all of it.
+/// A section that has no sequence numbers yet, or only for a part of it.
 #[derive(Debug)]
 struct Waiting {
     number: u64,
     deadline: Time,
     due_us: u64,
     bytes: Vec<u8>,
-    /// The bytes with a sequence number.
+    /// The number of bytes with a sequence number.
     numbered: usize,
 }
 
@@ -23,25 +23,25 @@ struct Waiting {
 struct Part {
     start: u64,
     end: u64,
-    /// Its bytes of content.
+    /// The number of bytes of content.
     content: u64,
     deadline: Time,
     is_last: bool,
 }
 
-/// Sections in their order: those that wait, and those in flight.
+/// Sections in order: those that wait, and those in flight.
 ///
-/// What expires while it waits is left out. What has a number has to arrive, so the socket requests
-/// the next part only when the window lets it go.
+/// A section that expires while it waits is omitted. Bytes with sequence numbers must arrive, so
+/// the socket requests the next part only when the window permits sending it.
 #[derive(Debug)]
 pub(crate) struct Queue {
     framing: Framing,
     waiting: VecDeque<Waiting>,
-    /// Unnumbered bytes.
+    /// The number of bytes without a sequence number.
     held: usize,
-    /// Parts that are not acknowledged.
+    /// The parts that are not acknowledged.
     numbered: VecDeque<Part>,
-    /// How many of them were sent completely.
+    /// The number of these parts that were sent completely.
     sent: usize,
     /// The highest offset sent.
     sent_to: u64,
@@ -61,7 +61,7 @@ impl Queue {
         }
     }
 
-    /// The bytes without a sequence number.
+    /// The number of bytes without a sequence number.
     pub(crate) const fn held(&self) -> usize {
         self.held
     }
@@ -85,7 +85,7 @@ impl Queue {
         }
     }
 
-    /// Adds a section; `due_us` stands in its header.
+    /// Adds a section. Its header contains `due_us`.
     pub(crate) fn push(&mut self, section: &Section<'_>, due_us: u64) {
         self.held += section.bytes.len();
         self.waiting.push_back(Waiting {
@@ -114,8 +114,7 @@ impl Queue {
         numbered.chain(waiting).min().unwrap_or(Time::MAX)
     }
 
-    /// Leaves out the sections at the front that have expired at `now`. Returns whether there were
-    /// any.
+    /// Omits the sections at the front that have expired at `now`. Returns whether there were any.
     pub(crate) fn expire(&mut self, now: Time) -> bool {
         let before = self.waiting.len();
         while self.expires_at() <= now
@@ -132,8 +131,8 @@ impl Queue {
         self.waiting.len() < before
     }
 
-    /// The next bytes to number, at most `room` of them (but at least one of content): a part of
-    /// the first section, at the stream offset `start`.
+    /// The next bytes to number: a part of the first section, at the stream offset `start`. They
+    /// are at most `room`, but contain at least one byte of content.
     pub(crate) fn next(&mut self, room: usize, start: u64) -> Option<Vec<u8>> {
         let section = self.waiting.front_mut()?;
         let header = match self.framing {
@@ -146,7 +145,7 @@ impl Queue {
         if self.framing == Framing::Header {
             let header = Header {
                 part_length: length as u32,
-                // Payload begins at the offset 1.
+                // The payload begins at offset 1.
                 position: start - 1,
                 number: section.number,
                 section_length: section.bytes.len() as u32,
@@ -173,7 +172,7 @@ impl Queue {
         Some(bytes)
     }
 
-    /// Everything below the offset `sent_to` was sent at least once.
+    /// Records that every byte below the offset `sent_to` was sent at least once.
     pub(crate) fn on_sent(&mut self, now: Time, sent_to: u64) {
         while let Some(part) = self.numbered.get(self.sent) {
             if part.deadline <= now {
@@ -188,7 +187,7 @@ impl Queue {
         self.sent_to = self.sent_to.max(sent_to);
     }
 
-    /// Everything below the offset `end` is acknowledged.
+    /// Records that every byte below the offset `end` is acknowledged.
     pub(crate) fn on_acknowledged(&mut self, now: Time, end: u64) {
         while let Some(part) = self.numbered.front().copied()
             && part.end <= end

@@ -1,4 +1,4 @@
-//! Numbers that nobody outside can predict: of sequences, timestamps and ports.
+//! Numbers that others cannot predict: sequence numbers, timestamps and ports.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ const EPHEMERAL: u16 = 49_152;
 /// The secret key of a host.
 pub(crate) struct Secret(hmac::Key);
 
-/// The use of a number, which separates it from all others.
+/// The purpose of a number, which makes it independent of all others.
 enum Purpose {
     Sequence,
     Port,
@@ -27,7 +27,7 @@ impl Secret {
         Self(hmac::Key::new(hmac::HMAC_SHA256, &key))
     }
 
-    /// The first sequence number of a connection (RFC 6528, section 3):
+    /// The initial sequence number of a connection (RFC 6528, section 3):
     ///
     /// ```text
     /// ISN = M + F(local, remote, secret)
@@ -40,23 +40,23 @@ impl Secret {
         SeqNo::new(clock.wrapping_add(hash))
     }
 
-    /// What a connection adds to its timestamps, so that they tell nobody how long the host runs
-    /// (RFC 7323, section 7.1). Connections between the same ends have the same offset.
+    /// The offset that a connection adds to its timestamps, so that they do not reveal how long the
+    /// host has run (RFC 7323, section 7.1). Connections between the same ends have the same
+    /// offset.
     pub(crate) fn timestamp_offset(&self, tuple: &Tuple) -> u32 {
         self.hash(&Purpose::Timestamp, &[tuple.local, tuple.remote])
     }
 
-    /// Says which segments a connection skips. `initial` is its first sequence number, so that
-    /// connections between the same ends skip others.
+    /// The seed that selects the segments that a connection skips. `initial` is its initial
+    /// sequence number, so that connections between the same ends skip different segments.
     pub(crate) fn skip_seed(&self, tuple: &Tuple, initial: SeqNo) -> Seed {
         let tag = self.tag(&Purpose::Skip, &[tuple.local, tuple.remote]);
         let seed = tag.as_ref().first_chunk();
         Seed::new(seed.map_or(0, |bytes| u64::from_be_bytes(*bytes))).index(initial.get().into())
     }
 
-    /// Ephemeral ports for connections from `local` to `remote`, each once, from a hidden starting
-    /// point and then in order (RFC 6056, section 3.3.3). `counter` is the number of ports used so
-    /// far.
+    /// Ephemeral ports for connections from `local` to `remote`, each once, in order from a hidden
+    /// starting point (RFC 6056, section 3.3.3). `counter` is the number of ports used so far.
     pub(crate) fn ports(
         &self,
         local: IpAddr,
@@ -66,7 +66,7 @@ impl Secret {
         let count = u32::from(u16::MAX - EPHEMERAL) + 1;
         let hash = self.hash(&Purpose::Port, &[SocketAddr::new(local, 0), remote]);
         let start = hash.wrapping_add(counter);
-        // Less than 2^16: the remainder is below the number of ports.
+        // The remainder is below the number of ports, and thus below 2^16.
         (0..count).map(move |step| EPHEMERAL + (start.wrapping_add(step) % count) as u16)
     }
 
@@ -95,7 +95,7 @@ impl Secret {
     }
 }
 
-/// Without the key.
+/// Does not show the key.
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secret").finish_non_exhaustive()

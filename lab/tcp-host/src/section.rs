@@ -1,4 +1,4 @@
-//! What applications exchange with a connection in sections: plain data, ready for other languages.
+//! The types for exchanging sections with a connection: plain data, ready for other languages.
 
 use comity_units::Time;
 
@@ -7,7 +7,7 @@ use comity_units::Time;
 pub struct Section<'a> {
     /// The content, at least one byte.
     pub bytes: &'a [u8],
-    /// The time after which it is not sent; [`Time::MAX`] for never.
+    /// The time after which it is no longer sent; [`Time::MAX`] for never.
     pub deadline: Time,
 }
 
@@ -15,14 +15,14 @@ pub struct Section<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Delivery {
-    /// Both ends are time-lined: obsolete data is passed over, and the receiver learns of gaps.
+    /// Both ends are time-lined: obsolete data is skipped, and the receiver reads gaps.
     Timelined = 1,
-    /// The peer is an ordinary TCP: whatever has a sequence number arrives. The host numbers data
-    /// as late as it can, and sections that expire before are left out.
+    /// The peer is an ordinary TCP: every byte with a sequence number arrives. The host numbers
+    /// data as late as possible, and omits sections that expire before.
     Plain = 2,
 }
 
-/// What a piece of a stream is (TLTCP, section 4: `TL_DATA` and `TL_GAP`).
+/// The kind of a piece of a stream (TLTCP, section 4: `TL_DATA` and `TL_GAP`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum PieceKind {
@@ -39,7 +39,7 @@ pub enum PieceKind {
 pub struct Piece {
     /// Data or a gap.
     pub kind: PieceKind,
-    /// The position in the stream, which begins at 0.
+    /// The offset in the stream, which begins at 0.
     pub offset: u64,
     /// The number of bytes, at least 1.
     pub length: u64,
@@ -48,11 +48,12 @@ pub struct Piece {
 /// How the host marks sections in the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Framing {
-    /// Not at all: the stream is the content of the sections. A section is sent to its end once it
-    /// has a sequence number. This suits media in which a decoder finds its place again.
+    /// Not at all: the stream consists of the content of the sections. Once a section has a
+    /// sequence number, it is sent completely. This suits media in which a decoder can
+    /// resynchronise.
     #[default]
     None,
-    /// By the header of [`crate::framing`] before each section, or each part of one.
+    /// By the header of [`crate::framing`] before each section, or before each part of one.
     Header,
 }
 
@@ -62,33 +63,33 @@ pub enum Framing {
 /// submitted = on_time + late + cut + left_out + open
 /// ```
 ///
-/// To a time-lined peer a section is on time if all of it was acknowledged at its deadline. It is
-/// cut if only a part was sent or acknowledged, and never late.
+/// To a time-lined peer, a section is on time if all of it was acknowledged at its deadline. A
+/// section is cut if only a part was sent or acknowledged. No section is late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct SectionStatistics {
-    /// Submitted sections.
+    /// The number of submitted sections.
     pub submitted: u64,
     /// Their bytes, without headers.
     pub submitted_bytes: u64,
-    /// Sections that were acknowledged completely before their deadline.
+    /// Sections that were completely acknowledged before their deadline.
     pub on_time: u64,
-    /// Sections that were acknowledged completely, but after their deadline.
+    /// Sections that were completely acknowledged after their deadline.
     pub late: u64,
-    /// Sections with sequence numbers for a part at the deadline; the rest was left out.
+    /// Sections with sequence numbers for only a part at the deadline. The rest was omitted.
     pub cut: u64,
     /// Sections that had no sequence number at the deadline.
     pub left_out: u64,
     /// Sections that are waiting or in flight.
     pub open: u64,
-    /// Bytes that wait to be sent for the first time, headers included as far as they exist.
+    /// Bytes that wait to be sent for the first time, including headers that already exist.
     pub unsent_bytes: u64,
     /// Bytes that were never sent.
     pub left_out_bytes: u64,
-    /// Bytes that were first sent after their deadline. Zero to a time-lined peer.
+    /// Bytes that were first sent after their deadline. Always zero for a time-lined peer.
     pub sent_late_bytes: u64,
-    /// Bytes that were acknowledged after their deadline. Zero to a time-lined peer, which does not
-    /// wait for them.
+    /// Bytes that were acknowledged after their deadline. Always zero for a time-lined peer,
+    /// because the host does not wait for these acknowledgements.
     pub acknowledged_late_bytes: u64,
     /// Bytes of headers that were sent.
     pub header_bytes: u64,

@@ -1,4 +1,4 @@
-//! The sections of one connection, to either kind of peer.
+//! The sections of one connection, for both kinds of peers.
 
 use comity_tcp::timeline::TimelineConfig;
 use comity_units::Time;
@@ -8,19 +8,19 @@ use crate::ledger::Ledger;
 use crate::queue::Queue;
 use crate::section::Framing;
 
-/// What a connection does with sections.
+/// The sections of a connection.
 #[derive(Debug)]
 pub(crate) struct Sections {
     pub(crate) framing: Framing,
     epoch_us: u64,
-    /// What the host offered.
+    /// The timeline that the host offered.
     pub(crate) timeline: Option<TimelineConfig>,
     pub(crate) content: Content,
-    /// The application shut down, and a FIN has to follow the sections that wait.
+    /// Whether the application has shut down, and a FIN must follow the waiting sections.
     pub(crate) is_closing: bool,
 }
 
-/// The submitted sections, for the kind of peer that the connection has.
+/// The submitted sections, for the kind of the connection's peer.
 #[derive(Debug)]
 pub(crate) enum Content {
     /// No section was submitted.
@@ -40,17 +40,17 @@ impl Sections {
         }
     }
 
-    /// Whether the application submitted any.
+    /// Whether the application submitted sections.
     pub(crate) const fn is_in_use(&self) -> bool {
         !matches!(self.content, Content::Bytes)
     }
 
-    /// Whether some have no sequence number yet.
+    /// Whether some sections have no sequence number yet.
     pub(crate) fn is_waiting(&self) -> bool {
         matches!(&self.content, Content::Plain(queue) if !queue.is_empty())
     }
 
-    /// When a section expires that waits without a number.
+    /// When the next section that waits without a number expires.
     pub(crate) fn next_timer(&self) -> Time {
         match &self.content {
             Content::Plain(queue) => queue.expires_at(),
@@ -58,12 +58,12 @@ impl Sections {
         }
     }
 
-    /// Whether the host offered a time-line.
+    /// Whether the host offered time-lined TCP.
     pub(crate) const fn is_offered(&self) -> bool {
         self.timeline.is_some()
     }
 
-    /// When a section is due, as its header says.
+    /// The due time of a section, for its header.
     pub(crate) fn due_us(&self, deadline: Time) -> u64 {
         match deadline.is_never() {
             true => u64::MAX,

@@ -1,4 +1,4 @@
-//! One connection of a host: the state machine, its bytes, and what the host knows about it.
+//! One connection of a host: the state machine, its bytes, and the host's records of it.
 
 mod sections;
 
@@ -18,16 +18,16 @@ use crate::packet::ip_header;
 use crate::sections::Sections;
 use crate::tuple::Tuple;
 
-/// The TCP header without options.
+/// The length of the TCP header without options.
 const TCP_HEADER: u32 = tcp::codec::MIN_HEADER as u32;
-/// The timestamps option with its padding.
+/// The length of the timestamps option with its padding.
 const TIMESTAMPS: u32 = 12;
-/// The largest `seq_update` option of a time-lined stream.
+/// The maximum length of the `seq_update` option of a time-lined stream.
 const SEQ_UPDATE: u32 = 16;
-/// The wave option of TCP-Real.
+/// The length of the wave option of TCP-Real.
 const WAVE: u32 = 8;
-/// The smallest segments that a peer can request, options included. With less, a peer could make
-/// the host send a packet for every byte.
+/// The minimum segment size that a peer can request, including options. With a smaller one, a peer
+/// could make the host send a packet for every byte.
 const MIN_PEER_MSS: u16 = 88;
 /// The payload that every IPv4 and every IPv6 host accepts (RFC 9293, section 3.7.1).
 const DEFAULT_MSS_V4: u16 = 536;
@@ -36,13 +36,13 @@ const DEFAULT_MSS_V6: u16 = 1_220;
 /// content (RFC 5961, section 7).
 const ANSWERS_PER_SECOND: u32 = 32;
 
-/// Who has a connection.
+/// The owner of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A listener, until its application accepts it.
     Listener(ListenerId),
     Application,
-    /// Nobody: the application let it go, and it closes by itself.
+    /// None: the application released it, and it closes without one.
     Nobody,
 }
 
@@ -54,77 +54,77 @@ pub(crate) struct Socket {
     pub(crate) receive: ReceiveBuffer,
     pub(crate) sections: Sections,
     pub(crate) owner: Owner,
-    /// The largest IP packet that the interface carries.
+    /// The maximum IP packet size of the interface.
     mtu: u32,
-    /// The same for the path.
+    /// The maximum IP packet size of the path.
     path: PathMtu,
-    /// Added to the state machine's timestamps on the wire.
+    /// The offset that is added to the state machine's timestamps on the wire.
     timestamp_offset: u32,
-    /// The handshake is complete.
+    /// Whether the handshake is complete.
     pub(crate) is_connected: bool,
-    /// The peer's FIN arrived, and all data before it.
+    /// Whether the peer's FIN has arrived, and all data before it.
     pub(crate) has_finished: bool,
-    /// It is in TIME-WAIT.
+    /// Whether it is in TIME-WAIT.
     pub(crate) is_waiting: bool,
-    /// A new connection between the same ends took its place in TIME-WAIT.
+    /// Whether a new connection between the same ends replaced it in TIME-WAIT.
     pub(crate) is_replaced: bool,
-    /// It is over, and no segment reaches it.
+    /// Whether it has ended, and no segment reaches it.
     pub(crate) is_detached: bool,
-    /// Why it ended, if not by two FINs.
+    /// Why it ended; `None` if by two FINs.
     pub(crate) end: Option<End>,
-    /// The network said that it cannot reach the peer.
+    /// Whether the network reported that it cannot reach the peer.
     pub(crate) is_unreachable: bool,
-    /// It waits for [`crate::Host::poll_transmit`].
+    /// Whether it waits for [`crate::Host::poll_transmit`].
     pub(crate) is_ready: bool,
-    /// The application found no room to write.
+    /// Whether the application found no room to write.
     pub(crate) wants_room: bool,
-    /// The application waits until everything is acknowledged.
+    /// Whether the application waits until everything is acknowledged.
     pub(crate) wants_acknowledgement: bool,
     /// The entry in the host's timers; [`Time::MAX`] for none.
     pub(crate) scheduled: Time,
-    /// When the host ends it: the handshake, or the wait for a FIN, takes too long.
+    /// When the host ends it, because the handshake, or the wait for a FIN, takes too long.
     pub(crate) deadline: Time,
-    /// What its send buffer held when it was counted.
+    /// The number of bytes in its send buffer at the last count.
     pub(crate) counted: usize,
-    /// The bytes and gaps in order when the application last heard of them.
+    /// The number of bytes in order, including gaps, at the last event for the application.
     pub(crate) announced: u64,
-    /// The peer's first sequence number.
+    /// The peer's initial sequence number.
     peer_initial: SeqNo,
     /// The sequence number after the highest one sent: SND.NXT.
     pub(crate) next_sequence: SeqNo,
-    /// The last acknowledgement number sent, if any was.
+    /// The last acknowledgement number that was sent.
     acknowledged: Option<SeqNo>,
-    /// When the peer was last heard, and the probes since.
+    /// When the last segment of the peer arrived, and the number of probes since.
     received_at: Time,
     probes: u32,
     keep_alive: Option<KeepAlive>,
-    /// The last segment had no acceptable content: an acknowledgement that repeats the last one
-    /// answers it.
+    /// Whether the last segment had no acceptable content, so that an acknowledgement that repeats
+    /// the last one would answer it.
     is_challenged: bool,
     answers: Budget,
 }
 
-/// The beginning of a connection.
+/// The parameters of a new connection.
 pub(crate) struct Beginning {
     pub(crate) tuple: Tuple,
     pub(crate) owner: Owner,
     pub(crate) initial_sequence: SeqNo,
     pub(crate) timestamp_offset: u32,
-    /// Says which segments are skipped, if any are.
+    /// The seed that selects the skipped segments.
     pub(crate) skip_seed: Seed,
     pub(crate) path_mtu: u32,
-    /// The payload of a full segment.
+    /// The payload length of a full segment.
     pub(crate) mss: u32,
     pub(crate) deadline: Time,
 }
 
-/// The payload of a full segment in packets of `mtu` bytes.
+/// The payload length of a full segment in packets of `mtu` bytes.
 pub(crate) fn mss(mtu: u32, tuple: &Tuple, tcp: &tcp::Config) -> u32 {
     let headers = ip_header(tuple.remote.ip()) + TCP_HEADER;
     mtu.saturating_sub(headers + option_space(tcp.timestamps, tcp.timeline.is_some(), tcp.metered))
 }
 
-/// The options that stand beside data most of the time.
+/// The length of the options that most data segments have.
 const fn option_space(timestamps: bool, timeline: bool, metered: bool) -> u32 {
     (if timestamps { TIMESTAMPS } else { 0 })
         + (if timeline { SEQ_UPDATE } else { 0 })
@@ -192,17 +192,17 @@ impl Socket {
         }
     }
 
-    /// Whether the state machine has nothing to do any more.
+    /// Whether the state machine has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.end.is_some() || self.is_replaced || self.tcp.state() == State::Closed
     }
 
-    /// The bytes in order since the beginning, gaps included.
+    /// The number of bytes in order since the beginning, including gaps.
     pub(crate) fn progress(&self) -> u64 {
         self.tcp.delivered() + self.tcp.gap_statistics().bytes
     }
 
-    /// Why the peer did not respond.
+    /// The reason for the end of a connection whose peer did not respond.
     pub(crate) const fn silence(&self) -> End {
         if self.is_unreachable {
             End::Unreachable
@@ -242,7 +242,7 @@ impl Socket {
         self.is_challenged = accepted.is_empty();
         if !accepted.is_empty() {
             let first = self.peer_initial + accepted.start as u32;
-            // The accepted range lies within the segment.
+            // The accepted range is within the segment.
             let from = first.distance_from(segment.sequence).unsigned_abs() as usize;
             let length = (accepted.end - accepted.start) as usize;
             let bytes = payload.get(from..from + length).unwrap_or_default();
@@ -262,7 +262,7 @@ impl Socket {
         options.mss.unwrap_or(default).max(MIN_PEER_MSS)
     }
 
-    /// The bytes of options beside data, if the peer's SYN has `options`.
+    /// The length of the options of data segments, if the peer's SYN has `options`.
     fn options_beside_data(&self, options: &Options) -> u32 {
         let own = self.tcp.config();
         let has_timestamps = own.timestamps && options.timestamps.is_some();
@@ -270,8 +270,8 @@ impl Socket {
         option_space(has_timestamps, has_timeline, own.metered)
     }
 
-    /// Whether a SYN opens a connection in place of this one, which is in TIME-WAIT: it is newer
-    /// than everything that arrived (RFC 9293, section 3.10.7.4; RFC 6191).
+    /// Whether a SYN opens a new connection instead of this one, which is in TIME-WAIT: it is newer
+    /// than all segments that arrived (RFC 9293, section 3.10.7.4; RFC 6191).
     pub(crate) fn is_replaced_by(&self, segment: &Segment) -> bool {
         let flags = segment.flags;
         let is_request =
@@ -284,14 +284,14 @@ impl Socket {
         self.path.current()
     }
 
-    /// A router reports that the path carries packets of at most `mtu` bytes.
+    /// Handles a router's report that the path carries packets of at most `mtu` bytes.
     pub(crate) fn limit_mtu(&mut self, now: Time, mtu: u32) {
         if self.path.on_report(now, mtu) {
             self.resize();
         }
     }
 
-    /// The retransmission timer expired. Returns whether the path seems to drop large packets.
+    /// Handles a retransmission timeout. Returns whether the path seems to drop large packets.
     pub(crate) fn on_timeout(&mut self, now: Time) -> bool {
         let consecutive = self.tcp.consecutive_timeouts();
         let is_black_hole = self.path.on_timeout(now, consecutive, self.tcp.in_flight());
@@ -301,15 +301,15 @@ impl Socket {
         is_black_hole
     }
 
-    /// Fits the segments to the path.
+    /// Adapts the segment size to the path.
     fn resize(&mut self) {
         let mss = mss(self.path.current(), &self.tuple, self.tcp.config());
         self.tcp.set_mss(mss);
     }
 
-    /// The probe of the path MTU that is due, or the MTU that a search found.
+    /// The due probe of the path MTU, or the MTU that a search found.
     pub(crate) fn search(&mut self, now: Time) -> Option<Search> {
-        // Smaller packets have to arrive before larger ones are tried.
+        // Smaller packets must arrive before larger ones are tried.
         if self.tcp.consecutive_timeouts() > 0 {
             return None;
         }
@@ -330,7 +330,7 @@ impl Socket {
         Some(Search::Probe(self.as_sent(segment)))
     }
 
-    /// Takes the answer to a probe out of an acknowledgement: it says nothing about losses.
+    /// Removes the answer to a probe from an acknowledgement, because it is no sign of losses.
     fn take_probe_answer(&mut self, now: Time, sack: &mut SackBlocks) {
         let Some((first, rest)) = sack.as_slice().split_first() else {
             return;
@@ -345,8 +345,8 @@ impl Socket {
         }
     }
 
-    /// Whether an error about a segment with this number can be true: the segment is in flight (RFC
-    /// 5927, section 4.1).
+    /// Whether an error about a segment with this number is plausible: the segment is in flight
+    /// (RFC 5927, section 4.1).
     pub(crate) fn is_in_flight(&self, sequence: SeqNo) -> bool {
         let first = self.tcp.oldest_in_flight();
         !sequence.precedes(first) && sequence.precedes(self.next_sequence)
@@ -354,7 +354,7 @@ impl Socket {
 
     // ---------------------------------------------------------------- timers
 
-    /// When the host has to act on the connection.
+    /// When the host must act on the connection.
     pub(crate) fn next_timer(&self) -> Time {
         if self.is_over() {
             return Time::MAX;
@@ -372,7 +372,7 @@ impl Socket {
         Some(self.received_at + keep_alive.idle + keep_alive.interval * u64::from(self.probes))
     }
 
-    /// A probe that is due; `Err` if too many remained unanswered.
+    /// The due keep-alive probe; `Err` if too many were not answered.
     pub(crate) fn keep_alive(&mut self, now: Time) -> Result<Option<Segment>, End> {
         let Some(keep_alive) = self.keep_alive else {
             return Ok(None);
@@ -381,7 +381,7 @@ impl Socket {
             return Ok(None);
         }
         if self.tcp.in_flight() > 0 {
-            // The retransmission timer watches the peer.
+            // While data is in flight, the retransmission timer watches the peer.
             (self.received_at, self.probes) = (now, 0);
             return Ok(None);
         }
@@ -407,8 +407,8 @@ impl Socket {
         }
     }
 
-    /// The next segment to send; `Err` if it would only repeat the last acknowledgement, more often
-    /// than allowed.
+    /// The next segment to send; `Err` if it would only repeat the last acknowledgement, and the
+    /// limit of such answers is reached.
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Result<Segment, Suppressed>> {
         self.number_sections(now);
         if self.tcp.config().skip_segments.is_some() {
@@ -428,8 +428,8 @@ impl Socket {
         Some(Ok(self.as_sent(segment)))
     }
 
-    /// Records a segment that leaves, and puts it in the terms of the wire: the segment size of the
-    /// interface on a SYN, and the offset of timestamps.
+    /// Records a segment that is sent, and completes it for the wire: with the segment size of the
+    /// interface on a SYN, and with the offset of timestamps.
     pub(crate) fn as_sent(&mut self, mut segment: Segment) -> Segment {
         if segment.flags.contains(Flags::SYN) {
             let mss = self.mtu - ip_header(self.tuple.remote.ip()) - TCP_HEADER;
@@ -447,19 +447,20 @@ impl Socket {
         segment
     }
 
-    /// The identification of the packet of the last segment. A packet that must not be fragmented
-    /// needs none (RFC 6864, section 4.1). But the kernel counts it up within a train, so that the
-    /// peer sees a hole in the numbers where a segment was lost. A skipped one leaves the same.
+    /// The identification for the packet of the last segment. A packet that must not be fragmented
+    /// needs none (RFC 6864, section 4.1). But the kernel increments it within a train, so the peer
+    /// sees a gap in the numbers if a segment is lost. A skipped segment leaves the same gap.
     pub(crate) fn number(&self) -> u16 {
         self.tcp.statistics().segments as u16
     }
 
-    /// The application read or wrote: acknowledgements may now carry news.
+    /// Records that the application read or wrote: the next acknowledgement may contain new
+    /// information.
     pub(crate) const fn on_call(&mut self) {
         self.is_challenged = false;
     }
 
-    /// The largest payload that fits into a packet beside the headers of `segment`.
+    /// The maximum payload that fits into a packet with the headers of `segment`.
     fn room(&self, segment: &Segment) -> u32 {
         let headers = ip_header(self.tuple.remote.ip()) + segment.header_length();
         self.path.current().saturating_sub(headers).max(1)
@@ -470,10 +471,10 @@ impl Socket {
         segment.payload <= self.room(segment)
     }
 
-    /// The content of a segment that does not fit, as several that do.
+    /// Cuts a segment that does not fit into several that do.
     ///
-    /// SACK blocks beside data may need the room; an acknowledgement in front then carries them.
-    /// Data sent before the path's MTU fell is cut.
+    /// SACK blocks may take the room of data, so a separate acknowledgement before it carries them.
+    /// Data that was sent before the path's MTU fell is cut.
     pub(crate) fn cut(&self, mut rest: Segment) -> Vec<Segment> {
         let mut parts = Vec::new();
         if !rest.options.sack.is_empty() {
@@ -499,7 +500,7 @@ impl Socket {
         parts
     }
 
-    /// The payload of a segment that leaves.
+    /// The payload of a segment.
     pub(crate) fn payload(&self, segment: &Segment) -> Option<[&[u8]; 2]> {
         if segment.payload == 0 {
             return Some([&[], &[]]);

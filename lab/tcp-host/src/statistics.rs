@@ -1,10 +1,10 @@
-//! What a host counts, and the state of a connection.
+//! The counters of a host, and the state of a connection.
 
 use comity_tcp::timeline::{GapStatistics, TimelineStatistics};
 use comity_tcp::{Connection, SenderStatistics};
 use comity_units::Span;
 
-/// The state of a connection, as `TCP_INFO` of Linux has it.
+/// The state of a connection, similar to `TCP_INFO` of Linux.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Info {
     /// The congestion window in bytes.
@@ -13,15 +13,15 @@ pub struct Info {
     pub ssthresh: Option<u64>,
     /// The smoothed round-trip time, after the first sample.
     pub smoothed_rtt: Option<Span>,
-    /// The smallest round-trip time so far.
+    /// The minimum round-trip time so far.
     pub min_rtt: Option<Span>,
-    /// The largest packets that the path carries, as far as the host knows.
+    /// The maximum packet size of the path, as far as the host knows.
     pub path_mtu: u32,
-    /// Outstanding bytes.
+    /// The number of outstanding bytes.
     pub in_flight: u64,
-    /// Bytes that the peer acknowledged.
+    /// The number of bytes that the peer acknowledged.
     pub acknowledged: u64,
-    /// Bytes that arrived in order.
+    /// The number of bytes that arrived in order.
     pub delivered: u64,
     /// Counters of the sending half.
     pub sender: SenderStatistics,
@@ -55,8 +55,8 @@ impl Info {
     }
 }
 
-/// Counters of a host since its creation. Every packet that arrived is in exactly one of
-/// `accepted`, `icmp` and the counters that begin with `dropped_`.
+/// The counters of a host since its creation. Every packet that arrived is counted in exactly one
+/// of `accepted`, `icmp` and the counters that begin with `dropped_`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Packets that arrived.
@@ -65,38 +65,38 @@ pub struct Statistics {
     pub accepted: u64,
     /// Errors of the network about segments in flight.
     pub icmp: u64,
-    /// Not an IP packet, truncated, or with a wrong header checksum.
+    /// Packets that are not IP packets, are truncated, or have a wrong header checksum.
     pub dropped_malformed_ip: u64,
-    /// Fragments of IP packets; the host does not reassemble them.
+    /// Fragments of IP packets, which the host does not reassemble.
     pub dropped_fragments: u64,
     /// Packets to another address, or from an impossible one.
     pub dropped_address: u64,
-    /// Packets of other protocols, and ICMP messages about nothing that the host sent.
+    /// Packets of other protocols, and ICMP messages that do not concern a packet of the host.
     pub dropped_protocol: u64,
     /// Segments with a wrong checksum.
     pub dropped_checksum: u64,
     /// Segments with an invalid header or invalid options.
     pub dropped_malformed_tcp: u64,
-    /// Segments of no known connection.
+    /// Segments of unknown connections.
     pub dropped_unknown: u64,
-    /// Connection requests without room in the backlog, or at the limit of connections.
+    /// Connection requests for which there was no room in the backlog, or at the limit of
+    /// connections.
     pub dropped_backlog: u64,
-    /// Handshakes that the host ended because others needed their place. Their segments count as
-    /// accepted.
+    /// Handshakes that the host ended to make room for others. Their segments count as accepted.
     pub ended_handshakes: u64,
     /// TCP options of unknown kinds, which were skipped.
     pub skipped_options: u64,
-    /// Packets that left.
+    /// Packets that were sent.
     pub sent: u64,
-    /// Resets that left, those of connections included.
+    /// Resets that were sent, including those of connections.
     pub resets: u64,
-    /// Acknowledgements that a limit of rates suppressed (RFC 5961, section 7).
+    /// Acknowledgements that a rate limit suppressed (RFC 5961, section 7).
     pub suppressed_acks: u64,
-    /// Packets that were cut because the path carries no larger ones.
+    /// Packets that were cut because the path does not carry larger ones.
     pub cut: u64,
     /// Paths that seem to drop large packets without a report.
     pub black_holes: u64,
-    /// Probes of a larger path MTU that left.
+    /// Probes of a larger path MTU that were sent.
     pub path_probes: u64,
     /// Connections that were reset because the peer acknowledged data before it was sent.
     pub false_feedback: u64,

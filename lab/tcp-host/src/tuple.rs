@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-/// The two ends of a connection, from the host's point of view.
+/// The two ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tuple {
     pub(crate) local: SocketAddr,

@@ -66,7 +66,7 @@
 //! the content of the first option (section 2.2), which leaves no room for an experiment identifier
 //! (RFC 6994). `docs/protocol/tcp-options.md` has their bytes.
 //!
-//! | option | length | value | rides on |
+//! | option | length | value | carried by |
 //! |---|---|---|---|
 //! | TCP_REAL | 4 | next wave level, from 1 | acknowledgements, data included |
 //! | wave | 8 | number of the wave, its segments, which of them this is, from 1 | segments with payload |
@@ -76,10 +76,10 @@
 //! Experiments share the kinds 253 and 254. An experiment identifier of 16 bits distinguishes them
 //! (RFC 6994): `kind, length, ExID, value`. An option with another identifier counts as skipped.
 //!
-//! | option | kind | ExID | length | value | rides on |
+//! | option | kind | ExID | length | value | carried by |
 //! |---|---|---|---|---|---|
 //! | `seq_update` | 253 | 0x544C "TL" | 8 | the lowest number that may still come | every segment of a time-lined stream |
-//! | with a void | 253 | 0x544C "TL" | 16 | the same, and the first number of the void and the one behind it | segments behind a void |
+//! | with a void | 253 | 0x544C "TL" | 16 | the same, the first number of the void and the number after the void | segments behind a void |
 //!
 //! A further experiment needs one `Option` field of [`Options`], one arm in the reader and one
 //! group of the writer. A value of whole words needs no padding. [`sack_room`] accounts for the

@@ -46,7 +46,7 @@ pub struct Config {
     /// Whether the first two duplicate acknowledgements each release a new segment (RFC 3042).
     pub limited_transmit: bool,
     /// Whether the connection begins with a three-way handshake. Without one, both ends start
-    /// established and know each other's settings, as ns-2's one-way agents do.
+    /// established and are assumed to have the same settings, as with ns-2's one-way agents.
     pub handshake: bool,
     /// The first sequence number.
     pub initial_sequence: SeqNo,
@@ -73,10 +73,10 @@ pub struct Config {
     pub timeline: Option<TimelineConfig>,
     /// How long a closed connection stays in TIME-WAIT: twice the maximum segment lifetime.
     pub time_wait: Span,
-    /// Whether to skip a segment now and then, to see whether the peer shows the hole. A peer that
-    /// acknowledges the segment before it left hides losses, and the connection ends
-    /// ([`Connection::was_deceived`](super::Connection::was_deceived)). The seed says which, and
-    /// the peer must not know it.
+    /// Whether to skip a segment now and then, to test whether the peer reports the hole. A peer
+    /// that acknowledges the segment before it left hides losses; the connection then ends
+    /// ([`Connection::was_deceived`](super::Connection::was_deceived)). The seed selects the
+    /// segments, and the peer must not know it.
     pub skip_segments: Option<Seed>,
 }
 
@@ -87,9 +87,9 @@ pub struct DelayedAck {
     pub segments: u8,
     /// The longest delay of an acknowledgement.
     pub timeout: Span,
-    /// How many acknowledgements leave at once when a flow begins, which avoids slowing its slow
-    /// start. The count restarts after a pause, and after a duplicate or marked segment (quick
-    /// acknowledgements of Linux).
+    /// How many acknowledgements leave without delay when a flow begins, so that they do not slow
+    /// its slow start. The count restarts after a pause, and after a duplicate or marked segment
+    /// (quick acknowledgements of Linux).
     pub quick: u8,
 }
 

@@ -49,8 +49,8 @@ use super::timeline::{Piece, SectionError, SeqUpdate};
 /// limit to retransmissions (R2) is a number of expiries and not a time, is off unless
 /// [`Config::give_up_after`] sets it, and has no earlier warning (R1); 9. a reset ends a listening
 /// end, because it represents one connection and not a port; 10. with [`Config::skip_segments`],
-/// some segments leave after the ones behind them, and a peer that acknowledged one before that
-/// loses the connection.
+/// some segments leave after their successors, and the connection ends if the peer acknowledges one
+/// before it left.
 ///
 /// Differs from RFC 5681 in: 1. a lost SYN does not reduce the initial window to one segment, as in
 /// ns-2; 2. a flow that was idle for longer than the retransmission timeout halves its window for
@@ -247,7 +247,7 @@ impl Connection {
 
     // ---------------------------------------------------------------- input
 
-    /// A segment of this connection arrived.
+    /// Processes a segment of this connection.
     ///
     /// Returns the range of its payload that the connection accepted, as offsets in the peer's
     /// stream, where payload begins at 1. A host that carries bytes stores exactly this range. It
@@ -443,7 +443,7 @@ impl Connection {
         }
     }
 
-    /// Our SYN is acknowledged: the connection is established.
+    /// Establishes the connection, because the peer has acknowledged this end's SYN.
     fn acknowledge_syn(&mut self, now: Time, segment: &Segment) {
         // The window of a SYN is never scaled.
         let scale = if segment.flags.contains(Flags::SYN) {
@@ -561,8 +561,8 @@ impl Connection {
         accepted
     }
 
-    /// Follows the peer's jump (TLTCP, section 5.3), if the segment can be the peer's and is not
-    /// outdated.
+    /// Follows a jump of the peer (TLTCP, section 5.3) if the segment can come from the peer and is
+    /// not outdated.
     fn take_update(&mut self, now: Time, start: u64, segment: &Segment, update: &SeqUpdate) {
         let is_stale = self.config.timestamps
             && segment
@@ -614,7 +614,7 @@ impl Connection {
     }
 
     /// RFC 5961: a reset counts only at the exact number expected. A reset elsewhere in the window,
-    /// or any SYN, triggers an acknowledgement that a true peer understands.
+    /// or any SYN, triggers an acknowledgement, to which a genuine peer can respond.
     fn on_reset_or_syn(&mut self, now: Time, start: u64, segment: &Segment) {
         let next = self.receiver.next;
         if segment.flags.contains(Flags::RST) {

@@ -20,7 +20,7 @@ impl<N> Ranges<N> {
         Self { list: Vec::new() }
     }
 
-    /// Adds a range and joins it with those that it touches; the joined range has its note. Returns
+    /// Adds a range and joins it with those that it touches; the joined range has `note`. Returns
     /// whether any of it is new.
     pub(super) fn insert(&mut self, mut start: u64, mut end: u64, note: N) -> bool {
         let first = self.list.partition_point(|range| range.1 < start);

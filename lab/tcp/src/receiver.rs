@@ -44,7 +44,7 @@ pub(super) struct Receiver {
     pub(super) initial: SeqNo,
     /// The shift of this end's window on the wire, in bits.
     pub(super) scale: u8,
-    /// An acknowledgement must leave now.
+    /// Whether an acknowledgement must leave now.
     pub(super) ack_now: bool,
     /// Full segments that await an acknowledgement.
     held: u8,
@@ -64,7 +64,7 @@ pub(super) struct Receiver {
     data_at: Time,
     /// How many acknowledgements leave without delay.
     quick: u8,
-    /// Acknowledgements echo a congestion mark until the peer reports that it reacted.
+    /// Whether acknowledgements echo a congestion mark, until the peer reports that it reacted.
     pub(super) echoes_mark: bool,
 }
 
@@ -117,7 +117,7 @@ impl Receiver {
             .checked_add_signed(i64::from(sequence.distance_from(self.expected())))
     }
 
-    /// Handles the peer's SYN: its stream begins, and windows offered earlier referred to nothing.
+    /// Handles the peer's SYN: its stream begins, and windows offered earlier have no meaning.
     pub(super) fn begin(&mut self, initial: SeqNo) {
         self.initial = initial;
         self.next = 1;
@@ -335,7 +335,6 @@ impl Receiver {
         gaps.is_some_and(|gaps| gaps.has_next(self.next))
     }
 
-    /// Reads the next piece of the stream.
     pub(super) fn read_piece(&mut self, limit: u64, config: &Config) -> Option<Piece> {
         let piece = match &mut self.gaps {
             Some(gaps) => gaps.read(limit, self.next, self.unread),
@@ -381,7 +380,7 @@ impl Receiver {
         is_next
     }
 
-    /// The next acknowledgements leave at once.
+    /// Lets the next acknowledgements leave without delay.
     const fn be_quick(&mut self, config: &Config) {
         if let Some(policy) = &config.delayed_ack {
             self.quick = policy.quick;
@@ -479,9 +478,9 @@ impl Receiver {
         self.disorder.is_some()
     }
 
-    /// An acknowledgement left.
+    /// Records that an acknowledgement left.
     pub(super) fn on_acknowledged(&mut self) {
-        // A segment that leaves before any arrival is no acknowledgement.
+        // A segment that leaves before any arrival is not an acknowledgement.
         if self.held > 0 || self.ack_now {
             self.quick = self.quick.saturating_sub(1);
         }
@@ -490,9 +489,9 @@ impl Receiver {
         self.ack_at = Time::MAX;
     }
 
-    /// Reads up to `limit` bytes. Opens the window, and requests an acknowledgement if it opened by
-    /// two segments, or those of a delayed acknowledgement if they are more, or by half the buffer
-    /// (RFC 9293, section 3.8.6.2.2).
+    /// Reads up to `limit` bytes, which opens the window. Requests an acknowledgement if the window
+    /// opened by half of the buffer, or by the segments of a delayed acknowledgement and at least
+    /// two (RFC 9293, section 3.8.6.2.2).
     pub(super) fn read(&mut self, limit: u64, config: &Config) -> u64 {
         if self.gaps.is_none() {
             return self.take(limit.min(self.unread), config);

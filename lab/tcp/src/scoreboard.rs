@@ -18,8 +18,8 @@ pub(super) struct Scoreboard {
     rescue_after: Option<u64>,
     /// The pipe in segments, if it is counted instead of computed.
     pub(super) counter: i64,
-    /// The current acknowledgement began the recovery. With the counted pipe, only the first hole
-    /// is sent in response to it.
+    /// Whether the current acknowledgement began the recovery. With the counted pipe, only the
+    /// first hole is sent in response to it.
     pub(super) begins: bool,
 }
 
@@ -54,7 +54,7 @@ impl Scoreboard {
         }
     }
 
-    /// Forgets everything.
+    /// Removes all state.
     pub(super) fn clear(&mut self) {
         self.ranges.clear();
         self.retransmitted = 0;
@@ -66,7 +66,6 @@ impl Scoreboard {
         self.ranges.heap_memory()
     }
 
-    /// Begins a recovery at `una`.
     pub(super) fn begin_recovery(&mut self, una: u64) {
         self.retransmitted = una;
         self.rescue_after = None;
@@ -85,7 +84,7 @@ impl Scoreboard {
         self.rescue_after.is_none_or(|after| una > after)
     }
 
-    /// The last segment was retransmitted.
+    /// Records that the last segment was retransmitted.
     pub(super) const fn on_rescued(&mut self) {
         self.rescue_after = Some(u64::MAX);
     }

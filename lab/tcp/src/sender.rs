@@ -170,7 +170,7 @@ impl Sender {
         }
     }
 
-    /// Whether the peer acknowledged a segment that never left.
+    /// Whether the peer acknowledged a segment before it left.
     pub(super) fn is_contradicted(&self) -> bool {
         let skips = self.transfer.as_ref().and_then(|it| it.skips.as_ref());
         skips.is_some_and(|skips| skips.is_contradicted())
@@ -183,7 +183,7 @@ impl Sender {
         }
     }
 
-    /// Whether a skipped segment lies in a range that has not left in full.
+    /// Whether any byte of a range was skipped and has not left.
     pub(super) fn holds(&self, start: u64, end: u64) -> bool {
         let skips = self.transfer.as_ref().and_then(|it| it.skips.as_ref());
         skips.is_some_and(|skips| skips.holds(start, end))
@@ -216,7 +216,6 @@ impl Sender {
             .map_or(SenderStatistics::default(), |transfer| transfer.statistics)
     }
 
-    /// The heap memory in bytes.
     pub(super) fn heap_memory(&self) -> usize {
         let line = self
             .stream

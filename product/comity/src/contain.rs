@@ -32,11 +32,10 @@ pub fn contain<T>(work: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// Whether a panic of this thread would now end only the work of [`contain`].
+/// Whether [`contain`] would catch a panic of this thread now.
 ///
-/// For the panic hook of a program that ends at any other panic: the end of one thread might
-/// otherwise go unnoticed.
-/// otherwise go unnoticed.
+/// A panic hook calls it to end the program at every other panic. Otherwise the end of one thread
+/// might go unnoticed.
 ///
 /// ```
 /// let report = std::panic::take_hook();

@@ -32,7 +32,7 @@ pub enum ConfigError {
         /// What was expected.
         expected: String,
     },
-    /// A file of keys cannot be read.
+    /// A file of keys or with a passphrase cannot be read.
     #[error("cannot open {}: {reason}", .path.display())]
     Open {
         /// The file.
@@ -48,7 +48,7 @@ pub enum ConfigError {
         /// What is wrong.
         problem: String,
     },
-    /// A file holds no keys.
+    /// A file holds no valid key or passphrase.
     #[error("{}{problem}", .path.display())]
     KeyFile {
         /// The file.
@@ -73,7 +73,8 @@ pub enum ConfigError {
     /// A passphrase or a key is invalid.
     #[error(transparent)]
     Credential(#[from] CredentialError),
-    /// A static key needs the listener's public key to call, or a list of callers to listen.
+    /// A caller with a static key lacks the listener's public key, or a listener with a static key
+    /// the list of accepted callers.
     #[error("static key: {missing} is missing; it is needed to {purpose}")]
     StaticKeyIncomplete {
         /// What is missing.
@@ -108,7 +109,7 @@ pub enum ConfigError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// Another program has the port.
+    /// Another program uses the port.
     #[error("{address} is in use; expected a port that no other program listens on")]
     InUse {
         /// The requested address.
@@ -156,7 +157,7 @@ pub enum ConnectError {
         /// The system's error.
         reason: io::Error,
     },
-    /// The endpoint for the call could not be made.
+    /// The endpoint for the call could not be opened.
     #[error(transparent)]
     Bind(#[from] BindError),
     /// The configuration does not suit a call.
@@ -165,7 +166,7 @@ pub enum ConnectError {
     /// The connection was closed before it could be used.
     #[error("the connection was closed before it was established: {0}")]
     Closed(CloseReason),
-    /// The endpoint was closed meanwhile.
+    /// The endpoint was closed before the call ended.
     #[error("the endpoint was closed")]
     EndpointClosed,
 }
@@ -236,7 +237,7 @@ pub enum StreamError {
         /// The stream.
         stream: StreamId,
     },
-    /// The connection has as many streams as it can have.
+    /// The connection already has the maximum number of streams.
     #[error("{stream}: too many streams; expected at most {max} in a connection")]
     TooManyStreams {
         /// The stream beyond the limit.
@@ -262,18 +263,18 @@ pub enum StreamError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// The peer has been silent for too long.
+    /// No packet arrived from the peer within the idle timeout.
     #[error("no packet from the peer for {} ms", .after.as_millis())]
     Idle {
-        /// For how long.
+        /// The idle timeout.
         after: Duration,
     },
     /// This end closed the connection.
     #[error("closed by this end: {}", said(*.code, .reason))]
     Local {
-        /// The code that the peer received.
+        /// The code that this end sent.
         code: CloseCode,
-        /// The reason that the peer received.
+        /// The reason that this end sent.
         reason: String,
     },
     /// The peer closed the connection.
@@ -287,7 +288,8 @@ pub enum CloseReason {
     /// The peer violated the protocol.
     #[error("closed because {0}")]
     Violation(Violation),
-    /// The keys could not be used any longer, or one of the ends was restarted.
+    /// The session ended: its keys became unusable, one of the ends was restarted, or this end had
+    /// an internal error.
     #[error("{0}")]
     Session(crate::session::Closed),
     /// The endpoint's thread has ended.
@@ -296,7 +298,7 @@ pub enum CloseReason {
 }
 
 impl CloseReason {
-    /// Whether one of the ends was done and closed the connection without an error.
+    /// Whether one of the ends closed the connection without an error, with [`CloseCode::DONE`].
     pub fn is_clean(&self) -> bool {
         matches!(self, Self::Local { code, .. } | Self::Peer { code, .. } if *code == CloseCode::DONE)
     }

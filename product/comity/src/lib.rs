@@ -1,7 +1,7 @@
 //! Media with deadlines over best-effort networks, sharing them fairly with TCP.
 //!
 //! An [`Endpoint`] is a UDP socket with any number of connections. A [`Connection`] carries
-//! [`Section`]s, each with one deadline: a video frame, a block of audio. The peer receives each
+//! [`Section`]s: a video frame or a block of audio, each with one deadline. The peer receives each
 //! section exactly once, as an [`Item`]: whole, or as a [`Gap`] with the reason. The sender drops a
 //! section that cannot arrive in time, and a congestion controller keeps the connection's share of
 //! the network fair.
@@ -55,48 +55,48 @@
 //! | inspect every packet and decision later | [`ConfigBuilder::qlog`] |
 //! | end gracefully, or at once | [`Connection::finish`], [`Connection::close`] |
 //!
-//! Tasks may run under any async runtime: they wait on channels only. Sockets and timers belong to
-//! one thread per endpoint. Hosts with their own sockets use [`session`], the secure half
-//! without a socket, with a [`Transport`], the deadline transport that a session carries.
+//! Tasks may run under any async runtime: they only wait on channels. One thread per endpoint owns
+//! the socket and the timers. A host with sockets of its own uses [`session`], the same protocol
+//! without a socket, with a [`Transport`] in each session.
 //!
-//! # Ending, and cancelling
+//! # Ending and cancelling
 //!
-//! Every future of this crate may be dropped at any time: in `select!` with a timer, or with the
-//! task that waits. Items and connections that a dropped [`Connection::recv`] or
-//! [`Endpoint::accept`] did not return stay for the next call. A dropped [`Connection::send`] has
-//! sent nothing unless it was ready.
+//! Every future of this crate may be dropped at any time, for example in a `select!` with a timer.
+//! A dropped [`Connection::recv`] or [`Endpoint::accept`] loses nothing: the next call returns the
+//! item or the connection. A [`Connection::send`] that is dropped before it is ready has sent
+//! nothing.
 //!
 //! | call | outcome of sections in transit |
 //! |---|---|
-//! | [`Connection::finish`] | each gets its outcome first: it arrives, or its deadline comes |
+//! | [`Connection::finish`] | each arrives or reaches its deadline first |
 //! | [`Connection::close`], or dropping it | gaps at the peer, with the reason |
 //! | [`Endpoint::close`], or dropping it and all of its connections | the same, for all of them |
 //! | losing the peer | gaps, after [`ConfigBuilder::idle_timeout`] |
 //!
-//! Received items can still be read while the handle exists. After that, every call returns at
-//! once, with the reason if it has one ([`Connection::close_reason`]).
+//! After the end, received items can still be read while the handle exists. Then every call returns
+//! at once, with the reason if it has one ([`Connection::close_reason`]).
 //!
-//! # How exactly packets leave
+//! # Pacing accuracy
 //!
 //! The thread of an endpoint sleeps until the planned departure of the next paced packet, with a
 //! timer slack of 1 ns, and records how late each packet leaves ([`Pacing`]). Over loopback, on two
 //! virtual processors without other load:
 //!
-//! | later than planned, in us | 50 % | 99 % | 99.9 % |
+//! | delay after the planned departure, in us | 50 % | 99 % | 99.9 % |
 //! |---|---|---|---|
 //! | one stream of 8 Mb/s with the controller for media (`cargo bench -p comity --bench endpoint -- pacing 5`), three runs | 46, 49, 79 | 129, 137, 220 | 831, 487, 950 |
 //! | packets at 10 Mb/s (`examples/pacing.rs`) | 77 | 257 | 1,483 |
 //!
-//! At a load of 8 by other programs, half of the packets at 10 Mb/s left at most 57 us late, and 99
-//! % at most 3,930 us. A bare loop that sleeps for 1 ms woke 35 and 3,720 us late.
+//! With other programs at a load of 8, half of the packets at 10 Mb/s left at most 57 us late, and
+//! 99 % at most 3,930 us. For a bare loop that sleeps for 1 ms, these values were 35 and 3,720 us.
 //!
-//! Some controllers set when each packet leaves. For these, the thread of an endpoint with few
-//! connections stays awake for the last 100 us, and keeps gaps of 50 us. With more than eight busy
-//! connections, the thread works in batches every 250 us, and paced packets leave later by about as
-//! much.
+//! Some controllers set when each packet leaves. For these, the thread of an endpoint with at most
+//! eight connections stays awake for the last 100 us, and keeps gaps of 50 us between packets. With
+//! more connections, a busy thread works in batches every 250 us, and paced packets leave up to
+//! that much later.
 //!
-//! The tails are those of the machine: no program sleeps more exactly on it.
-//! `docs/results/endpoint-cost.md` has the costs of an endpoint.
+//! The tails come from the machine: the bare loop has them, too. `docs/results/endpoint-cost.md`
+//! has the costs of an endpoint.
 #![forbid(unsafe_code)]
 
 mod config;
@@ -149,7 +149,7 @@ pub use crate::statistics::{
 pub use crate::trace::{Qlog, QlogError};
 pub use crate::transport::{PathSize, Transport};
 
-/// The bytes that headers and protection add, and the sizes of datagrams that follow.
+/// The bytes that headers and protection add, and the resulting sizes of datagrams.
 pub mod sizes {
     pub use comity_transport::wire::limits::{
         DEFAULT_DATAGRAM, MIN_INITIAL, SEALING, UDP_IPV4, UDP_IPV6,

@@ -1,17 +1,18 @@
 //! One budget of memory for all connections of an endpoint.
 //!
 //! It counts the memory that peers can make an end hold: partly received sections, sections that
-//! wait for the application, and the records of both. With `n` connections, each has a fair share:
+//! wait for the application, and the records of both. With `n` connections, each has a fair share,
+//! and more while an eighth of the limit stays free:
 //!
 //! ```text
 //! share = limit / n
-//! a connection may hold    share                                   if others leave it that much,
-//!                          and more while an eighth of the limit stays free
+//! left  = limit - memory that the other connections hold
+//! a connection may hold  max(min(share, left), left - limit / 8)
 //! ```
 //!
-//! If a connection within its share finds less memory than its share, the connection that holds the
-//! most is closed, and its memory is freed. A connection within its share is never closed for this
-//! reason.
+//! A connection within its share may find too little memory, or leave less than a sixteenth of the
+//! limit free. Then the connection that holds the most is closed, and its memory is freed. A
+//! connection within its share is never closed for this reason.
 
 mod budget;
 
@@ -59,7 +60,8 @@ mod tests {
             }
         }
 
-        /// Passes a packet in. Returns whether it was accepted, so that it is acknowledged.
+        /// Passes a packet to the transport. Returns whether it was accepted and will be
+        /// acknowledged.
         fn give(&mut self, payload: &[u8]) -> bool {
             let before = self.received();
             let number = PacketNumber::new(self.next);
@@ -183,7 +185,7 @@ mod tests {
                 peer.give(&payload);
                 prop_assert!(budget.held() <= LIMIT, "{}", budget.held());
                 let honest = u32::try_from(share / 2).unwrap().min(length);
-                prop_assert!(peers[0].honest(honest), "a share is there for whoever keeps to it");
+                prop_assert!(peers[0].honest(honest), "its share is always available");
                 prop_assert!(!evict(&budget, &mut peers).contains(&0));
                 let sum: u64 = { peers.iter() }
                     .map(|peer| peer.transport.memory().held())
@@ -198,7 +200,7 @@ mod tests {
     #[test]
     fn the_connection_with_most_memory_is_closed_when_a_share_is_needed() {
         let (budget, mut peers) = budget(4);
-        // Two connections fill all but the reserve; the smaller one exceeds its share too.
+        // Connections 1 and 2 fill all but the reserve; the smaller one exceeds its share, too.
         let far = Time::from_secs(3_000);
         let mut held = [0, 0, 0, 0];
         for (who, sections) in [(1, 30), (2, 70)] {
@@ -210,7 +212,7 @@ mod tests {
         assert_eq!(held[1], 30);
         assert!((38..=42).contains(&held[2]), "{held:?}");
         assert!(budget.held() <= LIMIT - LIMIT / 8);
-        // The third takes its share: the second is evicted, and its memory is free.
+        // Connection 3 uses its share: connection 2 is evicted, and its memory is freed.
         let mut gone = Vec::new();
         for section in 0..15 {
             assert!(

@@ -163,19 +163,19 @@ pub struct Partial {
 }
 
 impl Gap {
-    /// The numbers of its sections. A hostile peer can make them as many as numbers exist.
+    /// The numbers of its sections. The gap of a hostile peer can span all section numbers.
     pub fn sections(&self) -> impl Iterator<Item = SectionId> + use<> {
         self.id.run(self.count)
     }
 }
 
 impl Item {
-    /// Converts a delivery of a transport, with its times as instants.
+    /// Converts a delivery of a transport to an item, with its times as instants.
     ///
-    /// [`Connection::recv`](crate::Connection::recv) returns items. A host that drives a
-    /// [`Transport`] itself converts its deliveries to items. `instant` returns the instant at
-    /// which the local clock shows a time; `None` for never and for times without an instant.
-    /// `origin` replaces source times of that kind.
+    /// This is for a host that drives a [`Transport`] itself;
+    /// [`Connection::recv`](crate::Connection::recv) returns items. `instant` converts a time of
+    /// the local clock to an instant; it returns `None` for never and for times that an instant
+    /// cannot represent. `origin` replaces such source times and times of completion.
     pub fn from_delivery(
         delivery: Delivery<Bytes>,
         transport: &Transport,

@@ -1,7 +1,7 @@
 //! The counters of connections and endpoints, as plain structs with a unit in every name.
 //!
-//! A value that SRT has too has SRT's JSON key (`msRTT`, `pktSent`, `mbpsBandwidth`, ..). The other
-//! keys have the same form.
+//! A value that SRT also reports has SRT's JSON key (`msRTT`, `pktSent`, `mbpsBandwidth`, ..). The
+//! other keys have the same form.
 
 use comity_transport::datagram;
 pub use comity_transport::datagram::{
@@ -266,8 +266,8 @@ pub struct EndpointStatistics {
     pub batches_sent: u64,
     /// Datagrams that the system refused to send. Their packets are lost.
     pub datagrams_unsent: u64,
-    /// Datagrams that the endpoint dropped: a deadline in them came before the system had room.
-    /// Their packets are lost.
+    /// Datagrams that the endpoint dropped, because the deadline of a section in them passed before
+    /// the system had room. Their packets are lost.
     pub datagrams_expired: u64,
     /// Datagrams that are not packets, or belong to no connection here.
     pub datagrams_unknown: u64,
@@ -289,8 +289,8 @@ pub struct EndpointStatistics {
     pub connections_unaccepted: u64,
     /// An upper bound of the memory that peers make the endpoint hold at present, in bytes.
     pub memory: u64,
-    /// Connections that the endpoint closed because they held the most memory, and another
-    /// connection needed memory of its own share.
+    /// Connections that the endpoint closed because they held the most memory while another
+    /// connection lacked memory within its own share.
     pub connections_evicted: u64,
     /// Panics. Each ended one connection, or one attempt to open one.
     pub internal_errors: u64,

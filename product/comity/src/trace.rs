@@ -65,7 +65,7 @@ struct Counts {
     incomplete: Mutex<Vec<(PathBuf, io::Error)>>,
 }
 
-/// The incomplete part of qlog files.
+/// Which qlog files are incomplete, and why.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct QlogError {
@@ -169,7 +169,7 @@ impl Qlog {
         }
     }
 
-    /// The trace of one connection. It begins with the first record.
+    /// The trace of one connection. It takes the number of its file at its first record.
     pub(crate) fn connection(&self, role: Role, epoch: Time, controller: &'static str) -> Trace {
         Trace {
             qlog: self.clone(),
@@ -208,7 +208,7 @@ impl Trace {
             at: self.since_epoch(now),
             record,
         };
-        // Records after the end of the files are not part of them.
+        // Records after [`Qlog::finish`] are dropped and not counted.
         if let Err(TrySendError::Full(_)) = shared.records.try_send(message) {
             shared.counts.omitted.fetch_add(1, Ordering::Relaxed);
             shared.counts.omitted_in_all.fetch_add(1, Ordering::Relaxed);
@@ -646,8 +646,7 @@ impl Files {
         self.open.get_mut(&number)?.as_mut()
     }
 
-    /// Ends a file that is full or cannot be written, if possible with a last record that reports
-    /// it.
+    /// Ends a file that is full or cannot be written. A last record reports this, if possible.
     fn give_up(&mut self, number: u32, at: Time, error: io::Error) {
         self.complain(number, error);
         if let Some(Some(writer)) = self.open.insert(number, None)
@@ -740,7 +739,7 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// A file with a size limit, which takes each record whole or not at all.
+/// A file with a size limit. It stores each record whole or not at all.
 #[derive(Debug)]
 struct Bounded {
     out: BufWriter<File>,
@@ -758,7 +757,7 @@ impl Write for Bounded {
         if length > self.left.min(rest) {
             return Err(io::Error::new(
                 io::ErrorKind::FileTooLarge,
-                "it has reached its limit",
+                "the file has reached its limit",
             ));
         }
         self.out.write_all(bytes)?;

@@ -214,7 +214,7 @@ impl Transport {
             payload: datagram.checked_sub(sealing).ok_or(BadParameters::Unfit)?,
             overhead: own.overhead - limits::SEALING + sealing,
             expect_deadlines: peer.reliability != Reliability::Full,
-            // Requesting ECN is useless if the peer cannot read the marks, as the handshake shows.
+            // ECN is useless if the peer cannot read the marks. Its parameters say whether it can.
             ecn: own.ecn && peer.ecn,
             proofs: peer.proofs,
             keep_alive: keep_alive(own.keep_alive, peer.idle_timeout),
@@ -570,7 +570,7 @@ impl Transport {
         self.connection.config().receive_buffer
     }
 
-    /// The packets polled since the last call have just left.
+    /// Records that the packets polled since the last call have just left.
     pub(crate) fn on_sent(&mut self, now: Time) {
         self.departures.on_sent(now);
     }
@@ -585,8 +585,8 @@ impl Transport {
         });
     }
 
-    /// The next packet that may leave now. When a finished connection is settled, that is the
-    /// packet that closes it.
+    /// The next packet that may leave now. If all sections of a finishing connection are settled,
+    /// this packet closes the connection.
     fn poll_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<datagram::Transmit> {
         if let Some(sent) = self.connection.poll_transmit(now, out) {
             return Some(sent);
@@ -598,7 +598,8 @@ impl Transport {
         self.connection.poll_transmit(now, out)
     }
 
-    /// The system refused to send a datagram of this size to the peer, because it is too large.
+    /// Handles the system's refusal to send a datagram of this size to the peer, because it is too
+    /// large.
     pub(crate) fn on_too_large(&mut self, now: Time, datagram: usize) {
         let now = self.advance(now);
         let payload = u32::try_from(datagram)
@@ -622,9 +623,9 @@ impl Transport {
         self.connection.min_rtt()
     }
 
-    /// Sets whether the application accepts no more sections at present. While it accepts none, no
-    /// delivery timer runs, and a closed connection is kept for the sections that wait. Without
-    /// effect if the application has abandoned the connection (`is_abandoned`).
+    /// Sets whether the application accepts no more sections at present. Meanwhile no delivery
+    /// timer runs, and a closed connection is kept for its undelivered sections. Has no effect if
+    /// the application has abandoned the connection (`is_abandoned`).
     pub(crate) fn set_stalled(&mut self, is_stalled: bool, is_abandoned: bool) {
         self.is_stalled = is_stalled && !is_abandoned;
     }

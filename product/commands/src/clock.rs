@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-/// The time now.
+/// The present time.
 #[allow(clippy::disallowed_methods, reason = "this is a real-time host")]
 pub fn now() -> Instant {
     Instant::now()

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::IsTerminal as _;
 use std::io::{self, Write};
 
-/// Why a command ends with another code than 0. The error was already printed.
+/// Why a command ends with an exit code other than 0. The error has already been printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The requested work failed.
@@ -19,7 +19,7 @@ pub enum Failure {
     Overloaded,
     /// The checked stream has faults.
     Faulty,
-    /// The two ends do not accept each other.
+    /// The two ends refuse each other.
     Refused,
     /// An address to listen on is unavailable.
     Taken,
@@ -53,7 +53,7 @@ pub fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
     }
 }
 
-/// Prints an error.
+/// Prints an error, and returns `Failure::Failed`.
 pub fn complain(message: &dyn Display) -> Failure {
     say(&format!("error: {message}"));
     Failure::Failed
@@ -64,7 +64,7 @@ pub fn say(message: &str) {
     write_error(&format!("{message}\n"));
 }
 
-/// Writes to the standard error at once, and ignores errors.
+/// Writes to the standard error immediately, and ignores errors.
 pub(crate) fn write_error(text: &str) {
     let mut error = io::stderr().lock();
     let _ = error
@@ -75,8 +75,8 @@ pub(crate) fn write_error(text: &str) {
 /// Clears the last line of a terminal, which has no line end.
 pub(crate) const CLEAR_LINE: &str = "\r\x1b[K";
 
-/// Replaces the last line of a terminal. The text is cut between fields, which are two spaces
-/// apart: a wrapped line cannot be replaced.
+/// Replaces the last line of a terminal. A wrapped line cannot be replaced, so the text is cut
+/// between fields, which are separated by two spaces.
 pub(crate) fn overwrite(text: &str) {
     let width = rustix::termios::tcgetwinsize(io::stderr())
         .ok()

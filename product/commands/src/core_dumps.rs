@@ -1,9 +1,9 @@
-//! No core dumps of a process that holds secrets.
+//! Turns off core dumps of a process that holds secrets.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The size below which the system writes no core file. With 1 it does not start a program for core
-/// dumps either; with 0 it would (`core(5)`).
+/// The size below which the system writes no core file. With 1, it starts no program for core dumps
+/// either; with 0, it would (`core(5)`).
 const NO_DUMP: u64 = 1;
 
 /// Turns core dumps off, because they would contain secrets.

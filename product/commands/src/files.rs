@@ -14,7 +14,7 @@ pub fn cannot_open(path: &Path, error: &io::Error) -> Failure {
 /// Why a file cannot be opened for reading, and what to do.
 pub fn unread(path: &Path, error: &io::Error) -> String {
     match error.kind() {
-        // Creating the folder would not help: it would be empty.
+        // Creating the folder would not help, because it would be empty.
         io::ErrorKind::NotFound => {
             format!("cannot open {}: {error}; check its name", path.display())
         }

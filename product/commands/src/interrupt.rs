@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 use super::say;
 use crate::clock::now;
 
-/// Signals within this time after a request belong to it: `timeout`, terminals and service managers
-/// signal a program and its group, and some send two signals.
+/// Signals within this time after a request are part of it: `timeout`, terminals and service
+/// managers signal a program and its process group, and some send two signals.
 const SAME: Duration = Duration::from_secs(1);
 
 /// A request to end the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// The first one, for an orderly end.
+    /// The first request, for an orderly end.
     First,
-    /// A later one, for an end without waiting.
+    /// A later request, for an end without waiting.
     Again,
 }
 
@@ -43,11 +43,11 @@ pub const LINGER: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_millis(900);
 
 /// Calls `on_request` when the end of the program is requested, by the interrupt key or by SIGINT,
-/// SIGTERM or SIGHUP. Without a handler, these signals end the program at once, `and_then` as
-/// configured.
+/// SIGTERM or SIGHUP. If the handler cannot be installed, these signals end the program at once. A
+/// warning then says so, and `and_then` completes it, for example with "without a summary".
 ///
-/// With `linger`, the program ends a little after that time, even if a disk, a reader or a peer
-/// still delays it. Without `linger`, it ends when it is done.
+/// With `linger`, the program ends shortly after that time, even if a disk, a reader or a peer
+/// still delays it. Without `linger`, it ends when its work is done.
 pub fn on_request(
     and_then: &str,
     linger: Option<Duration>,
@@ -79,7 +79,7 @@ pub fn on_request(
 fn end_after(limit: Duration) {
     std::thread::spawn(move || {
         std::thread::sleep(limit);
-        // Printing may be blocked by the same cause.
+        // The cause of the delay may also block printing.
         std::thread::spawn(|| say("\ninterrupted: not done in time, ended"));
         std::thread::sleep(Duration::from_millis(20));
         std::process::exit(130)

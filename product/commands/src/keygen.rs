@@ -35,7 +35,7 @@ pub fn keygen(args: &args::Keygen) -> Result<(), Failure> {
 }
 
 fn read(file: &Path) -> Result<StaticKey, Failure> {
-    /// More than any key with surrounding white space.
+    /// More than the length of any key with surrounding white space.
     const MOST: u64 = 1_024;
     let unreadable =
         |error: io::Error| complain(&format!("cannot read {}: {error}", file.display()));
@@ -97,8 +97,8 @@ fn make(file: &Path, force: bool) -> Result<StaticKey, Failure> {
     }
 }
 
-/// The advice if the folder of a new file does not exist. The command does not create it: a
-/// mistyped path would put the secret where nobody looks for it.
+/// The advice if the folder of a new file does not exist. The command does not create the folder,
+/// because a mistyped path would hide the secret.
 fn missing_folder(file: &Path, error: &io::Error) -> String {
     let folder = file.parent().filter(|folder| !folder.is_dir());
     match folder {
@@ -118,7 +118,7 @@ fn create(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut opened = options.open(file)?;
     let written = opened.write_all(bytes).and_then(|()| opened.sync_all());
     if written.is_err() {
-        // The error of the write is the one to report.
+        // The error of the write is reported, not that of the removal.
         let _ = fs::remove_file(file);
     }
     written

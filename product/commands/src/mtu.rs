@@ -4,13 +4,13 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use comity::sizes::{DEFAULT_DATAGRAM, MIN_INITIAL, UDP_IPV4, UDP_IPV6};
 
-/// The UDP payload of the first packets of a connection. A path that cannot carry them carries no
-/// connection (`docs/protocol/core.md`).
+/// The UDP payload of the first packets of a connection. A path that cannot carry this size carries
+/// no connection (`docs/protocol/core.md`).
 const FIRST: u32 = MIN_INITIAL as u32;
 /// The default UDP payload of full packets.
 const FULL: u32 = DEFAULT_DATAGRAM as u32;
 
-/// The MTU of a path, as the system knows it: that of the interface, or of the route if that is
+/// The MTU of a path, according to the system: that of the interface, or of the route if that is
 /// smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mtu {
@@ -47,7 +47,7 @@ impl Mtu {
 
     /// The MTU of the default route.
     pub(crate) fn of_default_route() -> Option<Self> {
-        // Addresses for documentation, which belong to no closer network.
+        // Documentation addresses, which belong to no closer network.
         let elsewhere = [
             SocketAddr::from(([192, 0, 2, 1], 9)),
             SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 9)),

@@ -19,7 +19,7 @@ pub const LINES: Duration = Duration::from_secs(10);
 pub const TICK: Duration = Duration::from_millis(200);
 
 /// Calls `notify` at the first request to end; the returned flag becomes true then. The program
-/// ends at a later request, after `linger`, or if `notify` returns that the receiver is gone.
+/// ends at a later request, after `linger`, or if `notify` returns that its receiver is gone.
 pub fn interrupt_key(
     linger: Option<Duration>,
     notify: impl Fn() -> bool + Send + 'static,

@@ -1,7 +1,6 @@
-//! How much may be written for what came in.
+//! Bounds the output of a writer by its input.
 
-/// A token bucket without time: what comes in earns tokens, and what is written beyond it costs
-/// them.
+/// A token bucket without time: input earns tokens, and additional output costs tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     tokens: u64,
@@ -10,12 +9,12 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// Bytes that repeat what was written before, such as tables and clock references: 1 MiB, and
-    /// sixteen for each byte that comes in. A radio programme of 32 kb/s takes six.
+    /// For bytes that repeat earlier output, such as tables and clock references: 1 MiB, and
+    /// sixteen bytes for each byte of input. A radio programme of 32 kb/s needs six.
     pub(crate) const REPEATS: Self = Self::new(16, 1 << 20);
 
-    /// Bytes of null packets: 64 MiB, and 256 for each byte that comes in. A multiplex of 38 Mb/s
-    /// with programmes of 0.2 Mb/s takes 190.
+    /// For null packets: 64 MiB, and 256 bytes for each byte of input. A multiplex of 38 Mb/s with
+    /// programmes of 0.2 Mb/s needs 190.
     pub(crate) const NULLS: Self = Self::new(256, 64 << 20);
 
     const fn new(factor: u64, most: u64) -> Self {
@@ -26,13 +25,13 @@ impl Allowance {
         }
     }
 
-    /// So many bytes came in.
+    /// Earns the tokens for this many bytes of input.
     pub(crate) fn earn(&mut self, bytes: usize) {
         let more = self.factor.saturating_mul(bytes as u64);
         self.tokens = self.tokens.saturating_add(more).min(self.most.max(more));
     }
 
-    /// Whether so many bytes may be written; then they are.
+    /// Spends tokens for this many bytes, if there are enough. Returns whether there were.
     pub(crate) const fn spend(&mut self, bytes: usize) -> bool {
         match self.tokens.checked_sub(bytes as u64) {
             Some(rest) => {
@@ -56,7 +55,7 @@ mod tests {
         allowance.earn(10);
         assert!(!allowance.spend(161));
         assert!(allowance.spend(160) && !allowance.spend(1));
-        // Nothing is saved beyond the most.
+        // Tokens beyond the maximum are lost.
         allowance.earn(1 << 16);
         allowance.earn(1 << 16);
         assert!(allowance.spend(1 << 20) && !allowance.spend(1));

@@ -1,4 +1,4 @@
-//! When the bytes of a stream with a clock are due, by their arrivals.
+//! Computes when the bytes of a stream with a clock are due, from their arrivals.
 
 use std::collections::VecDeque;
 
@@ -6,41 +6,41 @@ use comity_units::{Span, Time};
 
 /// Maps the clock of a stream to that of this host.
 ///
-/// The bytes of a stream come in bursts: late for their time, more or less. The mapping follows
-/// those that came latest for their time in the last 10 s. They are due on arrival, and others as
-/// much later as they came earlier for their time:
+/// The bytes of a stream arrive in bursts, so their delay varies. The mapping follows the bytes
+/// with the greatest delay in the last 10 s. These are due on arrival. The others are due later
+/// than they arrive, by as much as their delay was smaller:
 ///
 /// ```text
 /// wait(k) = arrival(k) − time(k)
 /// due(k)  = max( arrival(k),  time(k) + greatest wait of the last 10 s )
 /// ```
 ///
-/// A wait that exceeds the shortest by 250 ms is a stall of the stream, not a burst. It affects its
-/// own bytes alone, unless the stream does not make up for it in half a second: then it has a new
-/// distance. The mapping follows a clock that is slower than the host's at once, and a faster one
-/// 10 s later. The two clocks may begin anywhere and drift apart without limit.
+/// A wait that exceeds the shortest one by 250 ms is a stall of the stream, not a burst. It affects
+/// only its own bytes. If the stream does not catch up within half a second, the mapping starts
+/// anew. The mapping follows a clock that is slower than the host's immediately, and a faster clock
+/// 10 s later. The two clocks may have any offset, and may drift apart without limit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ArrivalClock {
-    /// (time, wait): waits rise from front to back, so the front is the shortest.
+    /// (time, wait): waits increase from front to back, so the front is the shortest.
     least: VecDeque<(Time, Wait)>,
-    /// The same in falling order, so the front is the longest.
+    /// The same in decreasing order, so the front is the longest.
     greatest: VecDeque<(Time, Wait)>,
-    /// Since when all waits are stalls.
+    /// When the stall began, if all waits since then are stalls.
     stalled: Option<Time>,
 }
 
-/// Nanoseconds. The clock of the stream may be ahead.
+/// Nanoseconds; signed, because the clock of the stream may be ahead.
 type Wait = i128;
 
 /// How long waits are remembered.
 const WINDOW: Span = Span::from_secs(10);
 /// The limit between a burst and a stall.
 const UNEVENNESS: Span = Span::from_millis(250);
-/// After so long a stall, the stream goes on from where it is.
+/// After a stall of this length, the mapping starts anew.
 const LONGEST_STALL: Span = Span::from_millis(500);
 
 impl ArrivalClock {
-    /// When bytes of this time are due that arrive at `now`.
+    /// When bytes are due that have this time and arrive at `now`.
     pub(crate) fn lay(&mut self, now: Time, time: Time) -> Time {
         let wait = nanos(now) - nanos(time);
         if self.has_moved(now) {
@@ -72,8 +72,8 @@ fn nanos(time: Time) -> i128 {
     i128::from(time.as_nanos())
 }
 
-/// Adds a wait to the candidates for the extreme, removes those that can no longer be it, and
-/// returns the extreme.
+/// Adds a wait to the candidates for the extreme, removes the candidates that are no longer
+/// possible, and returns the extreme.
 fn extreme(
     waits: &mut VecDeque<(Time, Wait)>,
     now: Time,
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_stall_that_stays_is_a_new_distance() {
         let mut clock = ArrivalClock::default();
-        // Bursts of four parts, one every 40 ms; from the hundredth on 3 s later.
+        // Bursts of four parts, one every 40 ms; from the hundredth burst on, all are 3 s later.
         for burst in 0..200_u64 {
             let came = at(40 * burst + if burst < 100 { 0 } else { 3_000 });
             for part in 0..4 {
@@ -144,8 +144,8 @@ mod tests {
 
     #[test]
     fn a_slow_stream_is_followed_at_once_and_a_fast_one_behind() {
-        // One part in a thousand slower or faster than the host's clock, which begins behind that
-        // of the stream, for two hours.
+        // For two hours, slower or faster than the host's clock by one part in a thousand. The
+        // host's clock begins behind that of the stream.
         for (second_here, at_once) in [(1_001, true), (999, false)] {
             let mut clock = ArrivalClock::default();
             for second in 1..7_200 {

@@ -1,4 +1,4 @@
-//! Where a decoder can begin.
+//! Pictures with which a decoder can begin.
 
 use comity_frames::FrameType;
 
@@ -6,19 +6,20 @@ use crate::codec::{Carriage, Codec, carriage, start_codes};
 use crate::header::{Header, Unit};
 use crate::psi;
 
-/// What a picture is to a decoder that has seen none before it.
+/// Whether a decoder that has decoded no earlier picture can begin with a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// It needs pictures before it.
+    /// The picture needs earlier ones.
     No,
-    /// Decoding can begin with it, if the decoder has the parameter sets already: it comes without.
+    /// Decoding can begin with the picture if the decoder already has the parameter sets, which the
+    /// section lacks.
     WithoutParameters,
-    /// Decoding can begin with it.
+    /// Decoding can begin with the picture.
     Yes,
 }
 
 impl Entry {
-    /// Reads the payload of a section; `None` if it is no picture.
+    /// Reads the payload of a section; `None` if it is not a picture.
     pub fn of(payload: &[u8]) -> Option<Self> {
         let (header, rest) = Header::decode(payload).ok()?;
         let (is_entry, codec) = match header {
@@ -41,8 +42,8 @@ const fn codec(unit: &Unit) -> Option<Codec> {
     }
 }
 
-/// The PID and the identity of a table that is repeated, if this is the payload of a section with
-/// one. A later version has the same.
+/// The PID and the identity of a repeated table, if this is the payload of a section with one. A
+/// later version of the table has the same identity.
 pub fn table_identity(payload: &[u8]) -> Option<(u16, [u8; 4])> {
     match Header::decode(payload).ok()? {
         (
@@ -56,7 +57,7 @@ pub fn table_identity(payload: &[u8]) -> Option<(u16, [u8; 4])> {
     }
 }
 
-/// Whether a picture comes with a sequence header or a sequence parameter set.
+/// Whether a picture is preceded by a sequence header or a sequence parameter set.
 fn has_parameters(codec: Codec, picture: &[u8]) -> bool {
     let is_set = |start: &u8| match codec {
         Codec::Mpeg2 => *start == 0xb3,

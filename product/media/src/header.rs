@@ -1,4 +1,4 @@
-//! The header at the beginning of each section's payload, from which a receiver rebuilds the
+//! The header at the beginning of each section's payload, from which a receiver restores the
 //! stream.
 //!
 //! All integers are big-endian. The first byte holds the version (high four bits, 1) and the kind
@@ -95,7 +95,7 @@ impl Times {
         }
     }
 
-    /// Adds this many ticks.
+    /// Returns the times advanced by this many ticks.
     pub(crate) const fn later(self, ticks: u64) -> Self {
         const fn add(stamp: u64, ticks: u64) -> u64 {
             stamp.wrapping_add(ticks) & TIMESTAMP
@@ -136,7 +136,7 @@ pub enum Header {
     Layout,
 }
 
-/// Why a payload is none.
+/// Why a payload is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HeaderError {
@@ -147,25 +147,25 @@ pub enum HeaderError {
         /// The number of bytes.
         actual: usize,
     },
-    /// The version is another.
+    /// The version is unknown.
     Version(u8),
-    /// No such kind.
+    /// The kind is unknown.
     Kind(u8),
     /// An unassigned bit is set.
     Reserved {
-        /// Where the byte is.
+        /// The offset of the byte.
         at: usize,
     },
-    /// No such frame type, or none of this kind.
+    /// The frame type is unknown, or not allowed for this kind.
     Frame(u8),
     /// The rest is not a table section, or its checksum is wrong.
     Table,
     /// The rest is not whole transport packets.
     Packets,
-    /// The rest is no layout.
+    /// The rest is not a layout.
     Layout,
-    /// A transport stream continues with raw bytes or bare pictures, or another stream with units,
-    /// tables or packets.
+    /// A transport stream continues with raw bytes or pictures of an elementary stream, or another
+    /// stream continues with units, tables or packets.
     Mixed,
 }
 
@@ -217,7 +217,8 @@ impl fmt::Display for HeaderError {
 impl core::error::Error for HeaderError {}
 
 impl Header {
-    /// Appends the header, with the lower 13 bits of the PID and the lower 33 of each time stamp.
+    /// Appends the header, with the lower 13 bits of the PID and the lower 33 bits of each time
+    /// stamp.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let first = |kind: u8| VERSION << 4 | kind;
         match *self {
@@ -253,8 +254,8 @@ impl Header {
         }
     }
 
-    /// Reads the header of a payload; returns it with the rest, whose form is checked as far as the
-    /// kind allows.
+    /// Reads the header of a payload. Returns it with the rest, whose form is checked as far as the
+    /// kind permits.
     ///
     /// # Errors
     /// A [`HeaderError`] that describes the fault.
@@ -336,8 +337,8 @@ fn decode_unit(input: &mut Input<'_>) -> Result<Unit, HeaderError> {
     })
 }
 
-/// Tables and slices have kinds of their own; a frame type that belongs to them is written as
-/// opaque.
+/// The code of a frame type. Tables and slices have kinds of their own, so their frame types are
+/// written as opaque.
 const fn frame_code(frame: FrameType) -> u8 {
     match frame {
         FrameType::Key => 1,

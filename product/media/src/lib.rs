@@ -1,4 +1,4 @@
-//! Media bytes to sections, and sections to media bytes.
+//! Converts media bytes to sections, and sections to media bytes.
 //!
 //! A [`Reader`] accepts the bytes of an MPEG transport stream, or of an MPEG-1 or MPEG-2 elementary
 //! stream, in pieces of any size. It returns [`MediaSection`]s: access units and tables, each with
@@ -10,9 +10,9 @@
 //! bytes -> Reader -> MediaSection -> [Shedder] -> transport ..> TsWriter -> bytes
 //! ```
 //!
-//! It understands H.264, H.265, MPEG-1 and MPEG-2 video, and MPEG audio and AAC. It carries streams
-//! of other kinds whole, and cuts a source that is not media into slices. A [`Notice`] reports
-//! both. A stream that stops being readable ends with a [`ReadError`].
+//! It parses H.264, H.265, MPEG-1 and MPEG-2 video, and MPEG audio and AAC. It carries the packets
+//! of other streams whole, and cuts a source that is not media into slices. A [`Notice`] reports
+//! both. If a stream becomes unreadable, the reader returns a [`ReadError`].
 //!
 //! ```
 //! use comity_media::{Event, FrameType, Reader, ReaderConfig, TsWriter, WriterConfig};

@@ -1,4 +1,4 @@
-//! When the datagrams of a stream leave.
+//! Computes when the datagrams of a stream leave.
 
 use std::collections::VecDeque;
 
@@ -8,26 +8,26 @@ use crate::check::packet::{Facts, clock_step};
 use crate::clock::ArrivalClock;
 use crate::header::PACKET;
 
-/// How much faster than the multiplex late datagrams leave.
+/// How much faster than the multiplex late datagrams are sent.
 const CATCHING_UP: f64 = 1.05;
-/// How far a datagram may fall behind its time for that.
+/// The maximum lag of a datagram behind its due time while datagrams catch up.
 const MAX_LAG: Span = Span::from_millis(250);
-/// The time over which a burst of bytes without a constant rate is spread. It is shorter by the
-/// share of the largest backlog that earlier bursts still take.
+/// The time over which a burst is spread if neither its spacing nor a constant rate is known. The
+/// backlog of earlier bursts shortens it in proportion to `MAX_BACKLOG`.
 const SPREAD: Span = Span::from_millis(20);
-/// A burst that its source sent in a shorter time is spread over this one, or so much for each
-/// packet: readers have little room.
+/// The minimum time over which a burst with a known spacing is spread, or `EACH` for each packet if
+/// that is less. Readers have small buffers.
 const SHORT_SPREAD: Span = Span::from_millis(12);
 const EACH: Span = Span::from_micros(30);
-/// Over which time a burst is spread at most.
+/// The maximum time over which a burst is spread, and the maximum backlog of earlier bursts.
 const LONG_SPREAD: Span = Span::from_millis(255);
 const MAX_BACKLOG: Span = Span::from_millis(60);
-/// The time over which their mean rate is taken, and the time before it is known.
+/// The time over which the mean rate of arrivals is measured, and the time before it is known.
 const MEAN: Span = Span::from_secs(1);
 const KNOWN_AFTER: Span = Span::from_millis(500);
-/// How much faster than their mean rate they leave.
+/// How much faster than the mean rate datagrams are sent.
 const FASTER: f64 = 1.2;
-/// How many arrivals are remembered for it.
+/// The maximum number of arrivals remembered for the mean rate.
 const MAX_ARRIVALS: usize = 4_096;
 
 /// A datagram.
@@ -39,21 +39,22 @@ pub struct Datagram {
     pub bytes: Vec<u8>,
 }
 
-/// Spaces the datagrams of a stream whose bytes come in bursts.
+/// Spaces the datagrams of a stream whose bytes arrive in bursts.
 ///
-/// In a *multiplex of constant rate* the bytes tell the time, and clock references (PCR) the rate.
-/// A datagram leaves when its last packet is due by that clock. The clock follows the bytes that
-/// came latest for their time in the last 10 s, so that a source whose bursts differ leaves evenly.
-/// Datagrams that came too late leave 5 % faster than the multiplex.
+/// In a *multiplex of constant rate*, clock references (PCR) give the rate, and thus the time of
+/// each byte. A datagram leaves when its last packet is due by that clock. The clock follows the
+/// bytes that arrived with the greatest delay in the last 10 s, so that the output is even although
+/// the delays of bursts differ. Datagrams that arrived too late leave 5 % faster than the
+/// multiplex.
 ///
-/// Of *any other stream* each burst is spread over the time in which its source sent it, and over
-/// 20 ms if that is unknown, or leaves at 1.2 times the mean rate of the last second if that is
-/// faster. A burst that comes while others still leave follows them, faster the more time these
-/// take.
+/// In *any other stream*, each burst is spread over the time in which its source sent it. If that
+/// is unknown, the burst is spread over 20 ms, or leaves at 1.2 times the mean rate of the last
+/// second if that is faster. A burst that arrives while earlier ones still leave follows them. It
+/// leaves faster the larger their backlog is.
 ///
-/// No datagram leaves before its bytes came, or before one whose bytes came first. Each leaves at
-/// most 500 ms after its bytes came; in a stream that never has a constant rate 315 ms, and 60 ms
-/// without a known spacing.
+/// No datagram leaves before its bytes arrived, or before a datagram whose bytes arrived first.
+/// Each datagram leaves at most 500 ms after its bytes arrived. The limit is 315 ms in a stream
+/// that never has a constant rate, and 60 ms there without a known spacing.
 ///
 /// ```
 /// use comity_media::Pacer;
@@ -68,18 +69,18 @@ pub struct Datagram {
 pub struct Pacer {
     largest: usize,
     multiplex: Multiplex,
-    /// Of a multiplex of constant rate.
+    /// The clock of a multiplex of constant rate.
     clock: Option<ArrivalClock>,
     arrivals: VecDeque<(Time, u64)>,
     began: Option<Time>,
-    /// When the latest datagram leaves, and when the next one may.
+    /// When the latest datagram leaves, and when the next one may leave.
     last: Time,
     free: Time,
     ready: VecDeque<Datagram>,
 }
 
 impl Pacer {
-    /// Creates a pacer of datagrams with at most so many bytes, at least one.
+    /// Creates a pacer of datagrams with at most `largest` bytes, at least one.
     pub fn new(largest: usize) -> Self {
         Self {
             largest: largest.max(1),
@@ -93,8 +94,8 @@ impl Pacer {
         }
     }
 
-    /// Adds bytes that came at `now`, and whose packets were so far apart at their source, if that
-    /// is known. Datagrams do not continue over them.
+    /// Adds bytes that arrived at `now`. `spacing` is the time between their packets at the source,
+    /// if known. No datagram contains bytes of two calls.
     pub fn push(&mut self, now: Time, bytes: &[u8], spacing: Option<Span>) {
         self.arrive(now, bytes.len() as u64);
         let mean = self.mean_rate(now).filter(|_| spacing.is_none());
@@ -114,7 +115,7 @@ impl Pacer {
                 Some((due, taken)) => self.due(now, due, taken),
                 None => self.spread(now, media.len() as u64, even, mean),
             };
-            // In their order, and never before they came.
+            // In order, and never before the bytes arrived.
             let departure = departure.max(self.last).max(now);
             self.last = departure;
             self.free = departure + gap;
@@ -125,13 +126,13 @@ impl Pacer {
         }
     }
 
-    /// The datagrams of all bytes so far, in their order, each once.
+    /// The datagrams of all bytes so far, in order. Each is returned once.
     pub fn datagrams(&mut self) -> impl Iterator<Item = Datagram> + '_ {
         self.ready.drain(..)
     }
 
-    /// In a multiplex of constant rate: when a datagram leaves that is due at `due` and takes so
-    /// long, and how long after it the next one may.
+    /// In a multiplex of constant rate: when a datagram leaves that is due at `due` and takes
+    /// `taken`, and how long after it the next one may leave.
     fn due(&mut self, now: Time, due: Time, taken: Span) -> (Time, Span) {
         let clock = self.clock.get_or_insert_default();
         let due = clock.lay(now, due);
@@ -141,8 +142,8 @@ impl Pacer {
         )
     }
 
-    /// In any other stream, with this mean rate: the same for a datagram of a burst whose datagrams
-    /// are so far apart.
+    /// In any other stream: the same for a datagram of a burst, with `even` between the datagrams
+    /// of the burst and with this mean rate.
     fn spread(&mut self, now: Time, length: u64, even: Span, mean: Option<Rate>) -> (Time, Span) {
         self.clock = None;
         let start = self.free.clamp(now, now + MAX_BACKLOG);
@@ -170,15 +171,15 @@ impl Pacer {
     }
 }
 
-/// How much faster than planned datagrams leave behind one that left late.
+/// How much faster than planned datagrams leave after a late one.
 const MAKING_UP: f64 = 1.2;
-/// A sender that is later than this does not make up for it gently.
+/// The maximum delay that is made up gradually.
 const MAX_DELAY: Span = Span::from_millis(50);
-/// How inexact the timers of a host are: less is no delay.
+/// The inaccuracy of a host's timers. A smaller delay does not count.
 const INEXACT: Span = Span::from_micros(200);
 
-/// Keeps a sender that was late, because its host did something else, from sending all that is due
-/// by then at once.
+/// Spaces datagrams after a delay of the sender, because the host was busy. Otherwise all datagrams
+/// that became due meanwhile would be sent at once.
 ///
 /// ```
 /// use comity_media::Spacing;
@@ -193,12 +194,12 @@ const INEXACT: Span = Span::from_micros(200);
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spacing {
-    /// When the latest datagram was to leave, and when it left.
+    /// When the latest datagram was due to leave, and when it left.
     last: Option<(Time, Time)>,
 }
 
 impl Spacing {
-    /// When a datagram leaves that has this departure.
+    /// When a datagram with this planned departure leaves.
     pub fn moment(&self, departure: Time) -> Time {
         let Some((planned, left)) = self.last else {
             return departure;
@@ -211,20 +212,21 @@ impl Spacing {
         }
     }
 
-    /// A datagram with this departure has left.
+    /// Records that a datagram with this planned departure has left.
     pub fn on_sent(&mut self, departure: Time, now: Time) {
         let left = self.moment(departure).max(now.saturating_sub(INEXACT));
         self.last = Some((departure, left));
     }
 }
 
-/// After so many stretches with one pace, the rate of a multiplex is taken to be constant.
+/// The number of stretches with the same pace after which the rate of a multiplex counts as
+/// constant. A stretch is the data between two clock references.
 const STRETCHES: u64 = 3;
-/// By one in so many parts the pace of a stretch may differ.
+/// The tolerance for the pace of a stretch: one part in 20.
 const TOLERANCE: u128 = 20;
-/// The largest step of the clock, in ticks: a second.
+/// The maximum step of the clock, in ticks: one second.
 const MAX_STEP: i64 = 27_000_000;
-/// Without a clock reference for so many stretches, another PID may have the clock.
+/// After this many stretches without a clock reference, another PID may carry the clock.
 const ABSENT: u64 = 20;
 
 /// The clock of a multiplex of constant rate.
@@ -232,18 +234,18 @@ const ABSENT: u64 = 20;
 struct Multiplex {
     /// The PID of the clock, and its latest reference, in ticks of 27 MHz.
     reference: Option<(u16, u64)>,
-    /// The time of that reference, without jumps, and the packets since.
+    /// The time of that reference, with jumps removed, and the number of packets since.
     position: u64,
     since: u64,
-    /// The ticks and the packets of the latest stretches with one pace, and their number.
+    /// The ticks and the packets of the latest stretches with the same pace, and their number.
     ticks: u64,
     packets: u64,
     stretches: u64,
 }
 
 impl Multiplex {
-    /// Reads the packets of a datagram. Returns when its last one is due and how long all of it
-    /// takes, while the rate is constant.
+    /// Reads the packets of a datagram. Returns when its last packet is due and how long its
+    /// packets take; `None` unless the rate is constant.
     fn read(&mut self, media: &[u8]) -> Option<(Time, Span)> {
         let (packets, rest) = media.as_chunks::<PACKET>();
         for packet in packets {
@@ -282,7 +284,7 @@ impl Multiplex {
 
     fn on_step(&mut self, step: i64, is_marked: bool) {
         let (Ok(ticks), false, true) = (u64::try_from(step), is_marked, step <= MAX_STEP) else {
-            // The clock jumped; the time goes on at the present pace.
+            // The clock jumped. Time continues at the present pace.
             self.position += self.ticks_of(self.since);
             return;
         };
@@ -299,7 +301,7 @@ impl Multiplex {
         self.stretches += 1;
     }
 
-    /// The ticks that so many packets take.
+    /// The number of ticks that this many packets take.
     fn ticks_of(&self, packets: u64) -> u64 {
         let ticks = u128::from(self.ticks) * u128::from(packets);
         u64::try_from(ticks / u128::from(self.packets.max(1))).unwrap_or(u64::MAX)
@@ -319,8 +321,8 @@ mod tests {
     const RATE: u64 = 20_000_000;
     const DATAGRAM: Span = Span::from_nanos(7 * 75_200);
 
-    /// So many packets of a constant rate, with a clock reference every `every` packets, the first
-    /// with this number.
+    /// `count` packets of a constant rate, with a clock reference every `every` packets. The first
+    /// packet has the number `first`.
     fn packets(first: u64, count: u64, every: u64) -> Vec<u8> {
         let packet = |number: u64| {
             let mut bytes = [0xff; PACKET];
@@ -336,7 +338,7 @@ mod tests {
         (first..first + count).flat_map(packet).collect()
     }
 
-    /// The most datagrams within a window.
+    /// The maximum number of datagrams within a window.
     fn peak(departures: &[Time], window: Span) -> usize {
         let mut first = 0;
         let within = departures.iter().enumerate().map(|(number, departure)| {
@@ -348,13 +350,13 @@ mod tests {
         within.max().unwrap_or(0)
     }
 
-    /// Sends a multiplex that comes in bursts of 532 packets, 40 ms, each late by `delay`. Returns
-    /// the arrival and the departure of each datagram.
+    /// Sends a multiplex that arrives in bursts of 532 packets, or 40 ms, each late by `delay`.
+    /// Returns the arrival and the departure of each datagram.
     fn paced(bursts: u64, delay: impl Fn(u64) -> Span) -> Vec<(Time, Time)> {
         let mut pacer = Pacer::new(7 * PACKET);
         let (mut times, mut now) = (Vec::new(), Time::ZERO);
         for burst in 0..bursts {
-            // None overtakes another one.
+            // No burst overtakes another.
             now = now.max(Time::from_nanos((burst + 1) * 532 * 75_200) + delay(burst));
             pacer.push(now, &packets(burst * 532, 532, 266), None);
             times.extend(pacer.datagrams().map(|datagram| (now, datagram.departure)));
@@ -375,7 +377,7 @@ mod tests {
             let gap = pair[1].saturating_since(pair[0]);
             assert!(gap.abs_diff(DATAGRAM) < Span::from_micros(2), "{gap}");
         }
-        // The first datagram of a burst waits for nothing, the last one for all of it.
+        // The first datagram of a burst is not delayed, and the last one by the whole burst.
         let waits = times
             .iter()
             .skip(1_000)
@@ -390,7 +392,7 @@ mod tests {
 
     #[test]
     fn late_bursts_make_no_peaks() {
-        // Every burst is up to 10 ms late, and one by 100 ms with those behind it.
+        // Every burst is up to 10 ms late, and three bursts are late by another 100 ms.
         let times = paced(1_200, |burst| {
             let late = burst * 7_919 % 10;
             Span::from_millis(late + if (500..503).contains(&burst) { 100 } else { 0 })
@@ -416,7 +418,7 @@ mod tests {
         let mut now = Time::ZERO;
         for number in 0..200 {
             let departure = Time::ZERO + DATAGRAM * number;
-            // Once, the host is away for 10 ms.
+            // The host is busy once, for 10 ms.
             let away = Span::from_millis(if number == 50 { 10 } else { 0 });
             now = now.max(spacing.moment(departure)) + away;
             spacing.on_sent(departure, now);
@@ -429,10 +431,10 @@ mod tests {
             let limit = DATAGRAM / 6 + INEXACT + Span::from_nanos(2);
             assert!(made_up <= limit, "{made_up}");
         }
-        // 10 ms, less what timers may be late, are made up by a sixth of each of 112 gaps.
+        // 10 ms, minus the inaccuracy of timers, are made up by a sixth of each of 112 gaps.
         let behind = sent[50..].iter().take_while(|late| !late.is_zero()).count();
         assert!((110..=114).contains(&behind), "{behind}");
-        // Timers that are late by more than a gap can make up hold nothing up.
+        // Timers that are later than a gap can make up delay nothing.
         let (mut spacing, mut now) = (Spacing::default(), Time::ZERO);
         for number in 0..1_000 {
             let departure = Time::ZERO + DATAGRAM / 4 * number;
@@ -441,7 +443,7 @@ mod tests {
         }
         let late = now.saturating_since(Time::ZERO + DATAGRAM / 4 * 999);
         assert!(late < Span::from_micros(700), "{late}");
-        // After a longer absence, what is due leaves at once.
+        // After a longer delay, all due datagrams leave at once.
         spacing.on_sent(Time::ZERO, Time::from_secs(1));
         assert_eq!(spacing.moment(Time::from_millis(20)), Time::from_millis(20));
     }
@@ -495,7 +497,7 @@ mod tests {
             leaves(Span::from_micros(500), 70),
             Span::from_micros(31_500)
         );
-        // At once at their source.
+        // All packets at once at their source.
         assert_eq!(leaves(Span::ZERO, 70), Span::from_micros(30 * 63));
         assert_eq!(
             leaves(Span::ZERO, 700),
@@ -530,7 +532,7 @@ mod tests {
         let mut last = None;
         for burst in 0..200_u64 {
             let now = Time::from_nanos((burst + 1) * 532 * 75_200);
-            // An hour ahead, whole references apart.
+            // One hour ahead, in whole intervals between references.
             let jump = if burst < 100 { 0 } else { 266 * 180_000 };
             pacer.push(now, &packets(burst * 532 + jump, 532, 266), None);
             for datagram in pacer.datagrams() {

@@ -2,14 +2,14 @@
 
 use crate::header::Times;
 
-/// A stream of nothing but stuffing.
+/// The stream identifier of padding.
 pub(crate) const PADDING: u8 = 0xbe;
 
 /// The header of a PES packet, as far as a reader needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PesHeader {
     pub(crate) stream_id: u8,
-    /// The length of the whole PES packet, unless it is unspecified or ends within the header.
+    /// The length of the whole PES packet; `None` if it is unspecified or ends within the header.
     pub(crate) length: Option<usize>,
     /// The length of the header.
     pub(crate) size: usize,
@@ -19,8 +19,8 @@ pub(crate) struct PesHeader {
 }
 
 impl PesHeader {
-    /// Reads a header; `None` if it is none, or incomplete. Bits that never differ are not looked
-    /// at, as players do.
+    /// Reads a header; `None` if the bytes are not a header, or it is incomplete. Bits with a
+    /// constant value are not checked, as in players.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let &[0, 0, 1, stream_id, high, low, ref fields @ ..] = bytes else {
             return None;
@@ -64,7 +64,7 @@ pub(crate) const fn has_fields(stream_id: u8) -> bool {
     )
 }
 
-/// PTS_DTS_flags in their place, and the stamps.
+/// `PTS_DTS_flags` at its position in the byte, and the time stamps.
 pub(crate) fn stamps(times: Times) -> (u8, Vec<u8>) {
     match times {
         Times::None => (0, Vec::new()),
@@ -79,8 +79,8 @@ pub(crate) fn stamps(times: Times) -> (u8, Vec<u8>) {
     }
 }
 
-/// Three, fifteen and fifteen bits, each followed by a one, after four bits that identify the
-/// stamp.
+/// Four bits that identify the time stamp, then three, fifteen and fifteen bits of it, each
+/// followed by a one.
 fn timestamp(which: u8, stamp: u64) -> [u8; 5] {
     let bits = |shift: u32, mask: u64| u8::try_from(stamp >> shift & mask).unwrap_or(0);
     [
@@ -126,7 +126,7 @@ mod tests {
             }
         );
         assert_eq!(PesHeader::read(&whole[..20]), None);
-        // A length that ends within the header is none, and so is zero.
+        // A length that ends within the header is invalid, and zero is unspecified.
         for length in [0, 14, 15] {
             let bytes = [&whole[..5], &[length], &whole[6..]].concat();
             let bytes = [&bytes[..4], &[0], &bytes[5..]].concat();
@@ -134,7 +134,7 @@ mod tests {
             let header = PesHeader::read(&bytes).expect("whole");
             assert_eq!(header.length, expected.filter(|&length| length > 21));
         }
-        // Stamps that the header has no room for.
+        // Time stamps for which the header has no room.
         let short = [0, 0, 1, 0xe0, 0, 0, 0x80, 0x80, 0, 7];
         let header = PesHeader::read(&short).expect("whole");
         assert_eq!((header.size, header.times), (9, Times::None));

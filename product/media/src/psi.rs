@@ -1,4 +1,5 @@
-//! Program tables: collecting their sections from packets, reading PAT and PMT, writing plain ones.
+//! Program tables: collects their sections from packets, reads PAT and PMT, and writes minimal
+//! ones.
 
 use mpeg2ts_reader::mpegts_crc;
 use mpeg2ts_reader::psi::pat::{PatSection, ProgramDescriptor};
@@ -8,7 +9,7 @@ pub(crate) const PAT: u16 = 0;
 const SYNTAX_HEADER: usize = 8;
 const CRC: usize = 4;
 
-/// Whether these bytes are one table section: its length is right, and its CRC if it has one.
+/// Whether these bytes are one table section: its length is right, and its CRC too if it has one.
 pub(crate) fn is_whole_section(section: &[u8]) -> bool {
     let Some(length) = section_length(section) else {
         return false;
@@ -35,7 +36,7 @@ pub(crate) fn key(section: &[u8]) -> [u8; 4] {
     [byte(0), byte(3), byte(4), byte(6)]
 }
 
-/// The body of a table section that is valid now, not only announced.
+/// The body of a table section that is valid now, not one that is only announced.
 pub(crate) fn body(section: &[u8], table: u8) -> Option<&[u8]> {
     let current = section.get(5)? & 1 == 1;
     (section.first() == Some(&table) && current)
@@ -45,7 +46,7 @@ pub(crate) fn body(section: &[u8], table: u8) -> Option<&[u8]> {
 /// The PIDs of the program maps listed in a section of the PAT.
 pub(crate) fn programs(section: &[u8]) -> Option<Vec<u16>> {
     let body = body(section, 0)?;
-    // Entries have four bytes each; the crate requires whole ones.
+    // Entries have four bytes each. The parser requires whole entries.
     let whole = body.get(..body.len() / 4 * 4)?;
     Some(
         PatSection::new(whole)
@@ -109,16 +110,15 @@ fn write_section(table: u8, body: &[u8]) -> Vec<u8> {
     section
 }
 
-/// Gathers the sections of one PID from the payloads of its packets.
+/// Collects the sections of one PID from the payloads of its packets.
 #[derive(Debug, Default)]
 pub(crate) struct Gatherer {
-    /// The bytes of the present section so far. `None` waits for a packet in which a section
-    /// begins.
+    /// The bytes of the present section so far. `None` until a packet in which a section begins.
     partial: Option<Vec<u8>>,
 }
 
 impl Gatherer {
-    /// Drops an incomplete section; returns whether one existed.
+    /// Drops an incomplete section. Returns whether there was one.
     pub(crate) fn reset(&mut self) -> bool {
         self.partial
             .take()
@@ -130,7 +130,7 @@ impl Gatherer {
         self.partial.as_ref().map_or(0, Vec::len)
     }
 
-    /// Adds a packet's payload; returns the sections that end in it, and whether one of them was
+    /// Adds a packet's payload. Returns the sections that end in it, and whether one of them was
     /// malformed.
     pub(crate) fn push(&mut self, payload: &[u8], begins: bool) -> (Vec<Vec<u8>>, bool) {
         let mut found = Vec::new();
@@ -142,8 +142,8 @@ impl Gatherer {
         (found, malformed)
     }
 
-    /// Adds a packet's payload; gives the sections that end in it to `take`. Of a malformed one it
-    /// gives what there is.
+    /// Adds a packet's payload, and passes the sections that end in it to `take`. Of a malformed
+    /// section, it passes the bytes that were found.
     pub(crate) fn gather(
         &mut self,
         payload: &[u8],
@@ -210,12 +210,12 @@ mod tests {
         assert!(is_whole_section(&section));
         assert_eq!(program_map(&section), Some(map()));
         assert_eq!(programs(&write_pat(0x1000)), Some(vec![0x1000]));
-        // Another table, or one that is not valid yet.
+        // Another table, or a table that is not yet valid.
         assert_eq!(programs(&section), None);
         let mut next = section.clone();
         next[5] &= 0xfe;
         assert_eq!(program_map(&next), None);
-        // A flipped bit is seen.
+        // A flipped bit is detected.
         next = section;
         next[9] ^= 1;
         assert!(!is_whole_section(&next));
@@ -226,7 +226,7 @@ mod tests {
         let (pat, pmt) = (write_pat(0x1000), write_program_map(&map()));
         for cut in 1..pmt.len() {
             let mut gatherer = Gatherer::default();
-            // No section began yet: the first bytes end an unknown one.
+            // No section has begun: the first bytes end an unknown section.
             assert_eq!(gatherer.push(&[1, 2, 3], false), (vec![], false));
             let first = [&[0][..], &pat, &pmt[..cut]].concat();
             assert_eq!(gatherer.push(&first, true), (vec![pat.clone()], false));

@@ -1,5 +1,5 @@
-//! MPEG media in RTP packets (RFC 3550, RFC 2250), in both directions: packets to ordered bytes,
-//! and bytes to packets.
+//! MPEG media in RTP packets (RFC 3550, RFC 2250), in both directions: converts packets to ordered
+//! bytes, and bytes to packets.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,11 +16,12 @@ const MPV: u8 = 32;
 
 /// The maximum number of packets that wait for an earlier one.
 const MAX_HELD: usize = 64;
-/// For how long.
+/// How long packets wait for an earlier one.
 const PATIENCE: Span = Span::from_millis(50);
 /// A larger jump in the sequence numbers means another sender, not a loss (RFC 3550, appendix A.1).
 const MAX_DROPOUT: u16 = 3_000;
-/// After so long without progress, earlier numbers are a source that began anew, not late packets.
+/// After a pause of this length without progress, earlier numbers mean that a source has restarted,
+/// not that packets are late.
 const PAUSE: Span = Span::from_secs(1);
 
 /// Why a packet was refused.
@@ -54,12 +55,12 @@ impl fmt::Display for RtpError {
     }
 }
 
-/// The kinds of errors that were reported: each is reported once, whatever arrives.
+/// The kinds of errors that were reported. Each kind is reported once.
 #[derive(Clone, Debug, Default)]
 pub struct Reported(Vec<Discriminant<RtpError>>);
 
 impl Reported {
-    /// Whether an error is the first of its kind; it counts as reported then.
+    /// Whether an error is the first of its kind. From then on, its kind counts as reported.
     pub fn is_first(&mut self, error: RtpError) -> bool {
         let kind = discriminant(&error);
         let is_first = !self.0.contains(&kind);
@@ -82,8 +83,8 @@ struct Packet<'a> {
 const RTCP: core::ops::RangeInclusive<u8> = 192..=223;
 
 impl<'a> Packet<'a> {
-    /// Reads a packet. The payload types `own` and [`TRANSPORT_STREAM`] are a transport stream.
-    /// `None` for RTCP.
+    /// Reads a packet; `None` for RTCP. The payload types `own` and [`TRANSPORT_STREAM`] are a
+    /// transport stream.
     fn read(bytes: &'a [u8], own: u8) -> Result<Option<Self>, RtpError> {
         if let [flags, kind, ..] = bytes
             && flags >> 6 == 2
@@ -131,12 +132,13 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Puts packets in order. An early packet waits for those before it, up to 50 ms or 64 packets, and
-/// so does the first one. Late and duplicate packets are dropped, and RTCP is ignored.
+/// Puts packets in order. A packet waits for earlier ones, for at most 50 ms or 64 packets; this
+/// holds for the first packet too. Late and duplicate packets are dropped, and RTCP is ignored.
 ///
-/// Packets from another source start a new stream: the waiting packets are returned at once. So do
-/// two packets whose numbers are near each other and 3000 or more away from the others (RFC 3550,
-/// appendix A.1), or earlier than those and a second behind them.
+/// Packets from another source start a new stream: the waiting packets are returned at once. Two
+/// packets of the same source also start a new stream if their numbers are near each other and,
+/// compared with the others, either 3000 or more away (RFC 3550, appendix A.1), or earlier, after a
+/// second without progress.
 ///
 /// ```
 /// use comity_media::rtp::{Packetiser, Reorder};
@@ -157,20 +159,20 @@ impl<'a> Packet<'a> {
 pub struct Reorder {
     payload_type: u8,
     source: Option<u32>,
-    /// The source before, and when its last packet was replaced.
+    /// The previous source, and when it was replaced.
     replaced: Option<(u32, Time)>,
     /// The next expected sequence number, extended to 64 bits.
     next: u64,
-    /// When the first packet of the stream came, as long as one before it may follow.
+    /// When the first packet of the stream arrived; `None` once no packet before it may follow.
     began: Option<Time>,
     held: BTreeMap<u64, (Time, Vec<u8>)>,
-    /// When the last packet came that was neither late nor a duplicate.
+    /// When the last packet arrived that was neither late nor a duplicate.
     advanced: Time,
     /// A packet whose number does not continue the others.
     stray: Option<(u16, Vec<u8>)>,
-    /// Packets whose turn was passed over.
+    /// The number of packets that were skipped.
     pub lost: u64,
-    /// Late and duplicate packets.
+    /// The number of packets that were late or duplicates.
     pub late: u64,
 }
 
@@ -187,7 +189,7 @@ impl Default for Reorder {
 }
 
 impl Reorder {
-    /// Takes packets of this payload type too, as a transport stream.
+    /// Also accepts packets of this payload type as a transport stream.
     pub const fn new(payload_type: u8) -> Self {
         Self {
             payload_type,
@@ -203,10 +205,10 @@ impl Reorder {
         }
     }
 
-    /// Adds a packet that arrived at `now`, and appends to `out` the media that is in order now.
+    /// Adds a packet that arrived at `now`, and appends the media that is now in order to `out`.
     ///
     /// # Errors
-    /// [`RtpError`]; the packet is left out.
+    /// [`RtpError`]; the packet is ignored.
     pub fn push(&mut self, now: Time, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), RtpError> {
         let Some(packet) = Packet::read(bytes, self.payload_type)? else {
             return Ok(());
@@ -255,7 +257,7 @@ impl Reorder {
         self.source = Some(source);
         self.stray = None;
         self.began = Some(now);
-        // One whole cycle above zero, so packets earlier than the first have positive numbers.
+        // One whole cycle above zero, so that packets before the first have positive numbers.
         self.next = (1 << 16) + u64::from(sequence);
     }
 
@@ -273,7 +275,7 @@ impl Reorder {
         self.held.insert(number, (now, media));
     }
 
-    /// Stops waiting for packets that are overdue.
+    /// Stops waiting for packets whose time is over.
     pub fn expire(&mut self, now: Time, out: &mut Vec<u8>) {
         let is_over = |came: Time| now.saturating_since(came) >= PATIENCE;
         if self.began.is_some_and(is_over) {
@@ -292,7 +294,7 @@ impl Reorder {
         }
     }
 
-    /// Skips the missing packets before the first waiting one.
+    /// Skips the missing packets before the first waiting packet.
     fn skip(&mut self, out: &mut Vec<u8>) {
         self.began = None;
         if let Some((&first, _)) = self.held.first_key_value() {
@@ -313,7 +315,7 @@ impl Reorder {
     }
 }
 
-/// Writes media as RTP packets, of payload type 33 if no other is set.
+/// Writes media as RTP packets, by default of payload type 33.
 #[derive(Debug)]
 pub struct Packetiser {
     sequence: u16,
@@ -412,8 +414,8 @@ mod tests {
         }
     }
 
-    /// Pushes packets of this source, one a millisecond from `at` on. The media of each is its
-    /// number.
+    /// Pushes packets of this source, one per millisecond from `at` on. The media of each packet is
+    /// its number.
     fn push(reorder: &mut Reorder, at: u64, source: u32, numbers: &[u16]) -> Vec<u16> {
         let mut out = Vec::new();
         for (&number, millis) in numbers.iter().zip(at..) {
@@ -431,7 +433,7 @@ mod tests {
             .collect()
     }
 
-    /// A stream whose beginning is over.
+    /// A stream in which no packet before the first may follow.
     fn begun(first: u16) -> Reorder {
         let mut reorder = Reorder::default();
         assert_eq!(push(&mut reorder, 0, 7, &[first]), []);
@@ -502,7 +504,7 @@ mod tests {
             [49_999, 50_000, 50_001, 50_002]
         );
         assert_eq!((reorder.lost, reorder.late), (1, 2));
-        // The first one may come back.
+        // The first source may return.
         assert_eq!(push(&mut reorder, 200, 7, &[20]), []);
         assert_eq!(push(&mut reorder, 260, 7, &[21]), [20, 21]);
     }
@@ -524,13 +526,13 @@ mod tests {
         let mut reorder = begun(0);
         let first: Vec<u16> = (1..=1_000).collect();
         assert_eq!(push(&mut reorder, 60, 7, &first), first);
-        // Copies that come half a second late, the last of them when the source has paused.
+        // Copies that are half a second late; the last of them arrive after a pause of the source.
         assert_eq!(push(&mut reorder, 1_560, 7, &[400, 401, 402]), []);
         assert_eq!((reorder.lost, reorder.late), (0, 3));
         assert_eq!(push(&mut reorder, 3_000, 7, &[0, 1, 2]), []);
         assert_eq!(push(&mut reorder, 3_060, 7, &[3]), [0, 1, 2, 3]);
         assert_eq!((reorder.lost, reorder.late), (0, 3));
-        // One alone changes nothing.
+        // A single packet changes nothing.
         assert_eq!(push(&mut reorder, 6_000, 7, &[1, 4, 5]), [4, 5]);
         assert_eq!(reorder.lost, 0);
     }

@@ -16,23 +16,23 @@ pub struct MediaSection {
     pub stream: u16,
     /// Its number within the stream, from 0. Only an [`Event::Missing`] skips a number.
     pub number: u64,
-    /// Of a stored source, its decoding time on the source's clock, which begins at zero. Of a live
-    /// source, its arrival.
+    /// For a stored source, the decoding time on the source's clock, which begins at zero. For a
+    /// live source, the arrival time.
     pub source_time: Time,
-    /// The distance of its deadline from `source_time`, without the latency.
+    /// The time from `source_time` to its deadline, without the latency.
     pub deadline: Span,
-    /// How much it matters.
+    /// Its priority.
     pub importance: Importance,
-    /// Whether the source has only a part of it, or bytes of it that may be wrong.
+    /// Whether the source has only a part of it, or some of its bytes may be wrong.
     pub is_damaged: bool,
     /// Its frame type.
     pub frame: FrameType,
-    /// How many referenced P pictures its group has had, itself included; zero for an intra picture
-    /// and for other media.
+    /// The number of referenced P pictures in its group so far, including itself; zero for an intra
+    /// picture and for other media.
     pub position: u8,
     /// The number of an earlier section in the same stream that this one depends on.
     pub needs: Option<u64>,
-    /// Whether it is worthless without that.
+    /// Whether it is worthless without that section.
     pub is_bound: bool,
     /// The payload to send: a [`Header`](crate::Header) and the data after it.
     pub payload: Bytes,
@@ -54,26 +54,27 @@ impl MediaSection {
     }
 }
 
-/// How much later what is live may come out because it took time to arrive.
+/// The maximum extension of a live section's deadline for the time that it took to arrive.
 const GRACE: Span = Span::from_millis(15);
 
-/// The time from the source time of a section of a live source to its deadline, over a connection
-/// with this latency and this least round trip. [`MediaSection::deadline`] comes on top.
+/// The time from the source time of a live section to its deadline, over a connection with this
+/// latency and this minimum round-trip time. [`MediaSection::deadline`] is added to it.
 ///
 /// ```text
 /// network  = max( 3/4 · latency,  min( latency, 5/2 · round trip ) )
 /// deadline = max( latency + min( arriving, 15 ms ),  arriving + network )
 /// ```
 ///
-/// The source time is that at which the section began to arrive. The time that this took,
-/// `arriving`, makes the deadline up to 15 ms later. The rest of it is taken from the connection,
-/// which has at least three quarters of the latency, and as much of it as sending twice may take.
+/// The source time is when the section began to arrive, and `arriving` is how long this took. The
+/// first 15 ms of `arriving` extend the deadline. The rest reduces the time that remains for the
+/// connection. This time is at least three quarters of the latency, and, up to the latency, as long
+/// as two transmissions may take.
 pub fn live_deadline(arriving: Span, latency: Span, round_trip: Span) -> Span {
     let network = (latency / 4 * 3).max(latency.min(round_trip * 5 / 2));
     (latency + arriving.min(GRACE)).max(arriving + network)
 }
 
-/// A report of the reader about its source. None of them ends the reading.
+/// A report of the reader about its source. The reader continues after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
@@ -94,35 +95,35 @@ pub enum Notice {
         pid: u16,
     },
     /// Packets that belong to no program were dropped. With
-    /// [`layouts`](crate::ReaderConfig::layouts) they are not.
+    /// [`layouts`](crate::ReaderConfig::layouts), they are kept.
     Unreferenced {
         /// Their packet identifier.
         pid: u16,
     },
-    /// At the end of a source with packets that belong to no program: their totals.
+    /// The totals of packets that belong to no program, reported at the end of the source.
     UnreferencedInAll {
         /// The number of streams reported as [`Unreferenced`](Self::Unreferenced).
         streams: u64,
-        /// The bytes of their packets, until a program listed them or to the end.
+        /// The bytes of their packets, until a program listed the stream or to the end.
         bytes: u64,
     },
-    /// At the end of a source of 65,536 bytes or more without any progress in time: all of it was
-    /// due at once.
+    /// A source of 65,536 bytes or more made no progress in time, so all of it was due at once.
+    /// Reported at the end of the source.
     Untimed {
-        /// How many bytes its streams had.
+        /// The number of bytes in its streams.
         bytes: u64,
     },
     /// The packets of a transport stream are 192 or 204 bytes apart. Without
     /// [`layouts`](crate::ReaderConfig::layouts), the time stamp or parity between them is dropped.
     PacketsApart {
-        /// From the beginning of one packet to that of the next.
+        /// The distance between the beginnings of two packets.
         bytes: u64,
     },
-    /// No packet began at the expected position: `skipped` bytes up to the next packet, or to the
-    /// end of the source, are in no packet. Without [`layouts`](crate::ReaderConfig::layouts), they
-    /// are dropped.
+    /// No packet began at the expected position. `skipped` bytes, up to the next packet or to the
+    /// end of the source, belong to no packet. Without [`layouts`](crate::ReaderConfig::layouts),
+    /// they are dropped.
     LostSync {
-        /// How many bytes.
+        /// The number of bytes.
         skipped: u64,
     },
     /// Part of an access unit is missing from the source, or marked as wrong: the unit is
@@ -133,19 +134,19 @@ pub enum Notice {
         pid: u16,
     },
     /// The continuity counter of a stream has a gap between two access units. Either the source was
-    /// spliced there or units are missing; the two cannot be distinguished. No unit is cut.
+    /// spliced there or units are missing, which cannot be distinguished. No unit is incomplete.
     Break {
         /// The packet identifier of the stream.
         pid: u16,
     },
-    /// A stream of recognised audio frames has data that is no frame. The rest of its PES packet is
-    /// sent as one unit, as are PES packets without frames. Reported once for each stream.
+    /// A stream of known audio frames contains data that is not a frame. The rest of its PES packet
+    /// is sent as one unit, as are PES packets without frames. Reported once for each stream.
     NoFrames {
         /// Its packet identifier.
         pid: u16,
     },
-    /// A PES packet of a stream has another length than it says. It ends where the next one begins.
-    /// Reported once for each stream.
+    /// The length of a PES packet differs from its header. The packet ends where the next one
+    /// begins. Reported once for each stream.
     WrongLength {
         /// The packet identifier of the stream.
         pid: u16,
@@ -154,17 +155,18 @@ pub enum Notice {
     Oversized {
         /// The packet identifier of its stream.
         pid: u16,
-        /// How many bytes had been collected.
+        /// The number of bytes collected so far.
         bytes: u64,
     },
-    /// The times of the source jumped. Those of its sections do not: a stored source goes on from
-    /// its last time, and a live one by its arrivals.
+    /// The times of the source jumped. Those of its sections do not: a stored source continues from
+    /// its last time, and a live source follows its arrivals.
     Discontinuity {
-        /// The packet identifier of the stream that jumped: of a stored source, the first.
+        /// The packet identifier of the stream that jumped; for a stored source, the first that
+        /// did.
         pid: u16,
-        /// Which of its times did.
+        /// Which times jumped.
         times: JumpedTimes,
-        /// How far.
+        /// How far they jumped.
         by: Jump,
     },
 }
@@ -178,7 +180,7 @@ pub enum JumpedTimes {
     References,
 }
 
-/// How far times jumped, beyond the step that was expected.
+/// How far times jumped, beyond the expected step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Jump {
     /// Into the future.
@@ -188,7 +190,7 @@ pub enum Jump {
 }
 
 impl Jump {
-    /// So many ticks of 90 kHz.
+    /// A jump of this many ticks of 90 kHz.
     pub(crate) const fn of(step: i64) -> Self {
         let span = ticks(step.unsigned_abs());
         match step < 0 {
@@ -198,17 +200,17 @@ impl Jump {
     }
 }
 
-/// An access unit that was dropped: it is [damaged](crate::ReaderConfig::damaged), lacks the header
-/// of its PES packet, or exceeds the reader's limit. It has a number like any other, so that a
-/// receiver can learn of it. One number may cover several audio frames that share a PES packet.
+/// An access unit that was dropped. It is [damaged](crate::ReaderConfig::damaged), lacks the header
+/// of its PES packet, or exceeds the reader's limit. It has a number like any other unit, so that a
+/// receiver can learn of it. One number may stand for several audio frames that share a PES packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingUnit {
     /// Its stream.
     pub stream: u16,
     /// Its number within the stream.
     pub number: u64,
-    /// The progress of its program's clock at that moment; of a live source, the arrival that
-    /// showed it.
+    /// The time of its program's clock at that moment; for a live source, the arrival that revealed
+    /// it.
     pub source_time: Time,
 }
 
@@ -219,12 +221,12 @@ pub enum Event {
     Section(MediaSection),
     /// No section has this number.
     Missing(MissingUnit),
-    /// A property of the source, or a loss in it.
+    /// A property of the source, or a loss in the source.
     Notice(Notice),
 }
 
 impl Event {
-    /// Gives a section, or a missing one, this source time.
+    /// Sets the source time of a section, or of a missing one.
     pub(crate) const fn set_source_time(&mut self, time: Time) {
         match self {
             Self::Section(section) => section.source_time = time,

@@ -1,9 +1,9 @@
-//! The source's clock: from time stamps that wrap and jump to a monotonic time.
+//! The source's clock: maps time stamps that wrap and jump to a monotonic time.
 
 pub(crate) use comity_frames::stamp::{WRAP, difference};
 use comity_units::{Span, Time};
 
-/// Beyond this distance, two time stamps of one program belong to different clocks.
+/// Two time stamps of one program that differ by more than this belong to different clocks.
 const JUMP: i64 = 10 * 90_000;
 
 /// Ticks of 90 kHz as a span: 100 000 / 9 nanoseconds each.
@@ -11,11 +11,11 @@ pub(crate) const fn ticks(ticks: u64) -> Span {
     Span::from_nanos((ticks as u128 * 100_000 / 9) as u64)
 }
 
-/// How far the decoding times of one stream may go back without a jump. The standard allows none,
-/// but some sources time their first units inexactly.
+/// How far the decoding times of one stream may go back without a jump. The standard does not allow
+/// this, but some sources time their first units inexactly.
 const SLACK: i64 = 45_000;
 
-/// One stretch of time stamps without a jump.
+/// A sequence of time stamps without a jump.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     id: u64,
@@ -31,14 +31,14 @@ pub(crate) struct Mark {
     stamp: u64,
 }
 
-/// Where a time stamp lies.
+/// The position of a time stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placed {
     pub(crate) time: Time,
-    /// If it begins a new stretch: its distance in ticks from the latest one, of its own stream if
-    /// there is one.
+    /// If the time stamp begins a new stretch: its distance, in ticks, from the latest time stamp
+    /// of its own stream, or else of any stream.
     pub(crate) jump: Option<i64>,
-    /// The caller passes it in with the next time stamp of the same stream.
+    /// The mark that the caller passes with the next time stamp of the same stream.
     pub(crate) mark: Mark,
 }
 
@@ -69,13 +69,13 @@ impl Stretch {
 pub(crate) struct Timeline {
     newest: Option<Stretch>,
     last: Option<Stretch>,
-    /// The furthest position so far, in ticks: a new stretch begins there.
+    /// The furthest position so far, in ticks. A new stretch begins there.
     furthest: i64,
     stretches: u64,
 }
 
 impl Timeline {
-    /// Maps the next time stamp of a stream, whose latest one has the mark `before`.
+    /// Maps the next time stamp of a stream. `before` is the mark of its previous one.
     pub(crate) fn locate(&mut self, stamp: u64, before: Option<Mark>) -> Placed {
         let stretches = [self.newest.as_mut(), self.last.as_mut()];
         let known = stretches.into_iter().flatten().find_map(|stretch| {
@@ -108,8 +108,8 @@ impl Timeline {
         }
     }
 
-    /// Advances the clock by a time without time stamps: without a jump, the next one is near to
-    /// it.
+    /// Advances the clock by a time without time stamps. If the source does not jump, its next time
+    /// stamp is near the new position.
     pub(crate) fn go_on(&mut self, passed: Span) {
         let passed = ticks_in(passed);
         if let Some(newest) = &mut self.newest {
@@ -125,7 +125,8 @@ impl Timeline {
     }
 }
 
-/// Data after the first unit with an earlier decoding time is due at the beginning too.
+/// The time of a position. Data with a decoding time before that of the first unit is also due at
+/// the beginning.
 fn at(position: i64) -> Time {
     Time::ZERO + ticks(u64::try_from(position).unwrap_or(0))
 }
@@ -147,7 +148,7 @@ mod tests {
         assert_eq!(ticks(WRAP).as_secs_f64(), 95_443.717_688_888);
     }
 
-    /// Maps time stamps of the form (stream, stamp): the time of each, and whether it was a jump.
+    /// Maps time stamps of the form (stream, stamp) to their time, and to whether each was a jump.
     fn positions(stamps: &[(usize, u64)]) -> Vec<(Time, bool)> {
         let mut timeline = Timeline::default();
         let mut marks = [None; 2];
@@ -186,7 +187,7 @@ mod tests {
             (1, 9_090_000),
             (1, 0),
         ]);
-        // 1 s after the first, then the jump; the rest of the old stretch keeps its own clock.
+        // 1 s after the first, then the jump. The rest of the old stretch keeps its own clock.
         assert_eq!(positions[1], (Time::from_secs(1), false));
         assert_eq!(positions[2], (Time::from_secs(1), true));
         assert_eq!(positions[3], (Time::ZERO + ticks(100_000), false));

@@ -1,27 +1,27 @@
 //! The events and decisions of one end of a connection, as a qlog file for qvis.
 //!
-//! The simulator writes them for its flows, and the library for real connections: the same records,
-//! so that two files can be compared.
+//! The simulator writes these files for its flows, and the library for real connections. Both write
+//! the same records, so that two files can be compared.
 //!
-//! The file is a JSON text sequence (RFC 7464): records that begin with the byte 1e and end with a
-//! newline, first a header, then one record per event. Save it as `.sqlog`, the extension that qvis
-//! recognises. Times and round trips are milliseconds. Times count from the start of the run and
-//! are exact to the nanosecond for the first eleven days (10¹⁵ ns, the decimals that a 64-bit float
-//! keeps).
+//! The file is a JSON text sequence (RFC 7464). Its records begin with the byte 1e and end with a
+//! newline. The first record is a header, and each further record is an event. Save it as `.sqlog`,
+//! the extension that qvis recognises. Times and round-trip times are in milliseconds. Times count
+//! from the start of the run and are exact to the nanosecond for the first eleven days (10¹⁵ ns,
+//! the decimals that a 64-bit float keeps).
 //!
 //! The format is version 0.3, the newest that qvis reads. qvis requires `qlog_version`, and event
-//! names such as `transport:packet_sent`; later drafts renamed both. TCP has no packet numbers,
-//! which the format requires. Here they count transmissions, so a retransmission is a packet of its
-//! own, and acknowledgements name the transmissions that they cover. The packet type is `1RTT`
-//! throughout, as in qvis' own conversion of TCP captures.
+//! names such as `transport:packet_sent`; later drafts renamed both. The format requires packet
+//! numbers, which TCP does not have. Here they count transmissions, so a retransmission is a
+//! separate packet, and acknowledgements name the transmissions that they cover. The packet type is
+//! always `1RTT`, as in qvis' own conversion of TCP captures.
 //!
-//! The datagram transport has packet numbers of its own, and *sections* instead of a byte stream:
-//! pieces of them are frames of the type `section`. QUIC has no events for sections. Their event
-//! names begin with `comity:`, and qvis ignores them ([`QlogWriter::event`]).
+//! The datagram transport has its own packet numbers, and *sections* instead of a byte stream.
+//! Pieces of sections are frames of the type `section`. QUIC has no events for sections. Their
+//! event names begin with `comity:`, and qvis ignores them ([`QlogWriter::event`]).
 //!
 //! Records are plain structs of this module, not those of the `qlog` crate. Version 0.18 of that
-//! crate writes the later header and names, which qvis refuses; stores round trips as 32-bit
-//! floats, good for seven digits; and has no TCP.
+//! crate writes the later header and names, which qvis refuses; stores round-trip times as 32-bit
+//! floats, which are exact to seven digits; and does not support TCP.
 //!
 //! Source: draft-ietf-quic-qlog-main-schema-04 and draft-ietf-quic-qlog-quic-events-03.
 
@@ -37,11 +37,11 @@ use serde::{Serialize, Serializer};
 pub struct Description<'a> {
     /// The title, as in `fairness, seed 7`.
     pub title: &'a str,
-    /// More words.
+    /// A longer description.
     pub description: &'a str,
     /// The name of the endpoint, as in `flow 3`.
     pub endpoint: &'a str,
-    /// Which of the two it is.
+    /// Its side of the connection.
     pub side: Side,
     /// The name of the protocol, as in `TCP`.
     pub protocol: &'a str,
@@ -59,9 +59,9 @@ pub enum Side {
 /// A packet that was sent, received or lost.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Packet<'a> {
-    /// Its number, counted per direction; a retransmission has a new one.
+    /// Its number, counted per direction. A retransmission has a new number.
     pub number: u64,
-    /// Its size in bytes, headers included.
+    /// Its size in bytes, including headers.
     pub wire_bytes: u32,
     /// Its data of the byte stream.
     pub data: Option<Data>,
@@ -71,7 +71,7 @@ pub struct Packet<'a> {
     pub pieces: &'a [Piece],
     /// The types of its other frames, in snake case, as in `ping`.
     pub others: &'a [&'static str],
-    /// Its planned departure, if pacing held it back.
+    /// Its planned departure, if pacing delayed it.
     pub planned: Option<Time>,
 }
 
@@ -106,7 +106,7 @@ pub struct Data {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LossTrigger {
-    /// Packets sent after it were acknowledged: duplicate acknowledgements or SACK.
+    /// Packets sent after it were acknowledged, as duplicate acknowledgements or SACK show.
     ReorderingThreshold,
     /// It was sent long before an acknowledged one.
     TimeThreshold,
@@ -118,15 +118,15 @@ pub enum LossTrigger {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CongestionState {
-    /// The application submits less than could be sent.
+    /// The application submits less than can be sent.
     ApplicationLimited,
-    /// The window or rate grows slowly.
+    /// The window or rate increases slowly.
     CongestionAvoidance,
-    /// The controller drains or probes on purpose.
+    /// The controller deliberately drains or probes.
     Probing,
-    /// Losses of one episode are being repaired.
+    /// Losses of one episode are repaired.
     Recovery,
-    /// The window doubles per round trip.
+    /// The window doubles every round trip.
     SlowStart,
     /// The controller holds its rate.
     Steady,
@@ -135,16 +135,16 @@ pub enum CongestionState {
 /// The sender's state; `None` values are not written.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize)]
 pub struct Metrics {
-    /// The minimum round trip so far.
+    /// The minimum round-trip time so far.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "millis")]
     pub min_rtt: Option<Span>,
-    /// The smoothed round trip.
+    /// The smoothed round-trip time.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "millis")]
     pub smoothed_rtt: Option<Span>,
-    /// The last round trip.
+    /// The last round-trip time.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "millis")]
     pub latest_rtt: Option<Span>,
-    /// The mean deviation of round trips.
+    /// The mean deviation of round-trip times.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "millis")]
     pub rtt_variance: Option<Span>,
     /// The congestion window.
@@ -162,10 +162,11 @@ pub struct Metrics {
         serialize_with = "bits_per_second"
     )]
     pub pacing_rate: Option<Rate>,
-    /// The capacity of the bottleneck, if the controller knows it; not one of qlog's own metrics.
+    /// The capacity of the bottleneck, if the controller knows it. This is not a metric of qlog
+    /// itself.
     ///
-    /// A reader takes a missing metric for unchanged. So `None` after a value is written as 0,
-    /// once: the controller no longer knows the capacity.
+    /// Readers assume that a missing metric is unchanged. So `None` after a value is written once
+    /// as 0: the controller no longer knows the capacity.
     #[serde(
         rename = "bottleneck_capacity",
         skip_serializing_if = "Option::is_none",
@@ -205,7 +206,7 @@ impl Metrics {
         }
     }
 
-    /// These values, completed from `before`.
+    /// These values, with missing ones from `before`.
     fn or(self, before: Self) -> Self {
         Self {
             min_rtt: self.min_rtt.or(before.min_rtt),
@@ -239,7 +240,7 @@ impl<W: Write> QlogWriter<W> {
     /// Begins a file.
     ///
     /// # Errors
-    /// As for every method here: if the file cannot be written.
+    /// Like all methods here: if the file cannot be written.
     pub fn new(out: W, description: &Description<'_>) -> io::Result<Self> {
         let mut writer = Self {
             out,
@@ -271,7 +272,7 @@ impl<W: Write> QlogWriter<W> {
         Ok(writer)
     }
 
-    /// A packet was sent (`transport:packet_sent`).
+    /// Records that a packet was sent (`transport:packet_sent`).
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -279,7 +280,7 @@ impl<W: Write> QlogWriter<W> {
         self.event(now, "transport:packet_sent", &PacketEvent::new(packet))
     }
 
-    /// A packet was received (`transport:packet_received`).
+    /// Records that a packet was received (`transport:packet_received`).
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -305,7 +306,7 @@ impl<W: Write> QlogWriter<W> {
     }
 
     /// Records the sender's metrics (`recovery:metrics_updated`): writes the changed values, if
-    /// any.
+    /// there are any.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -353,7 +354,7 @@ impl<W: Write> QlogWriter<W> {
         Ok(self.out)
     }
 
-    /// Records an event of another vocabulary, as in `comity:section_delivered`.
+    /// Records an event of another vocabulary, such as `comity:section_delivered`.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -511,7 +512,7 @@ impl Serialize for Frames<'_> {
     }
 }
 
-/// Ranges as pairs of their first and last number.
+/// Ranges, written as pairs of their first and last number.
 struct Ranges<'a>(&'a [RangeInclusive<u64>]);
 
 impl Serialize for Ranges<'_> {
@@ -527,7 +528,7 @@ struct StateEvent {
     new: CongestionState,
 }
 
-/// The quotient is the float nearest to the decimal fraction, and prints as that fraction.
+/// The quotient is the float nearest to the decimal fraction, so it is printed as that fraction.
 fn as_millis(nanos: u64) -> f64 {
     nanos as f64 / 1e6
 }

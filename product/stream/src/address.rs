@@ -7,8 +7,8 @@ use comity::uri::Host;
 
 use crate::error::Error;
 
-/// The IPv4 address of a mapped IPv6 address, as a socket of both families shows it; others
-/// unchanged.
+/// Converts an IPv4-mapped IPv6 address, which a dual-stack socket reports, to IPv4. Other
+/// addresses are unchanged.
 pub fn plain(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip if ip == address.ip() => address,

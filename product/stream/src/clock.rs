@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-/// Now.
 #[allow(clippy::disallowed_methods, reason = "this is a real-time host")]
 pub(crate) fn now() -> Instant {
     Instant::now()

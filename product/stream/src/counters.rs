@@ -12,7 +12,7 @@ use crate::refusals::Refusals;
 use crate::statistics::{PeerStatistics, Side, Totals, Unsent};
 use crate::transport::TransportMonitor;
 
-/// The counters of a source or a sink. Clones share them; reading them never waits.
+/// The counters of a source or a sink. Clones share them, and reading never waits.
 #[derive(Clone, Debug)]
 pub struct Counters(Kind);
 
@@ -24,7 +24,7 @@ enum Kind {
 
 impl Counters {
     /// The counters of a host's own source or sink: the bytes of media that it read or wrote, and
-    /// what they are as a transport stream.
+    /// their statistics as a transport stream.
     pub const fn of_media(bytes: Arc<AtomicU64>, transport: TransportMonitor) -> Self {
         Self(Kind::Media(bytes, transport))
     }

@@ -1,4 +1,4 @@
-//! Where connections come from: calls, repeated by a policy, or a listener.
+//! Makes connections: calls a peer, repeatedly by a policy, or listens.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -14,27 +14,27 @@ use crate::error::Error;
 use crate::event::{Event, Observer};
 use crate::refusals::Refusals;
 
-/// Whether, and how fast, a caller calls again.
+/// Whether and how fast a caller calls again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Redial {
-    /// After which failures.
+    /// The failures after which it calls again.
     pub when: Reconnect,
-    /// The pause before the second call; each is twice the one before.
+    /// The pause before the second call. Each further pause is twice the one before.
     pub first_pause: Duration,
-    /// The longest pause.
+    /// The maximum pause.
     pub max_pause: Duration,
 }
 
-/// After which failures a caller calls again.
+/// The failures after which a caller calls again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reconnect {
-    /// When the first call fails, when the connection is lost, and when a sender is done: a
-    /// receiver waits for the next one.
+    /// When the first call fails, when the connection is lost, and, for a receiver, when a sender
+    /// is done: it waits for the next sender.
     Always,
     /// When the connection is lost.
     #[default]
     Lost,
-    /// Never. A listener ends too when its connection is lost.
+    /// Never. A listener, too, ends when its connection is lost.
     No,
 }
 
@@ -55,8 +55,8 @@ impl From<Reconnect> for Redial {
 }
 
 impl Redial {
-    /// The pause before the next call. It grows while connections end soon after they were made.
-    /// `last` is the time of the last connection, and the pause before that call.
+    /// The pause before the next call. It grows while connections end within `max_pause` of being
+    /// made. `last` is when the last connection was made, and the pause before its call.
     fn pause(&self, last: Option<(Instant, Duration)>, now: Instant) -> Duration {
         match last {
             Some((made, before)) if now.saturating_duration_since(made) < self.max_pause => {
@@ -67,7 +67,7 @@ impl Redial {
     }
 }
 
-/// A source of connections, one after the other.
+/// Makes connections, one after another.
 #[derive(Debug)]
 pub struct Dialer {
     role: Opened,
@@ -77,7 +77,7 @@ pub struct Dialer {
     pending: Option<JoinHandle<Result<(Connection, Endpoint), Error>>>,
     redial: Redial,
     was_connected: bool,
-    /// The time of the last connection, and the pause before its call.
+    /// When the last connection was made, and the pause before its call.
     last: Option<(Instant, Duration)>,
     refusals: Refusals,
     observer: Observer,
@@ -101,15 +101,16 @@ struct Target {
 /// The next step after the end of a connection.
 #[derive(Debug)]
 pub(crate) enum Lost {
-    /// The dialer makes another one.
+    /// The dialer will make another connection.
     AnotherWillCome,
-    /// That was the last one.
+    /// The dialer makes no more connections.
     ForGood(Error),
 }
 
 impl Dialer {
-    /// Opens the socket of a listener; a caller calls when a connection is wanted. Needs a tokio
-    /// runtime with time.
+    /// Opens the socket of a listener. A caller calls in [`connection`](Self::connection).
+    ///
+    /// Needs a tokio runtime with time enabled.
     ///
     /// `reconnect=no` in `config` overrides `redial`.
     ///
@@ -154,12 +155,13 @@ impl Dialer {
         })
     }
 
-    /// Waits for the next connection. A call that is dropped before it is ready loses nothing.
+    /// Waits for the next connection. Cancel safe: dropping the call before it completes loses
+    /// nothing.
     ///
     /// # Errors
     ///
     /// [`Error::Call`], [`Error::LookUp`] or [`Error::NoAddress`] if the policy is not to call
-    /// again; [`Error::EndpointClosed`] of a listener.
+    /// again; [`Error::EndpointClosed`] for a listener.
     pub async fn connection(&mut self) -> Result<Connection, Error> {
         let pending = match &mut self.pending {
             Some(pending) => pending,
@@ -210,7 +212,7 @@ impl Dialer {
         let mut sizes = connection.path_sizes();
         let peer = plain(connection.peer_address());
         let observer = self.observer.clone();
-        // It ends with the connection.
+        // The task ends with the connection.
         tokio::spawn(async move {
             while let Some(size) = sizes.next().await {
                 observer.on_event(&Event::PathSize(peer, size));
@@ -218,14 +220,14 @@ impl Dialer {
         });
     }
 
-    /// A listener answers no more callers.
+    /// Makes a listener refuse further callers.
     pub(crate) fn stop_accepting(&self) {
         if let Opened::Listener(endpoint) = &self.role {
             endpoint.stop_accepting();
         }
     }
 
-    /// Gives the peers time to learn that their connections are over.
+    /// Closes the endpoint, after giving the peers time to learn that their connections are over.
     pub async fn close(&mut self) {
         if let Some(pending) = self.pending.take() {
             pending.abort();
@@ -235,7 +237,7 @@ impl Dialer {
         }
     }
 
-    /// The consequence of a connection's end.
+    /// What follows the end of a connection.
     pub(crate) fn on_lost(&self, end: &CloseReason) -> Lost {
         match self.redial.when {
             Reconnect::No => Lost::ForGood(Error::Lost(end.clone())),
@@ -243,7 +245,7 @@ impl Dialer {
         }
     }
 
-    /// Whether a receiver waits for another sender after one that was done.
+    /// Whether a receiver waits for another sender after one is done.
     pub(crate) fn outlasts_senders(&self) -> bool {
         self.redial.when == Reconnect::Always
     }
@@ -253,7 +255,7 @@ impl Dialer {
         self.was_connected
     }
 
-    /// Whether it calls, and nobody has answered.
+    /// Whether it calls and no peer has answered.
     pub const fn is_unanswered(&self) -> bool {
         !self.listens() && !self.was_connected
     }
@@ -302,8 +304,8 @@ struct Calls {
 }
 
 impl Calls {
-    /// Calls until somebody answers, or until the policy or the failure says to stop. While the
-    /// called host says that nobody listens, an attempt to connect lasts for its time limit.
+    /// Calls until a listener answers, or until the policy or the failure ends the attempt. While
+    /// the called host reports that nothing listens, it keeps calling until the connect timeout.
     async fn run(self) -> Result<(Connection, Endpoint), Error> {
         let keeps_calling = self.was_connected || self.redial.when == Reconnect::Always;
         let began = now();
@@ -314,7 +316,7 @@ impl Calls {
                 Ok(made) => return Ok(made),
                 Err(error) => error,
             };
-            // The host may be about to start the listener.
+            // The listener may be about to start.
             let next = now().saturating_duration_since(began) + self.redial.first_pause;
             let is_early =
                 error.is_refused_port() && next < self.target.config.settings().connect_timeout;
@@ -335,7 +337,7 @@ impl Calls {
     }
 }
 
-/// Calls each address of the host once; the error is that of the last one.
+/// Calls each address of the host once. The error is that of the last address.
 async fn attempt(target: &Arc<Target>) -> Result<(Connection, Endpoint), Error> {
     let looked_up = {
         let target = target.clone();
@@ -378,7 +380,7 @@ async fn call_at(
 
 fn listen(host: Option<&Host>, port: u16, config: Config) -> Result<Endpoint, Error> {
     let Some(host) = host else {
-        // One socket for both families, where the host has both.
+        // One socket for IPv4 and IPv6, if the host has both.
         let both = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port);
         return Ok(match Endpoint::bind(both, config.clone()) {
             Err(BindError::System { .. } | BindError::NotHere { .. }) => {

@@ -1,4 +1,4 @@
-//! Why nothing more is relayed.
+//! Why a relay ends with an error.
 
 use std::io;
 use std::net::SocketAddr;
@@ -47,15 +47,15 @@ pub enum Error {
         /// Why the connection ended.
         end: CloseReason,
     },
-    /// A receiver did not confirm the end in time: nobody knows whether all sections have arrived.
+    /// A receiver did not confirm the end in time, so the last sections may not have arrived.
     #[error("{peer} did not confirm the end in time; {in_doubt} sections may not have arrived")]
     Unconfirmed {
         /// The receiver.
         peer: SocketAddr,
-        /// The sections that it has not confirmed either.
+        /// The sections that it has not confirmed.
         in_doubt: u64,
     },
-    /// The receivers have confirmed the end, and not a single section.
+    /// The receivers confirmed the end, but no section arrived.
     #[error("nothing arrived: none of {submitted} sections was confirmed by a receiver")]
     NothingArrived {
         /// The sections that were submitted.
@@ -64,10 +64,10 @@ pub enum Error {
     /// The source ended while a lost connection was being redialled.
     #[error("the connection was lost and not re-established before the input ended")]
     NotRedialled,
-    /// The source ended before anybody was connected.
+    /// The source ended before any peer was connected.
     #[error("the input ended before a connection was established")]
     NeverConnected,
-    /// The relay was stopped before anybody had answered its call.
+    /// The relay was stopped before a listener answered its call.
     #[error("stopped before a listener answered the call")]
     Unanswered,
     /// The endpoint of a listener was closed.
@@ -87,7 +87,7 @@ impl Error {
         Self::Host(error.into())
     }
 
-    /// What the other end learns of it: neither paths of this host nor its system's errors.
+    /// The reason for the peer. It contains neither paths of this host nor errors of its system.
     pub(crate) const fn for_peer(&self) -> &'static str {
         match self {
             Self::Host(_) | Self::Task(_) => "the output failed",
@@ -96,7 +96,7 @@ impl Error {
         }
     }
 
-    /// Whether another call could succeed. A refusal that nobody has proved may be forged.
+    /// Whether another call could succeed. A refusal that is not proven may be forged.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::NoAddress { .. } | Self::LookUp { .. } => true,
@@ -111,7 +111,7 @@ impl Error {
         }
     }
 
-    /// Whether the called host says that nobody listens at its port.
+    /// Whether the called host reported that nothing listens at the port.
     pub(crate) fn is_refused_port(&self) -> bool {
         let Self::Call { error, .. } = self else {
             return false;
@@ -120,7 +120,7 @@ impl Error {
             if reason.kind() == io::ErrorKind::ConnectionRefused)
     }
 
-    /// Whether there was no connection, or it was lost.
+    /// Whether the connection was lost, or there was none.
     pub const fn is_unconnected(&self) -> bool {
         matches!(
             self,

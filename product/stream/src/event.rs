@@ -19,8 +19,8 @@ pub enum Event<'a> {
     Connected(&'a Connection),
     /// A connection ended.
     Disconnected(&'a Connection, &'a CloseReason),
-    /// The first of a series of calls failed; the dialer keeps calling, if only for the time limit
-    /// of an attempt.
+    /// The first of a series of calls failed. The dialer keeps calling, perhaps only until the
+    /// connect timeout.
     Redialling {
         /// Whether there was a connection before.
         was_connected: bool,
@@ -38,9 +38,10 @@ pub enum Event<'a> {
         /// How many others were refused for the same reason since the last such event.
         more: u64,
     },
-    /// The path to a peer was found to carry datagrams of this size.
+    /// The path to a peer carries datagrams of this size.
     PathSize(SocketAddr, PathSize),
-    /// A receiver was disconnected because it was further behind the fastest one than `max_bytes`.
+    /// A receiver was disconnected because it was more than `max_bytes` behind the fastest
+    /// receiver.
     LeftBehind {
         /// The receiver.
         peer: SocketAddr,
@@ -49,13 +50,13 @@ pub enum Event<'a> {
     },
     /// A section is missing.
     Missing(&'a Missing),
-    /// The source reports something about itself; with the number of its notices of this kind.
+    /// The source reports something about itself. The number counts its notices of this kind.
     Notice(&'a Notice, u64),
-    /// After the relay had failed, passing on what it held failed too.
+    /// The relay had failed, and passing on its remaining sections failed too.
     Undrained(&'a Error),
 }
 
-/// Receives events in the task in which they happen. It must not block.
+/// Receives events in the task that causes them. It must not block.
 #[derive(Clone)]
 pub struct Observer(Arc<dyn Fn(&Event<'_>) + Send + Sync>);
 

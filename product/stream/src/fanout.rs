@@ -1,4 +1,4 @@
-//! A sink that sends to one peer after the other, or to all that call.
+//! A sink that sends to one peer after another, or to all callers.
 
 use std::future::{pending, poll_fn};
 use std::pin::pin;
@@ -24,9 +24,9 @@ use crate::unit::MediaUnit;
 /// How a [`Fanout`] sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FanoutOptions {
-    /// The most callers to send to at a time; at least one. A dialer that calls has one peer.
+    /// The maximum number of callers at a time, at least one. A dialer that calls has one peer.
     pub max_subscribers: usize,
-    /// Whether frames are shed while the path carries less than the source.
+    /// Whether frames are shed when the path carries less than the source offers.
     pub sheds: bool,
     /// Which sections are reported as missing.
     pub reports: Reports,
@@ -49,31 +49,30 @@ pub enum Reports {
     Nothing,
     /// The sections that were not sent on a connection.
     Unsent,
-    /// These, and the sections that did not arrive: the fate of every section is followed.
+    /// These, and the sections that did not arrive. The fate of every section is followed.
     Unarrived,
 }
 
-/// A sink that sends to one peer after the other, or to all that call.
+/// A sink that sends to one peer after another, or to all callers.
 ///
-/// Where sections have deadlines, a section that finds no room with a peer is dropped for that
-/// peer.
+/// If sections have deadlines, a section is dropped for each peer whose send buffer has no room.
 ///
-/// With [`Reliability::Full`] it waits for room, and the source waits until the peer that is
-/// furthest ahead has everything: the fastest peer sets the pace. For a slower one, sections are
-/// kept here, as many bytes as its send buffer holds once more. A peer that is further behind is
-/// disconnected with a reason, and may call again. So a peer that stalls holds up no other, and
-/// takes no more memory than that.
+/// With [`Reliability::Full`], a section waits for room, and the source waits until the fastest
+/// peer has accepted everything: the fastest peer sets the pace. Sections for slower peers are kept
+/// here, for each peer at most as many bytes as its send buffer holds. A peer that is further
+/// behind is disconnected with a reason, and may call again. A stalled peer therefore neither
+/// delays the others nor uses more memory.
 #[derive(Debug)]
 pub struct Fanout {
     dialer: Dialer,
     reliability: Reliability,
     sheds: bool,
     reports: Reports,
-    /// The most bytes that wait for room with one peer and that another peer has received already.
+    /// The most bytes that may wait here for one peer after the fastest peer has accepted them.
     max_behind: u64,
     max_subscribers: usize,
     subscribers: Vec<Subscriber>,
-    /// Peers that were too far behind, until their connections are over.
+    /// Peers that were too far behind, until their connections end.
     left: Vec<Subscriber>,
     ends: JoinSet<(ConnectionId, CloseReason)>,
     connections: SharedConnections,
@@ -82,7 +81,7 @@ pub struct Fanout {
 }
 
 impl Fanout {
-    /// Sends over the connections of `dialer`, whose configuration says how reliably.
+    /// Sends over the connections of `dialer`, whose configuration sets the reliability.
     pub fn new(dialer: Dialer, options: FanoutOptions) -> Self {
         let settings = dialer.config().settings();
         let reliability = settings.effective_reliability();
@@ -139,7 +138,7 @@ impl Fanout {
         let disconnected = Event::Disconnected(&subscriber.outlet.connection, end);
         self.dialer.observer().on_event(&disconnected);
         match self.dialer.on_lost(end) {
-            // One of many callers may go when it wants.
+            // If there may be many callers, one of them may leave.
             Lost::ForGood(error) if self.max_subscribers == 1 => Err(error),
             _ => Ok(()),
         }
@@ -157,7 +156,7 @@ impl Fanout {
         self.leave_behind();
     }
 
-    /// Disconnects the peers that are too far behind the first.
+    /// Disconnects the peers that are too far behind the fastest one.
     fn leave_behind(&mut self) {
         let max_bytes = self.max_behind;
         let is_behind = |subscriber: &Subscriber| subscriber.behind() > max_bytes;
@@ -176,8 +175,8 @@ impl Fanout {
         self.count_unsent();
     }
 
-    /// How long a peer may take to confirm the end: until all deadlines have passed, and without
-    /// limit if some section has none.
+    /// How long a peer may take to confirm the end: `linger` after the last deadline, and without
+    /// limit if a section has no deadline.
     fn patience(&self, settled: Settled) -> Duration {
         match (self.reliability, settled) {
             (Reliability::Full, _) | (_, Settled::Never) => Duration::MAX,
@@ -189,7 +188,7 @@ impl Fanout {
     }
 }
 
-/// Sends the rest to a peer and ends its connection.
+/// Sends the remaining sections to a peer and ends its connection.
 ///
 /// # Errors
 ///
@@ -216,7 +215,8 @@ async fn finish(
         Ok(Err(end)) => Err(Error::Unfinished { peer, end }),
         Err(_) => {
             let in_doubt = in_doubt(&connection.stats());
-            // Nothing follows: a receiver that waited for another connection would wait for ever.
+            // The close code says that nothing follows, so the receiver does not wait for another
+            // connection.
             connection.close(CloseCode::DONE, "not confirmed in time");
             connection.closed().await;
             Err(Error::Unconfirmed { peer, in_doubt })
@@ -224,7 +224,7 @@ async fn finish(
     }
 }
 
-/// Waits for all of these, side by side.
+/// Waits for all futures concurrently.
 async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut waiting: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
     poll_fn(|context| {
@@ -247,7 +247,7 @@ async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
         .collect()
 }
 
-/// The sections that left, or were to leave, and that the peer has not confirmed.
+/// The sections that were sent, or were to be sent, and that the peer has not confirmed.
 const fn in_doubt(statistics: &Statistics) -> u64 {
     let sections = &statistics.sent.sections;
     let known = sections.acknowledged
@@ -272,7 +272,7 @@ impl Sink for Fanout {
         self.dialer.is_unanswered()
     }
 
-    /// Whether some peer has everything so far, or nobody is connected.
+    /// Whether some peer has accepted everything so far, or no peer is connected.
     fn has_room(&self) -> bool {
         let mut subscribers = self.subscribers.iter();
         self.subscribers.is_empty() || subscribers.any(|subscriber| subscriber.behind() == 0)
@@ -376,7 +376,7 @@ impl Sink for Fanout {
             self.unreached.missing.extend(unreached.missing);
             self.unreached.missing.extend(subscriber.close_fates());
             self.connections.close(subscriber.outlet.id);
-            // The first one is reported; each has its numbers in the statistics.
+            // Only the first error is returned. The statistics contain the numbers of every peer.
             done = done.and(finished);
         }
         self.dialer.close().await;

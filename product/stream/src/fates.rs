@@ -10,9 +10,9 @@ use crate::unit::MediaUnit;
 /// Follows each section until its fate is known.
 #[derive(Debug, Default)]
 pub(crate) struct Fates {
-    /// By their numbers in the connection.
+    /// Sections by their number in the connection.
     open: BTreeMap<(StreamId, SectionId), Entries>,
-    /// Sections that are known to be missing, or damaged, until [`take`](Self::take).
+    /// Sections that are known to be missing or damaged, until [`take`](Self::take).
     missing: Vec<Missing>,
 }
 
@@ -33,7 +33,7 @@ impl Fates {
         self.open.insert((unit.stream, id), entries);
     }
 
-    /// The fate of a section is known. Returns whether a list of gaps has it.
+    /// Records the fate of a section. Returns whether it is listed as a gap.
     pub(crate) fn on_outcome(&mut self, outcome: &Outcome) -> bool {
         let Some(entries) = self.open.remove(&(outcome.stream, outcome.section)) else {
             return false;
@@ -58,7 +58,7 @@ impl Fates {
         std::mem::take(&mut self.missing)
     }
 
-    /// As [`take`](Self::take), with the sections whose fate will never be known.
+    /// Like [`take`](Self::take), with the sections whose fate will never be known.
     pub(crate) fn close(self) -> Vec<Missing> {
         let mut missing = self.missing;
         missing.extend(self.open.into_values().map(|entries| entries.if_lost));

@@ -1,4 +1,4 @@
-//! Where a receiver begins that joins a source under way.
+//! Where a receiver begins when it joins a running source.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -9,27 +9,27 @@ use comity_media::{Entry, is_announcement, is_layouts, names_section, table_iden
 use crate::unit::{Due, MediaUnit};
 
 /// How long a receiver waits for a picture from which decoding can begin. A source without such
-/// pictures refreshes gradually.
+/// pictures uses gradual refresh.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How much earlier than that picture the tables are due.
 const BEFORE: Duration = Duration::from_millis(20);
-/// The most tables that are remembered.
+/// The maximum number of remembered tables.
 const MAX_TABLES: usize = 1_024;
-/// The most layouts that are remembered: at least a second of them.
+/// The maximum number of remembered layouts: at least one second of them.
 const MAX_LAYOUTS: usize = 64;
 
-/// The state of the source so far that a joining receiver needs.
+/// The state of the source that a joining receiver needs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Background {
     /// The streams that have had pictures.
     pictures: BTreeSet<StreamId>,
     /// The latest version of each table.
     tables: BTreeMap<(u16, [u8; 4]), MediaUnit>,
-    /// The announcement of layouts, and the latest of them. One may order the beginning of a
-    /// picture that is due later than itself.
+    /// The announcement of layouts, and the latest layouts. A layout may arrange the beginning of a
+    /// picture whose deadline is later than its own.
     announcement: Option<MediaUnit>,
     layouts: VecDeque<MediaUnit>,
-    /// The shortest time from a source time to a deadline of its own.
+    /// The shortest time from the source time of a section to its own deadline.
     shortest: Option<Duration>,
 }
 
@@ -55,11 +55,12 @@ impl Background {
         }
     }
 
-    /// The units before the first section: tables, and the layouts from the first one that names
-    /// it.
+    /// The units before the first section: the tables, and the layouts from the first one that
+    /// names the section.
     ///
-    /// A picture may be due later than the sound after it, since it is shown later. The units
-    /// before the picture do not wait for that: sections leave in the order of their deadlines.
+    /// A picture may be due later than the sound after it, because it is shown later. Since
+    /// sections leave in the order of their deadlines, the units before the picture get the
+    /// shortest time from source time to deadline that the source has had.
     fn preface(&mut self, first: &MediaUnit) -> Vec<MediaUnit> {
         let source_time = { first.source_time.checked_sub(BEFORE) }.unwrap_or(first.source_time);
         let due = match first.due {
@@ -90,8 +91,9 @@ impl Background {
     }
 }
 
-/// Holds back what a decoder could not use: each stream of pictures up to one from which decoding
-/// can begin, and everything up to the first such picture of any stream.
+/// Holds back sections that a decoder could not use: in each stream of pictures, those before the
+/// first picture from which decoding can begin; in other streams, those before the first such
+/// picture of any stream.
 #[derive(Debug)]
 pub(crate) struct Joining {
     background: Background,
@@ -103,12 +105,11 @@ pub(crate) struct Joining {
 #[derive(Debug)]
 pub(crate) enum Admission {
     No,
-    /// After these.
+    /// Yes, after these units.
     Yes(Vec<MediaUnit>),
 }
 
 impl Joining {
-    /// Joins a source.
     pub(crate) const fn new(background: Background) -> Self {
         Self {
             background,
@@ -141,7 +142,7 @@ impl Joining {
         }
     }
 
-    /// Whether the receiver learns of a missing section of this stream.
+    /// Whether missing sections of this stream are reported to the receiver.
     pub(crate) fn has_joined(&self, stream: StreamId) -> bool {
         (self.has_begun || self.background.pictures.is_empty())
             && !self.background.pictures.contains(&stream)
@@ -210,7 +211,7 @@ mod tests {
         }
     }
 
-    /// The streams of the units that the receiver gets because of a section.
+    /// The streams of the units that the receiver gets when this section is admitted.
     fn admitted(joining: &mut Joining, unit: &MediaUnit) -> Vec<u16> {
         match joining.admit(unit) {
             Admission::No => Vec::new(),
@@ -302,7 +303,7 @@ mod tests {
             admitted(&mut joining, &unit(1, 0, Kind::Predicted, began)),
             [1]
         );
-        // Sound alone needs its tables.
+        // Sound alone still needs its tables.
         let mut background = Background::default();
         background.see(&unit(0, 0, Kind::Table, began));
         let mut joining = Joining::new(background.clone());

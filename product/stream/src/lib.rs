@@ -11,7 +11,7 @@
 //! | list missing sections with reasons | [`Event::Missing`], [`Missing::entry`] |
 //! | redial a lost connection | [`Redial`], [`Reconnect`] |
 //! | count at any moment, without waiting | [`Monitor::snapshot`] |
-//! | feed media, or take it | [`Source`] and [`Sink`] of your own |
+//! | provide your own input or output | [`Source`] and [`Sink`] |
 //! | separate a fault before the sender from one on the path | [`TransportMonitor`] |
 //!
 //! ```

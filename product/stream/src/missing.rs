@@ -6,17 +6,16 @@ use std::time::Instant;
 use comity::{Fate, GapReason, Reason, SectionId, StreamId};
 use serde::{Serialize, Serializer};
 
-/// A section that did not arrive, or not all of it; or a run of sections that did not arrive.
+/// A section that did not arrive completely, or a run of sections that did not arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// Its stream.
     pub stream: StreamId,
     /// Its number in the stream, at the source; the first number of a run.
     pub id: SectionId,
-    /// How many sections it is, at least 1.
+    /// The number of sections, at least 1.
     pub count: u64,
-    /// The word for what it holds, as [`kind`](crate::kind) has it; `None` when nothing arrived of
-    /// it.
+    /// The word for its content, one of [`KINDS`](crate::KINDS); `None` if nothing of it arrived.
     pub kind: Option<&'static str>,
     /// Why it is missing.
     pub reason: MissingReason,
@@ -29,7 +28,7 @@ pub struct Missing {
 }
 
 impl Missing {
-    /// The entry for a list of gaps that counts times from `began`; `now` is when it became known.
+    /// The entry for a list of gaps, with times since `began`. `now` is when the gap became known.
     pub fn entry(&self, began: Instant, now: Instant) -> GapEntry {
         GapEntry {
             stream: self.stream.0,
@@ -45,28 +44,28 @@ impl Missing {
     }
 }
 
-/// A line of a list of gaps, as JSON has it.
+/// A line of a list of gaps, in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct GapEntry {
     /// The stream of the section.
     pub stream: u16,
     /// Its number in the stream; the first number of a run.
     pub section: u64,
-    /// How many sections it is. Consecutive sections without any arrived bytes share a line.
+    /// The number of sections. Consecutive sections share a line if nothing of them arrived.
     pub count: u64,
-    /// What it holds: key, I, P, B, audio, parameters, table, layout, opaque or slice; null when
-    /// nothing arrived of it.
+    /// Its content: key, I, P, B, audio, parameters, table, layout, opaque or slice; null if
+    /// nothing of it arrived.
     #[serde(rename = "type")]
     pub kind: Option<&'static str>,
     /// Why it is not whole.
     pub reason: MissingReason,
-    /// Its length; null when nothing arrived of it.
+    /// Its length; null if nothing of it arrived.
     pub bytes: Option<u64>,
-    /// How many of these are missing.
+    /// How many of these bytes are missing.
     pub missing_bytes: Option<u64>,
-    /// When it was captured, in seconds since the beginning on this host's clock.
+    /// When it was captured, in seconds since the beginning, on this host's clock.
     pub source_time_s: Option<f64>,
-    /// When it was known to be missing, in seconds since the beginning.
+    /// When it became known to be missing, in seconds since the beginning.
     pub time_s: f64,
 }
 
@@ -101,7 +100,7 @@ pub enum MissingReason {
     Malformed,
     /// The send buffer had no room.
     NoRoom,
-    /// The sender gave it up without a reason.
+    /// The sender gave it up without stating a reason.
     Obsolete,
     /// It was incomplete at its deadline.
     Overdue,
@@ -118,7 +117,7 @@ pub enum MissingReason {
 }
 
 impl MissingReason {
-    /// All of them, in the order of their words.
+    /// All reasons, in alphabetical order of their words.
     pub const ALL: [Self; 16] = [
         Self::Cancelled,
         Self::Closed,
@@ -182,7 +181,7 @@ impl MissingReason {
         }
     }
 
-    /// Why a section did not arrive, as far as its sender knows; `None` if it did.
+    /// Why a section did not arrive, as far as its sender knows; `None` if it arrived.
     pub const fn of_fate(fate: Fate) -> Option<Self> {
         Some(match fate {
             Fate::Acknowledged => return None,

@@ -1,4 +1,4 @@
-//! The sections that are in a list of gaps.
+//! The sections that a list of gaps already contains.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,24 +6,24 @@ use comity::{SectionId, StreamId};
 
 use crate::missing::Missing;
 
-/// The most sections of a stream that are remembered: far more than can be on their way.
+/// The maximum number of remembered sections per stream: far more than can be in flight.
 const REMEMBERED: usize = 4_096;
 
-/// Sections that a sink named as missing, so that a list has each of them once: several receivers
-/// may miss the same section, and one that was damaged may not have been written either.
+/// The sections that a sink reported as missing, so that a list contains each of them once. Several
+/// receivers may miss the same section, and a damaged section may also be unwritten.
 #[derive(Debug, Default)]
 pub(crate) struct Named(BTreeMap<StreamId, BTreeSet<SectionId>>);
 
 impl Named {
-    /// The source gave this section, or a run of missing ones that begins with it. Numbers begin
-    /// anew with another connection of the source.
+    /// Notes a section from the source, or the first section of a missing run. Number 0 means a new
+    /// connection of the source, which restarts the numbers.
     pub(crate) fn see(&mut self, stream: StreamId, first: SectionId) {
         if first == SectionId(0) {
             self.0.remove(&stream);
         }
     }
 
-    /// Whether a missing section is named for the first time.
+    /// Whether a missing section is reported for the first time.
     pub(crate) fn is_first(&mut self, missing: &Missing) -> bool {
         let named = self.0.entry(missing.stream).or_default();
         let is_first = named.insert(missing.id);

@@ -12,24 +12,24 @@ use comity_media::LAYOUT_FEATURE;
 use crate::counters::ConnectionId;
 
 /// The operations of a connection that a subscriber uses. The property test of relays implements
-/// them with a transport in virtual time.
+/// them over a transport in virtual time.
 pub(crate) trait Outlet {
     /// The time from the source time of sections to their deadline, unless they have their own.
     fn latency(&self) -> Duration;
 
-    /// The least round-trip time; zero while it is unknown.
+    /// The minimum round-trip time; zero while it is unknown.
     fn round_trip(&self) -> Duration;
 
     /// The rate up to which frames are not shed.
     fn offer(&self) -> Option<Rate>;
 
-    /// Whether the receiver takes layouts.
+    /// Whether the receiver accepts layouts.
     fn takes_layouts(&self) -> bool;
 
     /// Submits a section, and returns its number.
     fn try_send(&mut self, section: Section) -> Result<SectionId, TrySendError>;
 
-    /// Uses up the next numbers of a stream, and returns the first.
+    /// Skips the next numbers of a stream, and returns the first of them.
     fn skip_run(
         &mut self,
         stream: StreamId,

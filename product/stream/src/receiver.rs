@@ -1,4 +1,4 @@
-//! A source that receives from one connection after the other.
+//! A source that receives from one connection after another.
 
 use std::time::{Duration, Instant};
 
@@ -13,33 +13,33 @@ use crate::missing::Missing;
 use crate::relay::Source;
 use crate::unit::{Due, MediaUnit, SourceItem, kind_of};
 
-/// The time that the delivery of a section may take beyond the latency.
+/// The extra time, beyond the latency, for delivering a section.
 const MARGIN: Duration = Duration::from_millis(20);
 
-/// The time that the delivery of the remaining sections may take after the end of a connection.
+/// The time limit for delivering the remaining sections after the end of a connection.
 const HANDED_OVER: Duration = Duration::from_secs(1);
 
-/// The bytes of a section that are enough to read its media header.
+/// The length of the beginning of a section that always contains its media header.
 const HEADER: u32 = 32;
 
-/// A source that receives from one connection after the other.
+/// A source that receives from one connection after another.
 #[derive(Debug)]
 pub struct Receiver {
     dialer: Dialer,
     add_latency: Duration,
     connection: Option<(ConnectionId, Connection)>,
     connections: SharedConnections,
-    /// The time until which sections that had arrived at the cut may still be delivered.
+    /// When the delivery of sections that arrived before the cut ends.
     cut: Option<Instant>,
 }
 
 impl Receiver {
-    /// Receives from the connections of `dialer`. Adds `add_latency`, the time that the path from
-    /// here on may take, to the deadlines.
+    /// Receives from the connections of `dialer`. Adds `add_latency`, the time for the rest of the
+    /// path, to the deadlines.
     ///
-    /// A receiver that passes sections on needs
-    /// [`Deliver::Early`](comity::Deliver::Early) in its configuration; otherwise it delivers them
-    /// at their deadline.
+    /// To pass sections on in time, the configuration needs
+    /// [`Deliver::Early`](comity::Deliver::Early). Otherwise the receiver delivers them at their
+    /// deadline.
     pub fn new(dialer: Dialer, add_latency: Duration) -> Self {
         let connections = SharedConnections::new(dialer.refusals().clone(), false);
         Self {
@@ -55,13 +55,13 @@ impl Receiver {
         source_item(item, self.add_latency)
     }
 
-    /// The next section that had arrived at the cut.
+    /// The next section that arrived before the cut.
     async fn next_until(&mut self, until: Instant) -> Option<SourceItem> {
         let (_, connection) = self.connection.clone()?;
         let item = match tokio::time::timeout_at(until.into(), connection.recv()).await {
             Ok(item) => item,
             Err(_) => {
-                // The rest comes at once, with incomplete sections as gaps.
+                // The rest is delivered at once, incomplete sections as gaps.
                 connection.deliver_at_once();
                 connection.recv().await
             }
@@ -105,9 +105,9 @@ impl Source for Receiver {
         }
     }
 
-    /// Delivers only what has arrived: at its deadlines, if it is to wait for them, for as long as
-    /// `linger`, and then the rest at once. The connection acknowledges nothing more, so that the
-    /// sender does not count it as arrived.
+    /// Delivers only sections that have arrived. With paced delivery, they are delivered at their
+    /// deadlines for at most `linger`, and the rest at once. The connection acknowledges nothing
+    /// more, so the sender does not count later data as arrived.
     fn cut(&mut self) {
         self.dialer.stop_accepting();
         let settings = self.dialer.config().settings();
@@ -151,8 +151,8 @@ impl Source for Receiver {
     }
 }
 
-/// A received item, as a relay passes it on. The deadline holds for the whole way, with
-/// `add_latency` for the rest of it.
+/// Converts a received item for a relay. The deadline is that of the whole path: `add_latency`
+/// covers the rest of it.
 pub(crate) fn source_item(item: Item, add_latency: Duration) -> SourceItem {
     match item {
         Item::Section(section) => SourceItem::Unit(MediaUnit {

@@ -12,14 +12,15 @@ use crate::clock::now;
 use crate::event::{Event, Observer};
 use crate::lock::lock;
 
-/// The time for which further refusals with the same reason are only counted, since anybody can
-/// cause them, and for which a caller that calls again is the same one.
+/// For this time after a report, further refusals with the same reason are only counted, since
+/// anybody can cause them. Within this time, a repeated call from the same address is the same
+/// caller.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// How many refused callers are remembered.
 const REMEMBERED: usize = 256;
 
-/// The words for why calls are refused, as [`Side::refused`](crate::Side::refused) has them.
+/// The words for the reasons of refusals: the keys of [`Side::refused`](crate::Side::refused).
 pub const REFUSALS: [&str; 11] = [
     "busy",
     "credentials",
@@ -46,7 +47,8 @@ struct Counted {
     counts: Counts,
     /// The last report of each reason, and the number of refusals since.
     reported: BTreeMap<&'static str, (Instant, u64)>,
-    /// The callers counted last, and why they were refused: they call again before they give up.
+    /// The most recently counted callers and their reasons: a caller repeats its call before it
+    /// gives up.
     callers: VecDeque<(Instant, SocketAddr, &'static str)>,
 }
 
@@ -104,8 +106,8 @@ impl Counted {
         false
     }
 
-    /// Counts a caller once, however often it repeats its call. Returns how many came since the
-    /// last report if this one is to be reported.
+    /// Counts a caller once, however often it repeats its call. If this refusal is to be reported,
+    /// returns the number of callers since the last report.
     fn refuse(&mut self, now: Instant, from: SocketAddr, word: &'static str) -> Option<u64> {
         if self.is_repeated(now, from, word) {
             return None;
@@ -172,7 +174,7 @@ mod tests {
         assert_eq!(refuse(9, 3, "busy"), None);
         assert_eq!(refuse(10, 4, "busy"), Some(2));
         assert_eq!(refuse(19, 5, "busy"), None);
-        // It calls again from the same port: nothing new, and no other call either.
+        // The same caller calls again from the same port: it is neither counted nor reported.
         assert_eq!(refuse(19, 5, "busy"), None);
         assert_eq!(refuse(20, 6, "busy"), Some(1));
         counted.count("untold", 7);

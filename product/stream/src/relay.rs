@@ -1,4 +1,4 @@
-//! From a source to a sink, until one of them ends.
+//! Relays from a source to a sink, until one of them ends.
 
 use std::future::{Future, pending};
 use std::pin::{Pin, pin};
@@ -20,7 +20,7 @@ use crate::unit::{Due, MediaUnit, Notice, SourceItem};
 
 /// Where sections come from: a [`Receiver`](crate::Receiver), or a host's own reader of media.
 pub trait Source: Send {
-    /// The next item; `None` when nothing more will come. A call that is dropped before it is ready
+    /// The next item; `None` after the last. Cancel safe: dropping the call before it completes
     /// loses nothing.
     ///
     /// # Errors
@@ -28,23 +28,23 @@ pub trait Source: Send {
     /// Any error that ends the source early; [`Error::Host`] for an error of the host's own source.
     fn next(&mut self) -> impl Future<Output = Result<Option<SourceItem>, Error>> + Send;
 
-    /// Ends the source in good order: [`next`](Self::next) then returns only what has arrived
-    /// already.
+    /// Ends the source in good order: [`next`](Self::next) then returns only items that have
+    /// already arrived.
     fn cut(&mut self);
 
-    /// Ends the source because the sink failed, with the reason for the other end:
-    /// [`next`](Self::next) then returns what has arrived already, at once.
+    /// Ends the source because the sink failed, with the reason for the peer: [`next`](Self::next)
+    /// then returns, at once, the items that have already arrived.
     fn refuse(&mut self, reason: &str);
 
-    /// Closes the source, with the reason for the other end if something went wrong.
+    /// Closes the source, with the reason for the peer after a failure.
     fn close(&mut self, reason: Option<&str>) -> impl Future<Output = ()> + Send;
 
-    /// Whether it waits for its reader, so that it loses nothing before a connection exists.
+    /// Whether it waits until it is read, so that nothing is lost before a connection exists.
     fn is_patient(&self) -> bool {
         false
     }
 
-    /// Whether it called, and nobody has answered.
+    /// Whether it has called and no peer has answered.
     fn is_unanswered(&self) -> bool {
         false
     }
@@ -65,29 +65,29 @@ pub trait Sink: Send {
         true
     }
 
-    /// Whether it called, and nobody has answered.
+    /// Whether it has called and no peer has answered.
     fn is_unanswered(&self) -> bool {
         false
     }
 
-    /// Whether more may be written. That changes only in [`tend`](Self::tend).
+    /// Whether more may be written. Only [`tend`](Self::tend) changes this.
     fn has_room(&self) -> bool {
         true
     }
 
-    /// Does the sink's own work, and returns when something has changed. A call that is dropped
-    /// before it is ready loses nothing.
+    /// Does the sink's own work, and returns when something has changed. Cancel safe: dropping the
+    /// call before it completes loses nothing.
     ///
     /// # Errors
     ///
     /// Any error that ends the sink early.
     fn tend(&mut self) -> impl Future<Output = Result<Written, Error>> + Send;
 
-    /// Takes a section, which [`flush`](Self::flush) writes.
+    /// Accepts a section, which [`flush`](Self::flush) writes.
     fn write(&mut self, unit: &MediaUnit) -> Written;
 
-    /// Writes accepted sections, if that waits for a disk or a reader. A call that is dropped
-    /// before it is ready loses nothing.
+    /// Writes accepted sections, if that waits for a disk or a reader. Cancel safe: dropping the
+    /// call before it completes loses nothing.
     ///
     /// # Errors
     ///
@@ -96,16 +96,16 @@ pub trait Sink: Send {
         async { Ok(Written::Yes) }
     }
 
-    /// Reports a missing section to a destination that can learn of it.
+    /// Reports a missing section to the destination, if the destination supports it.
     fn skip(&mut self, _missing: &Missing) {}
 
-    /// The sections found to be missing behind the sink since the last call; if it
-    /// [follows](Self::follows) them, those that arrived damaged too.
+    /// The sections that went missing after the sink since the last call. If the sink
+    /// [follows](Self::follows) its sections, damaged sections that arrived are included.
     fn take_missing(&mut self) -> Vec<Missing> {
         Vec::new()
     }
 
-    /// Whether the fate of each section that it takes is followed.
+    /// Whether the sink follows the fate of each section that it accepts.
     fn follows(&self) -> bool {
         false
     }
@@ -120,14 +120,15 @@ pub trait Sink: Send {
         false
     }
 
-    /// Gives up what waits, for room or for a reader: it is reported as missing or unwritten.
+    /// Gives up sections that wait for room or for a reader: they are reported as missing or
+    /// unwritten.
     fn abandon(&mut self) {}
 
-    /// Waits until everything has reached its destination, and closes the sink.
+    /// Waits until everything has reached its destination, then closes the sink.
     ///
     /// # Errors
     ///
-    /// If something has not.
+    /// If something did not reach its destination.
     fn finish(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Its counters.
@@ -141,43 +142,43 @@ pub enum Written {
     Yes,
     /// Its media header is invalid: nothing of it was written.
     Malformed,
-    /// Nobody reads the output any more.
+    /// The reader of the output is gone.
     ReaderGone,
 }
 
-/// Why a relay has ended, without an error.
+/// Why a relay ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The source ended.
     Done,
     /// The host stopped it.
     Stopped,
-    /// Nobody reads the output any more.
+    /// The reader of the output is gone.
     ReaderGone,
     /// The host did not wait for an orderly end.
     Abandoned,
 }
 
-/// How long a relay that is abandoned may take to report what is not passed on.
+/// The time limit of an abandoned relay for reporting the sections that it does not pass on.
 const ABANDONING: Duration = Duration::from_millis(500);
 
 /// Passes sections from a source to a sink.
 ///
-/// Its memory is bounded: it holds one section at most. The rest waits in the source, for example
-/// in the receive buffer of its connection, and thus holds the sender back.
+/// Its memory is bounded: it holds at most one section. The rest waits in the source, for example
+/// in the receive buffer of its connection, and thus exerts back-pressure on the sender.
 #[derive(Debug)]
 pub struct Relay<I, O> {
     source: I,
     sink: O,
     observer: Observer,
     monitor: Monitor,
-    /// A section with its own deadline that waits for a connection. Nothing behind it is read
-    /// meanwhile.
+    /// A section with its own deadline that waits for a connection. Meanwhile nothing is read from
+    /// the source.
     held: Option<MediaUnit>,
     named: Named,
 }
 
-/// Takes snapshots of a relay from anywhere, at any moment, without waiting.
+/// Takes snapshots of a relay at any moment, from any thread, without waiting.
 #[derive(Clone, Debug)]
 pub struct Monitor {
     began: Instant,
@@ -198,7 +199,7 @@ impl Monitor {
         }
     }
 
-    /// When the relay began: times of gap entries count from it.
+    /// When the relay began. Times of gap entries are relative to it.
     pub const fn began(&self) -> Instant {
         self.began
     }
@@ -218,13 +219,13 @@ enum Step {
     Stop,
     Tended(Result<Written, Error>),
     Item(Result<Option<SourceItem>, Error>),
-    /// The section that waits for a connection has become worthless.
+    /// The section that waits for a connection has expired.
     Overdue,
 }
 
 type Stop<'a, F> = Pin<&'a mut F>;
 
-/// Waits until the deadline; for none, for ever.
+/// Waits until the deadline; forever if there is none.
 async fn until(due: Option<Due>) {
     match due {
         Some(Due::At(moment)) => sleep_until(moment.into()).await,
@@ -256,19 +257,19 @@ impl<I: Source, O: Sink> Relay<I, O> {
         self.monitor.clone()
     }
 
-    /// Relays until the source ends, the sink fails or `stop` is ready. Then it passes on what has
-    /// arrived, reports what is missing, and closes both.
+    /// Relays until the source ends, the sink fails or `stop` is ready. Then it passes on the
+    /// sections that have arrived, reports the missing ones, and closes both ends.
     ///
     /// # Errors
     ///
-    /// [`Error`]: the first failure. A connection lost after `stop` is not a failure, but a call
-    /// that nobody has answered by then is.
+    /// [`Error`]: the first failure. After `stop`, a lost connection is not a failure, but a call
+    /// that nobody has answered is.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<Ending, Error> {
         self.run_until(stop, pending()).await
     }
 
-    /// As [`run`](Self::run), but waits neither for a reader nor for a peer once `abandon` is ready
-    /// too. It then reports what has arrived and is not passed on.
+    /// Like [`run`](Self::run), but once `abandon` is ready too, it waits neither for a reader nor
+    /// for a peer. It then reports the sections that arrived and are not passed on.
     ///
     /// # Errors
     ///
@@ -287,14 +288,14 @@ impl<I: Source, O: Sink> Relay<I, O> {
         match ended {
             Some(ended) => ended,
             None => {
-                // The other end may be gone.
+                // The peer may be gone.
                 let _ = tokio::time::timeout(ABANDONING, self.abandon()).await;
                 Ok(Ending::Abandoned)
             }
         }
     }
 
-    /// Reports all that is not passed on, and closes the source.
+    /// Reports the sections that are not passed on, and closes the source.
     async fn abandon(&mut self) {
         const REASON: &str = "interrupted";
         self.sink.abandon();
@@ -304,7 +305,7 @@ impl<I: Source, O: Sink> Relay<I, O> {
         self.source.close(Some(REASON)).await;
     }
 
-    /// Passes on what has arrived, reports what is missing, and closes both ends.
+    /// Passes on the sections that have arrived, reports the missing ones, and closes both ends.
     async fn end(&mut self, mut ending: Result<Ending, Error>) -> Result<Ending, Error> {
         if matches!(ending, Ok(Ending::Stopped)) && self.has_begun() {
             self.source.cut();
@@ -316,7 +317,7 @@ impl<I: Source, O: Sink> Relay<I, O> {
             && !self.sink.has_failed()
             && self.has_begun()
         {
-            // Items before the error are passed on, or reported as not sent.
+            // Items from before the error are passed on, or reported as unsent.
             self.source.refuse(error.for_peer());
             if let Err(error) = self.drain().await {
                 self.observer.on_event(&Event::Undrained(&error));
@@ -343,13 +344,13 @@ impl<I: Source, O: Sink> Relay<I, O> {
         let is_unanswered = self.source.is_unanswered() || self.sink.is_unanswered();
         match (ending?, finished) {
             (Ending::Stopped, _) if is_unanswered => Err(Error::Unanswered),
-            // A host that stops the relay knows that not everything may have arrived.
+            // A host that stops the relay expects that some sections may not arrive.
             (Ending::Stopped, Err(error)) if error.is_unconnected() => Ok(Ending::Stopped),
             (ending, finished) => finished.map(|()| ending),
         }
     }
 
-    /// Whether anything may have been read: a patient source holds everything until a peer is
+    /// Whether anything may have been read: a patient source is not read before a peer is
     /// connected.
     fn has_begun(&self) -> bool {
         !self.source.is_patient() || self.sink.was_ready()
@@ -405,8 +406,8 @@ impl<I: Source, O: Sink> Relay<I, O> {
         }
     }
 
-    /// Accepts an item. Returns the reason if the relay ends. Sections that wait for room stay with
-    /// the sink.
+    /// Passes on an item. Returns the reason if the relay ends meanwhile: sections that wait for
+    /// room stay with the sink.
     async fn take_or_stop<F: Future<Output = ()>>(
         &mut self,
         item: SourceItem,
@@ -466,13 +467,14 @@ impl<I: Source, O: Sink> Relay<I, O> {
                     });
                     return Ok(written);
                 }
-                // A section that is not written in the end is subtracted again.
+                // If the section is not written in the end, it is subtracted again.
                 self.passed(|passed| passed.add(&unit));
                 self.report_missing();
                 if unit.is_damaged {
                     let damaged = unit.damaged();
                     self.count(&damaged);
-                    // It may be missing for another reason in the end.
+                    // If the sink follows it, its fate is reported later, perhaps with another
+                    // reason.
                     if !self.sink.follows() {
                         self.name(&damaged);
                     }
@@ -504,20 +506,20 @@ impl<I: Source, O: Sink> Relay<I, O> {
 
     fn count(&self, missing: &Missing) {
         self.passed(|passed| {
-            // A peer states how long a run is.
+            // A peer states the length of a run, so the sum may overflow.
             let counted = passed.gaps.entry(missing.reason).or_default();
             *counted = counted.saturating_add(missing.count);
         });
     }
 
-    /// Reports a section that the sink took, once.
+    /// Reports, once, a section that the sink accepted.
     fn name(&mut self, missing: &Missing) {
         if self.named.is_first(missing) {
             self.observer.on_event(&Event::Missing(missing));
         }
     }
 
-    /// Reports sections that were passed on and did not arrive, as far as the sink knows.
+    /// Reports sections that were passed on and, as far as the sink knows, did not arrive.
     fn report_missing(&mut self) {
         for missing in self.sink.take_missing() {
             self.name(&missing);

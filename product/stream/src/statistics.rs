@@ -1,6 +1,6 @@
-//! The statistics of a relay. JSON, metrics and status lines are made from these structs.
+//! The statistics of a relay, from which JSON, metrics and status lines are made.
 //!
-//! The JSON keys are SRT's where the meaning is the same.
+//! The JSON keys are those of SRT where the meaning is the same.
 
 use std::collections::BTreeMap;
 
@@ -32,9 +32,9 @@ pub struct Side {
     pub bytes: Option<u64>,
     /// The transport stream that was read or written; `None` for other media and connections.
     pub transport: Option<TransportStatistics>,
-    /// Open connections.
+    /// The open connections.
     pub connections: Vec<PeerStatistics>,
-    /// The sums over all connections, open or not; `None` for media.
+    /// The sums over all connections, open and closed; `None` for media.
     pub totals: Option<Totals>,
     /// Refused calls, by the word for the reason.
     pub refused: BTreeMap<&'static str, u64>,
@@ -42,7 +42,7 @@ pub struct Side {
     pub unsent: Option<Unsent>,
 }
 
-/// The keys of an end that has connections are there before the first connection.
+/// The keys of an end with connections are present before its first connection.
 impl Serialize for Side {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -79,12 +79,12 @@ pub struct PeerStatistics {
 /// Sums over the connections of one end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Connections.
+    /// The number of connections.
     pub connections: u64,
-    /// Of these, those that an internal error of this program ended.
+    /// Connections that ended with an internal error of this program.
     #[serde(rename = "internalErrors")]
     pub internal_errors: u64,
-    /// Of these, those that this program ended since the peer's feedback was false.
+    /// Connections that this program closed because the peer's feedback was false.
     #[serde(rename = "falseFeedback")]
     pub false_feedback: u64,
     /// Bytes sent on the wire, headers included.
@@ -108,7 +108,7 @@ pub struct Totals {
     /// Packets received, each once.
     #[serde(rename = "pktRecvUnique")]
     pub received_packets: u64,
-    /// Packets to this end that have not arrived; one that arrives late is subtracted again.
+    /// Packets to this end that have not arrived. A packet that arrives late is subtracted again.
     #[serde(rename = "pktRcvLoss")]
     pub missing_packets: u64,
     /// Sections submitted.
@@ -132,7 +132,7 @@ pub struct Totals {
     /// Sections received whole by their deadline.
     #[serde(rename = "sectionsOnTime")]
     pub on_time: u64,
-    /// Sections received whole after it.
+    /// Sections received whole after their deadline.
     #[serde(rename = "sectionsLate")]
     pub late: u64,
     /// Sections that became gaps.
@@ -141,7 +141,7 @@ pub struct Totals {
     /// Sections that the receivers reported as whole by their deadline.
     #[serde(rename = "peerSectionsOnTime")]
     pub peer_on_time: u64,
-    /// Sections that the receivers reported as whole after it.
+    /// Sections that the receivers reported as whole after their deadline.
     #[serde(rename = "peerSectionsLate")]
     pub peer_late: u64,
     /// Sections that the receivers reported as missing.
@@ -177,7 +177,7 @@ impl Totals {
         self.open += sections.open;
         self.on_time += arrived.on_time_sections;
         self.late += arrived.late_sections;
-        // A peer states these numbers, and the sum of some of them exceeds the type.
+        // Peers state these numbers, so their sum may overflow.
         self.missing_packets = self
             .missing_packets
             .saturating_add(received.missing_packets);
@@ -193,13 +193,13 @@ impl Totals {
 /// Sections that were not submitted to a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Unsent {
-    /// Nobody was connected.
+    /// No peer was connected.
     pub unconnected: u64,
-    /// The send buffer was full, or the receiver was too far behind others.
+    /// The send buffer was full, or the receiver was too far behind the others.
     pub no_room: u64,
     /// A section that they need was not submitted.
     pub dependent: u64,
-    /// They are empty, or longer than a section can be.
+    /// They are empty, or too long for a section.
     pub unfit: u64,
 }
 
@@ -211,7 +211,7 @@ impl Unsent {
         self.unfit += other.unfit;
     }
 
-    /// Counts a section, unless the connection counts it.
+    /// Counts a section, unless the connection counts sections with this reason.
     pub(crate) fn count(&mut self, reason: MissingReason) {
         match reason {
             MissingReason::Unconnected => self.unconnected += 1,
@@ -223,10 +223,10 @@ impl Unsent {
     }
 }
 
-/// Sections and their bytes.
+/// A number of sections and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
-    /// How many.
+    /// How many sections.
     pub sections: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -238,9 +238,9 @@ const UNKNOWN: &str = "data";
 /// The sections that a relay passed on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Passed {
-    /// Whole sections, by the word for what they hold; "data" if that is unknown.
+    /// Whole sections, by the word for their content; "data" if it is unknown.
     pub whole: BTreeMap<&'static str, Count>,
-    /// Missing sections, by the reason.
+    /// Missing sections, by reason.
     pub gaps: BTreeMap<MissingReason, u64>,
     /// Notices of the source about itself, by kind.
     pub notices: BTreeMap<&'static str, u64>,
@@ -273,7 +273,7 @@ impl Passed {
         self.whole.values().map(|count| count.sections).sum()
     }
 
-    /// The number of missing sections: not those that are damaged and were passed on.
+    /// The number of missing sections, without damaged sections that were passed on.
     pub fn missing(&self) -> u64 {
         let missing = { self.gaps.iter() }.filter(|(reason, _)| **reason != MissingReason::Damaged);
         missing.fold(0, |sum, (_, &count)| sum.saturating_add(count))
@@ -329,8 +329,8 @@ mod tests {
         assert_eq!(peers, (22, 24, 26));
     }
 
-    /// A hostile receiver reports the largest numbers of the format, on one connection after the
-    /// other.
+    /// A hostile receiver reports the largest numbers of the format, on one connection after
+    /// another.
     #[test]
     fn sums_of_what_peers_state_stay_at_the_end_of_their_range() {
         let mut statistics = Statistics::default();

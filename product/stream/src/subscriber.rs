@@ -48,11 +48,11 @@ impl Waiting {
     }
 }
 
-/// The latest time at which the fates of sections are known.
+/// When the fates of all submitted sections are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Settled {
     At(Instant),
-    /// They have no deadline.
+    /// Some section has no deadline.
     Never,
 }
 
@@ -69,12 +69,12 @@ enum Refusal {
     Unfit,
 }
 
-/// Counts and lists the sections that a connection did not get.
+/// Counts and lists the sections that were not submitted to a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Unreached {
     pub(crate) unsent: Unsent,
     pub(crate) missing: Vec<Missing>,
-    /// Whether the sections are listed, too.
+    /// Whether the sections are also listed.
     pub(crate) lists: bool,
 }
 
@@ -102,8 +102,8 @@ impl Unreached {
 }
 
 impl<O: Outlet> Subscriber<O> {
-    /// Joins a source with this `background`. Follows the fates of sections with `follows`, and
-    /// sheds frames with `sheds`.
+    /// Joins a source with this `background`. With `follows`, the fates of sections are followed;
+    /// with `sheds`, frames are shed.
     pub(crate) fn new(
         now: Instant,
         outlet: O,
@@ -233,8 +233,8 @@ impl<O: Outlet> Subscriber<O> {
         fates.take()
     }
 
-    /// As [`take_missing`](Self::take_missing), with the sections whose fate will never be known:
-    /// the connection is over.
+    /// Like [`take_missing`](Self::take_missing), with the sections whose fate will never be known,
+    /// because the connection is over.
     pub(crate) fn close_fates(&mut self) -> Vec<Missing> {
         let mut missing = self.take_missing();
         missing.extend(self.fates.take().into_iter().flat_map(Fates::close));
@@ -273,7 +273,7 @@ impl<O: Outlet> Subscriber<O> {
         let id = match self.outlet.try_send(section) {
             Ok(id) => id,
             Err(TrySendError::Full { .. }) => return Err(Refusal::NoRoom),
-            // Its end is reported elsewhere.
+            // The end of the connection is reported elsewhere.
             Err(TrySendError::Refused(SendError::Stream(
                 StreamError::Closed(_) | StreamError::Finishing,
             ))) => {
@@ -298,7 +298,7 @@ impl<O: Outlet> Subscriber<O> {
 }
 
 impl Subscriber {
-    /// Submits all waiting items, however long that takes.
+    /// Submits all waiting items, without a time limit.
     pub(crate) async fn flush_all(&mut self, unreached: &mut Unreached) {
         self.flush(unreached);
         while !self.backlog.is_empty() {
@@ -307,10 +307,10 @@ impl Subscriber {
         }
     }
 
-    /// Waits until the next waiting item has room or can never get it, or until a section is known
-    /// to be missing. A call that is dropped before it is ready loses nothing.
+    /// Waits until the next waiting item has room or can never get it, or until a section becomes
+    /// known to be missing. Cancel safe: dropping the call before it completes loses nothing.
     ///
-    /// The connection keeps a bounded number of events, so somebody must wait for them here while
+    /// The connection keeps a bounded number of events, so this call has to drain them while
     /// nothing is submitted.
     pub(crate) async fn news(&mut self) {
         let next = self.backlog.front().map(Waiting::bytes);

@@ -8,16 +8,16 @@ use serde::Serialize;
 
 use crate::lock::lock;
 
-/// After so many bytes without a packet, media is taken to be no transport stream.
+/// If this many bytes contain no packet, the media is not a transport stream.
 const SEARCHED: u64 = 1 << 20;
 
-/// Checks the media that a host's own source or sink reads or writes. Clones share it.
+/// Checks the media that a host's own source or sink reads or writes. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct TransportMonitor(Arc<Mutex<Checked>>);
 
 #[derive(Debug)]
 struct Checked {
-    /// `None` for other media.
+    /// `None` if the media is not a transport stream.
     checker: Option<Checker>,
     bytes: u64,
 }
@@ -25,7 +25,7 @@ struct Checked {
 impl Default for TransportMonitor {
     fn default() -> Self {
         Self(Arc::new(Mutex::new(Checked {
-            // By the stream's own clock at both ends, so that they compare.
+            // Timed by the stream's own clock at both ends, so that the results can be compared.
             checker: Some(Checker::new(Timing::Clock)),
             bytes: 0,
         })))
@@ -33,7 +33,7 @@ impl Default for TransportMonitor {
 }
 
 impl TransportMonitor {
-    /// Takes the next bytes of the media.
+    /// Checks the next bytes of the media.
     pub fn push(&self, bytes: &[u8]) {
         let mut checked = lock(&self.0);
         checked.bytes += bytes.len() as u64;
@@ -46,14 +46,14 @@ impl TransportMonitor {
         }
     }
 
-    /// Nothing more comes.
+    /// Ends the media: no bytes follow.
     pub fn finish(&self) {
         if let Some(checker) = &mut lock(&self.0).checker {
             checker.finish();
         }
     }
 
-    /// The facts known so far; `None` unless the media is a transport stream.
+    /// The statistics so far; `None` unless the media is a transport stream.
     pub fn statistics(&self) -> Option<TransportStatistics> {
         let report = lock(&self.0).checker.as_ref()?.report();
         (report.packets > 0).then(|| TransportStatistics::from(&report))
@@ -69,13 +69,13 @@ pub struct TransportStatistics {
     pub null_packets: u64,
     /// Scrambled packets.
     pub scrambled_packets: u64,
-    /// At least so many packets are missing, by the continuity counters.
+    /// The lower bound of the number of missing packets, by the continuity counters.
     pub missing_packets: u64,
     /// Bytes outside of packets.
     pub skipped_bytes: u64,
     /// The mean rate of the multiplex, in bits per second; `None` without a clock.
     pub rate_bps: Option<u64>,
-    /// The longest time between two clock references, in seconds; `None` without any.
+    /// The longest time between two clock references, in seconds; `None` without clock references.
     pub pcr_interval_max_s: Option<f64>,
     /// Jumps of clock references and time stamps.
     pub jumps: u64,

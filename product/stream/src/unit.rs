@@ -12,7 +12,7 @@ use crate::missing::{Missing, MissingReason};
 /// A section on its way from a source to a sink.
 #[derive(Clone, Debug)]
 pub struct MediaUnit {
-    /// The stream that it continues.
+    /// Its stream.
     pub stream: StreamId,
     /// Its number in that stream, at the source.
     pub id: SectionId,
@@ -22,13 +22,13 @@ pub struct MediaUnit {
     pub source_time: Instant,
     /// Its deadline.
     pub due: Due,
-    /// An earlier section of the stream, at the source, without which it is worthless.
+    /// The number, at the source, of an earlier section of the stream that it depends on.
     pub needs: Option<SectionId>,
     /// Its bytes.
     pub payload: Bytes,
     /// The frame for the shedder's decision; `None` sends the section without one.
     pub frame: Option<Frame>,
-    /// Whether the source has only a part of it: it is passed on, and listed as
+    /// Whether the source has only a part of it. The part is passed on and listed as
     /// [`MissingReason::Damaged`].
     pub is_damaged: bool,
 }
@@ -40,7 +40,7 @@ impl MediaUnit {
         matches!(self.due, Due::At(_) | Due::Never)
     }
 
-    /// The word for what it holds: that of its frame, or of the media header in its payload.
+    /// The word for its content, from its frame or from the media header in its payload.
     pub fn kind(&self) -> Option<&'static str> {
         match &self.frame {
             Some(frame) => Some(kind(frame.frame_type)),
@@ -66,7 +66,7 @@ impl MediaUnit {
         }
     }
 
-    /// The entry for a list of gaps of a section that the source has a part of, and that arrived.
+    /// The entry in a list of gaps if this damaged section arrived.
     pub(crate) fn damaged(&self) -> Missing {
         Missing {
             missing_bytes: None,
@@ -74,7 +74,7 @@ impl MediaUnit {
         }
     }
 
-    /// The entry for a list of gaps if nothing of this section arrived.
+    /// The entry in a list of gaps if nothing of this section arrived.
     pub fn missing(&self, reason: MissingReason) -> Missing {
         let length = Some(self.payload.len() as u64);
         Missing {
@@ -95,15 +95,15 @@ impl MediaUnit {
 pub enum Due {
     /// The source time plus this time and the connection's latency.
     AfterLatency(Duration),
-    /// The same of what is live, whose source time is that at which it began to arrive:
+    /// The deadline of a live section, whose source time is when it began to arrive: see
     /// [`live_deadline`].
     Live {
-        /// This time more.
+        /// Time added to that deadline.
         more: Duration,
         /// How long it took to arrive.
         arriving: Duration,
     },
-    /// This moment, over any connection.
+    /// This moment, whatever the latency of the connection.
     At(Instant),
     /// No deadline.
     Never,
@@ -119,7 +119,7 @@ impl Due {
                 let after = live_deadline(arriving.into(), latency.into(), round_trip.into());
                 Duration::from(after).saturating_add(more)
             }
-            // A section whose time is over still has a deadline: `MAX` would mean none.
+            // An expired section still has a deadline: `MAX` would mean none.
             Self::At(moment) => moment.saturating_duration_since(source_time),
             Self::Never => Duration::MAX,
         }
@@ -140,13 +140,13 @@ pub enum SourceItem {
 /// A notice of a source about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Its subject in a word, by which notices are counted.
+    /// One word for its subject. Notices are counted by this word.
     pub kind: &'static str,
     /// A sentence for people.
     pub text: String,
 }
 
-/// The word for what a frame holds.
+/// The word for the content of a frame.
 pub const fn kind(frame: FrameType) -> &'static str {
     match frame {
         FrameType::Table => "table",
@@ -176,8 +176,8 @@ pub const KINDS: [&str; 10] = [
     "slice",
 ];
 
-/// The word for what a payload holds, by its media header; `None` if its first bytes are no such
-/// header.
+/// The word for the content of a payload, from its media header; `None` if its first bytes are not
+/// a media header.
 pub fn kind_of(payload: &[u8]) -> Option<&'static str> {
     Some(match Header::decode(payload).ok()?.0 {
         Header::Unit(unit) => kind(unit.frame),

@@ -17,7 +17,7 @@ Columns = dict[str, numpy.ndarray]
 
 
 def columns(table: Table, names: Sequence[str], run: int | None = None) -> Columns:
-    """Columns of a table, of one run or of all; one that the table lacks is left out."""
+    """Columns of a table, of one run or of all. Missing columns are left out."""
     arrow = table.arrow()
     present = [name for name in names if name in table.columns]
     if run is not None:
@@ -33,7 +33,7 @@ def _array(column: typing.Any) -> numpy.ndarray:
     import pyarrow
 
     if column.null_count and not pyarrow.types.is_large_string(column.type):
-        # What does not exist is no number.
+        # A missing value is not a number.
         return column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
     return column.to_numpy()
 
@@ -50,7 +50,7 @@ PACKETS = "use comity.run(..., packets=True), and Results.write to store them"
 
 
 class Flow(typing.NamedTuple):
-    """One flow, as pictures know it."""
+    """One flow, with the properties that pictures need."""
 
     name: str
     group: str
@@ -69,8 +69,8 @@ class Look(typing.NamedTuple):
 
 
 def flows(results: Results, run: int | None, only: Sequence[str] = ()) -> list[Flow]:
-    """The flows of a run or of all runs, or those whose flow or group is named. A flow whose
-    controller is swept is there with each of its protocols.
+    """The flows of a run or of all runs, or those whose flow or group is named. A flow with a swept
+    controller appears once for each protocol.
     """
     of = columns(results.flows, ["flow", "group", "kind", "index"], run)
     found = dict.fromkeys(
@@ -83,7 +83,7 @@ def flows(results: Results, run: int | None, only: Sequence[str] = ()) -> list[F
 
 
 def check(only: Sequence[str], known: typing.Collection[str], what: str) -> None:
-    """Refuses a name that nothing has."""
+    """Refuses unknown names."""
     for name in only:
         if name not in known:
             there = ", ".join(sorted(known)[:12])
@@ -129,7 +129,7 @@ def looks_of_values(axis: Axis, dark: bool) -> dict[typing.Any, Look]:
 
 
 def _label(group: str, protocols: Sequence[str]) -> str:
-    """A group in a legend, with its protocol where it has one and its name does not tell."""
+    """A group in a legend, with its protocol if it has one that its name does not show."""
     # Matplotlib leaves labels out that begin with `_`.
     group = f" {group}" if group.startswith("_") else group
     if len(protocols) > 1:
@@ -142,7 +142,7 @@ def _label(group: str, protocols: Sequence[str]) -> str:
 
 
 def name(flow: Flow, look: Look) -> str:
-    """A flow in a legend: its name, and its protocol where the name does not tell."""
+    """A flow in a legend: its name, and its protocol if the name does not show it."""
     return look.label.replace(flow.group, flow.name, 1)
 
 
@@ -152,7 +152,7 @@ def axes(table: Table) -> list[str]:
 
 
 class Axis(typing.NamedTuple):
-    """An axis of the sweep, as pictures place its values."""
+    """An axis of the sweep, and the positions of its values in pictures."""
 
     column: str
     """Its column in the tables."""
@@ -225,7 +225,7 @@ def title(results: Results, run: int | None, what: str) -> str:
 
 
 def short(name: str, names: Sequence[str]) -> str:
-    """The last word of an axis, or its name where two end alike."""
+    """The last word of an axis, or its name if two end with the same word."""
     words = [it[5:].rsplit(".", 1)[-1] for it in names]
     word = name[5:].rsplit(".", 1)[-1]
     return word if words.count(word) == 1 else name[5:]

@@ -60,7 +60,7 @@ def fairness(
         every = _data.Look("all flows", _style.paper(dark).ink, "x", "-")
         sets.append((every, _data.columns(results.runs, names)))
     for _, rows in sets:
-        # The index of one flow is 1 whatever it gets.
+        # The index of one flow is always 1.
         rows["value"] = numpy.where(rows["flows"] > 1, rows["jain"].astype(float), numpy.nan)
     sets = [(look, rows) for look, rows in sets if numpy.isfinite(rows["value"]).any()]
     if not sets:
@@ -168,7 +168,7 @@ def _bars(ax: Axes, series: Sequence[_Series], dark: bool, most: float) -> None:
 def _points(
     ax: Axes, axis: _data.Axis, look: _data.Look, of: _data.Columns, aside: float, most: float
 ) -> None:
-    """Means with intervals: joined if the axis has numbers, otherwise at places of their own."""
+    """Means with intervals: joined if the axis has numbers, otherwise at separate positions."""
     values = [of["value"][of[axis.column] == value] for value in axis.values]
     means, low, high = zip(*(_interval(each, most) for each in values))
     if not numpy.isfinite(means).any():
@@ -315,7 +315,7 @@ def heatmap(
     figure, panels = _style.picture(title, dark, len(grids), size)
     ink = _style.paper(dark).ink
     for ax, (group, grid) in zip(panels, grids.items()):
-        # Cividis looks the same to all readers, colour-blind or not.
+        # Cividis looks the same to colour-blind readers.
         image = ax.imshow(grid, cmap="cividis", vmin=least, vmax=most, origin="lower", aspect="auto")
         _style.categories(ax, across)
         ax.set_xlim(-0.5, len(across) - 0.5)

@@ -68,7 +68,7 @@ def sequence(
     # A dot of the legend's own: those of many packets are too small to see there.
     ax.plot([], [], marker=".", color=colour, label="sent", **dots)
     if acks.any():
-        # The last link of the return path hands ACKs to the sender.
+        # The last link of the return path delivers ACKs to the sender.
         last = acks & (of["link"] == of["link"][numpy.flatnonzero(acks)[-1]])
         arrived = of["arrival_ns"][last].astype(float) / 1e9
         order = numpy.argsort(arrived)
@@ -98,7 +98,7 @@ def slack(
     results: Results, *, run: int = 0, only: Sequence[str] = (), dark: bool = False
 ) -> Figure:
     """Draws the time left until the deadline of each frame when it was complete, over its
-    deadline; below zero a frame was late. A cross at the bottom is a frame that never came.
+    deadline; below zero a frame was late. A cross at the bottom is a frame that never arrived.
 
     Of each group the first flow is drawn; name flows in `only` to choose others.
     """

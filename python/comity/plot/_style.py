@@ -1,4 +1,4 @@
-"""The style of all pictures."""
+"""The common style of all pictures."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _OTHER = Style("other", "#555555", "#BBBBBB", "x")
 
 #: Line styles of groups that have the same protocol.
 DASHES = ["-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5))]
-#: The fillings of their markers, which tell them apart without a line.
+#: The fillings of their markers, which distinguish them without a line.
 FILLS: list[typing.Literal["full", "none", "left", "top"]] = ["full", "none", "left", "top"]
 _HUES = [
     ("#DC267F", "#FF6FB0"), ("#5B7FE8", "#8FAEFF"), ("#8C6D31", "#D2B173"),
@@ -69,8 +69,7 @@ _MARKERS = "osDvXPh^*p<>"
 
 
 def own(number: int) -> tuple[Style, int]:
-    """The style of a group that no protocol's style tells from the others, and the number of its
-    line style.
+    """The style of a group that needs one of its own, and the number of its line style.
     """
     light, dark = _HUES[number % len(_HUES)]
     style = Style("", light, dark, _MARKERS[number % len(_MARKERS)])
@@ -114,7 +113,7 @@ class Paper:
     ink: str
     grid: str
     alarm: str
-    """Drops and retransmissions, which are no protocol's."""
+    """The colour of drops and retransmissions."""
     repeat: str
 
 
@@ -157,14 +156,14 @@ def picture(
 
 
 def wrapped(text: str, width: int) -> str:
-    """A text of the user in lines of at most this length; a `$` in it is no mathematics.
+    """A text of the user in lines of at most this length. A `$` in it does not begin mathematics.
 
     >>> wrapped("a price of 5$", 8)
     'a price\\nof 5\\\\$'
     >>> wrapped("topology.bottleneck.queue", 24)
     'topology.bottleneck.\\nqueue'
     """
-    # Names have dots and no blanks: they are broken behind a dot.
+    # Names have dots and no blanks, and are broken after a dot.
     parts = [part.replace(".", ".\0 ") for part in text.split("\n")]
     lines = [line for part in parts for line in textwrap.wrap(part, width) or [""]]
     return "\n".join(lines).replace("\0 ", "").replace("\0", "").replace("$", r"\$")
@@ -242,14 +241,14 @@ def legend(figure: Figure, dark: bool, *, loc: str | None = None, title: str | N
             figure.set_figheight(max(height, 0.8 + 0.2 * lines))
     owner = figure if str(options["loc"]).startswith("outside") else figure.axes[0]
     drawn = owner.legend(
-        # Long enough for the line styles that tell groups of one protocol apart.
+        # Long enough for the line styles that distinguish groups of one protocol.
         entries.values(), entries.keys(), frameon=False, fontsize=9, handlelength=4,
         labelcolor=paper(dark).ink, title=title and wrapped(title, 60), title_fontsize=9, **options,
     )  # fmt: skip
     drawn.get_title().set_color(paper(dark).ink)
 
 
-#: What a unit of the tables is shown in, and by how much it is divided.
+#: The unit in which pictures show a unit of the tables, and the divisor.
 _SHOWN = {
     "bit/s": ("Mb/s", 1e6),
     "B": ("kB", 1e3),

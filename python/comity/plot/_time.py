@@ -12,7 +12,7 @@ from . import _data, _style
 
 #: How many single flows of a group are drawn.
 _MOST = 12
-#: How many steps of a line can be told apart across a picture.
+#: How many steps of a line can be distinguished across a picture.
 _STEPS = 120
 
 

@@ -39,7 +39,7 @@ def completion(
         counted = f", {open_flows} did not end" if open_flows else ""
         if not len(took):
             if counted:
-                # A point without a place, for the legend.
+                # A point that is not drawn, for the legend.
                 nowhere = [numpy.nan]
                 _style.curve(ax, look, nowhere, nowhere, f"{look.label}{counted}")
             continue

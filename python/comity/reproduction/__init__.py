@@ -1,5 +1,4 @@
-"""What the five papers say in numbers, looked for here: claims, their checks, and a verdict on
-each.
+"""The numeric claims of the five papers, their checks, and a verdict on each.
 """
 
 from .claims import Cause, Checks, Claim, Expected, Form, Outcome, claim, held_by_tests

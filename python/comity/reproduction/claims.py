@@ -1,4 +1,4 @@
-"""Claims of the papers, their checks and what came out of them."""
+"""Claims of the papers, their checks and the outcomes."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ __all__ = [
 
 
 class Form(str, enum.Enum):
-    """How much is run: `quick` has fewer seeds and points and shorter runs; `full` is as long as
-    the paper.
+    """The size of the runs: `quick` has fewer seeds and points and shorter runs; `full` has those
+    of the paper.
     """
 
     QUICK = "quick"
@@ -36,8 +36,8 @@ class Form(str, enum.Enum):
 
 
 class Expected(str, enum.Enum):
-    """What is known to come out. `chance`: what is compared is the same but for chance.
-    `cannot fail`: it holds by the set-up. Neither counts.
+    """The expected outcome. `chance`: the compared values differ only by chance. `cannot fail`: it
+    holds by the set-up. Neither counts.
     """
 
     HOLDS = "holds"
@@ -47,7 +47,7 @@ class Expected(str, enum.Enum):
 
 
 class Outcome(str, enum.Enum):
-    """What came out for one check."""
+    """The outcome of one check."""
 
     HOLDS = "holds"
     FAILS = "fails"
@@ -57,7 +57,8 @@ class Outcome(str, enum.Enum):
 
 @dataclass(frozen=True)
 class Bound:
-    """Something to compare with, and how: `<`, `<=`, `=`, `>=`, `>`, `<<`, `>>` or `<=~`."""
+    """A value to compare with, and the comparison: `<`, `<=`, `=`, `>=`, `>`, `<<`, `>>` or
+    `<=~`."""
 
     relation: str
     value: float
@@ -65,7 +66,7 @@ class Bound:
 
 @dataclass
 class Row:
-    """One point of a check. `sure`: other seeds would not have said otherwise."""
+    """One point of a check. `sure`: other seeds would have the same outcome."""
 
     at: dict[str, Any]
     paper: float | None
@@ -90,7 +91,7 @@ class Check:
 
     @property
     def is_as_expected(self) -> bool:
-        """Whether it came out as it was known to."""
+        """Whether the outcome is the expected one."""
         surprising = {
             Outcome.HOLDS: (Expected.FAILS,),
             Outcome.FAILS: (Expected.HOLDS, Expected.CERTAIN),
@@ -109,27 +110,27 @@ class Check:
 
     @property
     def compares_without_judging(self) -> bool:
-        """Whether it shows a number beside the paper's and says nothing of it."""
+        """Whether it shows a number beside the paper's without judging it."""
         return self.outcome is Outcome.SHOWN and any(row.paper is not None for row in self.rows)
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a check fails, where part of the evidence was measured in the full form, or in runs of
-    its own: the quick form quotes no number that it did not measure.
+    """Why a check fails. It is for causes with numbers from the full form or from other runs: the
+    quick form quotes no number that it did not measure.
     """
 
     says: str
-    """What is so in every form."""
+    """The cause in every form."""
     measured: str
-    """What only the full form quotes."""
+    """The part that only the full form quotes."""
 
     def in_form(self, form: Form) -> str:
-        """The cause as it stands in this form."""
+        """The text of the cause in this form."""
         return f"{self.says}. {self.measured}" if form is Form.FULL else self.says
 
 
-#: What a check compares with, by the name of the argument: the sign, and how far inside the bound a
+#: The comparisons of a check, by the name of the argument: the sign, and how far inside the bound a
 #: value is.
 _RELATIONS: dict[str, tuple[str, Callable[[Values, Values], Values]]] = {
     "above": (">", lambda value, bound: value - bound),
@@ -145,24 +146,24 @@ _RELATIONS: dict[str, tuple[str, Callable[[Values, Values], Values]]] = {
 class Checks:
     """Collects the checks of a claim, in one form.
 
-    The function of a claim calls it with something that has to hold at every point of `value`:
+    The function of a claim calls it with a statement that has to hold at every point of `value`:
 
         check("index of Libra", index, above=index_of_tcp, paper=0.99)
 
     `above`, `at_least`, `below`, `at_most` and `equal` compare with a number or with other values.
-    `wholly_above` and `wholly_below` ask that the 95 % intervals do not meet. `within=(0.1, x)`
-    asks for a distance of at most 10 % of x. `falls_over="axis"` asks that each value of the axis
-    has a number below that of the value before, with 95 % intervals that do not meet; `rises_over`
-    likewise. `never_rises_over="axis"` asks that no number is above the one before with intervals
-    that do not meet. `paper` is what the paper has. With `form` the check is judged in that form
-    alone. `fails` says that the failure is known, and why; `chance` that chance decides, and why;
-    `cannot_fail` that the set-up decides, and how. What chance or the set-up decides does not
-    count. Each is a text, or a `Cause` where it quotes numbers of the full form.
+    `wholly_above` and `wholly_below` require that the 95 % intervals do not meet. `within=(0.1, x)`
+    requires a distance of at most 10 % of x. `falls_over="axis"` requires that each value of the
+    axis has a number below that of the value before, with 95 % intervals that do not meet;
+    `rises_over` likewise. `never_rises_over="axis"` requires that no number is above the one before
+    with intervals that do not meet. `paper` is the paper's number. With `form` the check is judged
+    in that form alone. `fails` says that the failure is known, and why; `chance` that chance
+    decides, and why; `cannot_fail` that the set-up decides, and how. What chance or the set-up
+    decides does not count. Each is a text, or a `Cause` where it quotes numbers of the full form.
 
-    `part` names what of the claim the check is about: a table, a buffer, a link rate. Without it,
-    the statement is a part of its own. A part holds if all of its checks do. `reading` names a way
-    to read the paper where it is silent or unclear. The claim holds for a reading if each part
-    does.
+    `part` names the part of the claim that the check concerns: a table, a buffer, a link rate.
+    Without it, the statement is a part of its own. A part holds if all of its checks do. `reading`
+    names a way to read the paper if it is silent or unclear. The claim holds for a reading if each
+    part does.
     """
 
     def __init__(self, form: Form) -> None:
@@ -189,7 +190,7 @@ class Checks:
         part: str | None = None,
         **bounds: Values | float,
     ) -> None:
-        """States something that has to hold at every point of `value`; see `Checks`."""
+        """Adds a statement that has to hold at every point of `value`; see `Checks`."""
         known = {
             Expected.FAILS: fails,
             Expected.CHANCE: chance,
@@ -256,7 +257,7 @@ class Checks:
 
 @dataclass
 class Claim:
-    """Something that a paper says in numbers, and the function that looks for it here."""
+    """A numeric statement of a paper, and the function that checks it."""
 
     id: str
     """Its name on the command line."""
@@ -269,19 +270,19 @@ class Claim:
     judge: Callable[[Any, Checks], None] | None
     """The function that gets the runs and checks them."""
     tests: tuple[str, ...] = ()
-    """Functions of the project's tests that hold what no number of a run can show."""
+    """Functions of the project's tests that check what no number of a run can show."""
     ours: bool = False
     """Whether the claim is this project's own: the paper says it in words or not at all, and the
     bound is ours."""
     paper: str = ""
     """The paper, and what all of its claims have in common: the documentation of the folder."""
     about: str = ""
-    """What the documentation of the file says beyond its first line."""
+    """The documentation of the file after its first line."""
     draw: Callable[[Any, Any], None] | None = None
     """The function that draws the figure, if one does."""
 
     def picture(self, draw: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
-        """Says that this function draws the figure of the claim: it gets the runs and a
+        """Registers the function that draws the figure of the claim. It gets the runs and a
         `Drawing`.
         """
         self.draw = draw
@@ -315,10 +316,9 @@ def claim(
     """Makes a claim of the function that judges it.
 
     The function gets the runs, a `Study` or one for each name of `scenario`, and the
-    `Checks` that it calls. `quick` is what is different in the quick form: `seeds`, `set`
-    and `only` of a `Scenario`. `tests` are functions of the project's tests, `"file:
-    function"`, that hold what no number of a run can show. `ours` marks a claim whose bounds are
-    this project's own.
+    `Checks` that it calls. `quick` has the differences of the quick form: `seeds`, `set` and `only`
+    of a `Scenario`. `tests` are functions of the project's tests, `"file: function"`, that check
+    what no number of a run can show. `ours` marks a claim whose bounds are this project's own.
     """
     if isinstance(scenario, str):
         scenario = Scenario(scenario, quick=quick or {})
@@ -331,7 +331,7 @@ def claim(
 
 
 def held_by_tests(id: str, *, says: str, source: str, tests: Sequence[str]) -> Claim:
-    """A claim that no number of a run can show: tests of the project hold it, as `"file:
+    """A claim that no number of a run can show: tests of the project check it, as `"file:
     function"`.
     """
     return Claim(id, says, source, {}, None, tests=tuple(tests))
@@ -361,7 +361,7 @@ def _row(values: Values, at: int, paper: Values | float | None) -> Row:
 
 
 def _plain(value: Any) -> Any:
-    """A value of an axis as Python has it."""
+    """A value of an axis as a Python value."""
     return value.item() if hasattr(value, "item") else value
 
 
@@ -384,10 +384,10 @@ def _compare(rows: list[Row], subject: Values, bounds: Mapping[str, Values | flo
                 )
                 row.holds = bool(row.holds and apart)
             else:
-                # No number is inside no bound.
+                # A missing number satisfies no bound.
                 row.holds = row.holds and (margin > 0 if sign in ("<", ">") else margin >= 0)
             around = margins.interval(at)
-            # Without an interval nothing is known of other seeds.
+            # Without an interval, the outcome with other seeds is unknown.
             across = (
                 around is not None and around.low <= 0 <= around.high and around.low < around.high
             )
@@ -395,9 +395,9 @@ def _compare(rows: list[Row], subject: Values, bounds: Mapping[str, Values | flo
 
 
 def _follow(rows: list[Row], subject: Values, axis: str, relation: str) -> None:
-    """Judges each point by the one before it on an axis, the others being equal.
+    """Judges each point by the one before it on an axis, with the other axes equal.
 
-    `<<` and `>>` ask for intervals that do not meet. `<=~` allows a rise within the intervals.
+    `<<` and `>>` require intervals that do not meet. `<=~` allows a rise within the intervals.
     """
     others = subject.points.drop(columns=axis)
     latest: dict[tuple[Any, ...], Row] = {}
@@ -418,8 +418,7 @@ def _follow(rows: list[Row], subject: Values, axis: str, relation: str) -> None:
 
 
 def _are_apart(lower: Row, upper: Row) -> bool:
-    """Whether the intervals of two points do not meet. Without intervals nothing tells them
-    apart."""
+    """Whether the intervals of two points do not meet. Without intervals they do not differ."""
     if lower.interval is None or upper.interval is None:
         return False
     return lower.interval.high < upper.interval.low

@@ -206,7 +206,7 @@ def _judge(
     follow: _Follow,
     take: Callable[[str, Claim, list[Check], Any], None],
 ) -> None:
-    """Runs and judges the claims in one form, and hands each to `take`."""
+    """Runs and judges the claims in one form, and passes each to `take`."""
     runner = Runner(form, options.jobs, follow.runs)
     for system, claim in claims:
         runs = runner.runs(claim)
@@ -232,12 +232,12 @@ class _Follow:
         self._ended.set()
 
     def begin(self, what: str) -> None:
-        """Begins anew with the first claim."""
+        """Starts again with the first claim."""
         self._progress.reset(self._whole, description=f"{what}claims")
         self._log.begin(what)
 
     def runs(self, scenario: str, done: int, runs: int) -> None:
-        """So many runs of a scenario are done."""
+        """Takes the number of finished runs of a scenario."""
         name = Path(scenario).name
         self._progress.update(
             self._part, description=f"runs of {name}", completed=done, total=runs
@@ -245,7 +245,7 @@ class _Follow:
         self._log.runs = f"{done} of {runs} runs of {name}, "
 
     def judged(self) -> None:
-        """One more claim is judged."""
+        """Counts a judged claim."""
         self._progress.advance(self._whole)
         self._log.judged += 1
 
@@ -256,7 +256,7 @@ class _Follow:
 
 
 class _Log:
-    """Lines on standard error where it is no terminal, at most one in ten seconds."""
+    """Lines on standard error if that is not a terminal, at most one in ten seconds."""
 
     def __init__(self, claims: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._claims, self._clock, self._began = claims, clock, clock()

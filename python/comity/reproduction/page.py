@@ -1,4 +1,5 @@
-"""The verdicts of a run as a page in Markdown: what was claimed, run and found, and why."""
+"""The verdicts of a run as a page in Markdown: the claims, the runs, the outcomes and the
+causes."""
 
 from __future__ import annotations
 
@@ -54,12 +55,12 @@ def page(
     elif form is Form.QUICK:
         introduction += (
             " The quick form has fewer seeds and points and shorter runs than the full form, and "
-            "some checks are of the full form alone."
+            "lacks some of its checks."
         )
     introduction += (
-        f" {WORDS} Below the verdicts stand, for each claim, the scenarios that were run, each "
-        "check with its numbers, and the causes. A question mark means that other seeds might have "
-        "given the other answer. `make report` has the pictures and the settings. Made by"
+        f" {WORDS} After the verdicts, the page has the scenarios, the checks with their numbers, "
+        "and the causes for each claim. A question mark means that other seeds might give the "
+        "opposite result. `make report` has the pictures and the settings. Made by"
     )
     lines = [f"# {title(results, form)}", "", *_wrapped(introduction)]
     lines += ["", "```sh", command, "```"]
@@ -83,7 +84,7 @@ def page(
 
 
 def in_quick_form(quick: Sequence[Result]) -> str:
-    """What the quick form gives, in two or three sentences."""
+    """The results of the quick form, in two or three sentences."""
     return (
         "In the quick form, that of `make report`, with fewer seeds and points and shorter runs, "
         f"{counts(quick)}"
@@ -102,7 +103,7 @@ def _verdict(claim: Claim, checks: list[Check], quick: str | None) -> str:
 
 
 def _section(claim: Claim, checks: list[Check], form: Form, folder: Path) -> Iterator[str]:
-    """What a claim says, what was run for it, what came out, and why."""
+    """A claim, its runs, the outcomes and the causes."""
     yield from ("", f"### {claim.id}", "")
     yield from _wrapped(f"Claimed: {claim.says} ({source(claim)}).")
     about = " ".join(claim.about.split())
@@ -131,7 +132,7 @@ def _section(claim: Claim, checks: list[Check], form: Form, folder: Path) -> Ite
 
 
 def _described(scenario: str) -> str:
-    """What a scenario file says of itself: its description, its duration and its seeds."""
+    """The description, the duration and the seeds of a scenario file."""
     said = [found[1] for found in [_DESCRIPTION.search(scenario)] if found]
     said += [found[1] for found in [_DURATION.search(scenario)] if found]
     said += [f"{found[1]} seeds" for found in [_SEEDS.search(scenario)] if found]
@@ -160,13 +161,13 @@ def _check(check: Check) -> str:
 
 
 def _over(rows: Sequence[Row], say) -> str:
-    """What is said of every row, if it is the same of all; else of the first and the last."""
+    """A text about every row, if it is the same for all; otherwise about the first and the last."""
     said = list(dict.fromkeys(say(row) for row in rows if say(row)))
     return said[0] if len(said) == 1 else f"{said[0]} … {said[-1]}" if said else ""
 
 
 def _range(values: Sequence[float | None]) -> str:
-    """The one value, or the least and the largest of several."""
+    """The only value, or the minimum and maximum of several."""
     found = sorted({value for value in values if value is not None})
     if not found:
         return ""

@@ -1,4 +1,4 @@
-"""One page about all claims, which needs nothing but itself."""
+"""One page about all claims, which needs no other file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .verdicts import Verdict, judge
 
 __all__ = ["Report", "html", "templates"]
 
-#: A sign for each verdict, so that none is told by its colour alone.
+#: A sign for each verdict, so that verdicts do not differ by colour alone.
 SIGNS = {
     Verdict.HOLDS: "✓",
     Verdict.HOLDS_IN_PARTS: "◐",
@@ -30,7 +30,7 @@ SIGNS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """What the page has of a claim."""
+    """The part of the page about a claim."""
 
     system: str
     claim: Claim
@@ -124,7 +124,7 @@ def templates(*folders: Path) -> jinja2.Environment:
 
 
 def html(markdown: str, lower: int = 0) -> str:
-    """A page of Markdown as a chapter, with headings so many levels lower."""
+    """A page of Markdown as a chapter, with headings this many levels lower."""
     reader = MarkdownIt("commonmark").enable("table")
     tokens = reader.parse(markdown)
     for token in tokens:
@@ -155,6 +155,6 @@ def _settings(
 
 
 def _without_comments(toml: str) -> str:
-    """A file of TOML without the lines that are comments."""
+    """A TOML file without its comment lines."""
     lines = [line for line in toml.splitlines() if not line.startswith("#")]
     return "\n".join(lines).strip() + "\n"

@@ -1,4 +1,4 @@
-"""Runs the scenarios of claims; what several claims share is run once."""
+"""Runs the scenarios of claims. A scenario that several claims share is run once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that are made of one run: those that the papers plot."""
+"""Numbers of one run that the papers plot."""
 
 from __future__ import annotations
 

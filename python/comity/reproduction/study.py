@@ -1,4 +1,4 @@
-"""The runs of a scenario, and numbers taken from each of them."""
+"""The runs of a scenario, and numbers computed from each of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def frames(results: Results) -> dict[str, pd.DataFrame]:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario file, and what of it is run.
+    """A scenario file, and the part of it that is run.
 
     Axes of the sweep that advance together have to be named together in `only`.
     """
@@ -41,7 +41,7 @@ class Scenario:
     seeds: int | None = None
     """How many of the file's seeds are run, from the first."""
     quick: Mapping[str, Any] = field(default_factory=dict)
-    """What is different in the quick form: further `set` and `only`, and its own `seeds`."""
+    """The differences of the quick form: further `set` and `only`, and its own `seeds`."""
 
     def in_quick_form(self) -> Scenario:
         """The scenario of the quick form."""
@@ -54,7 +54,7 @@ class Scenario:
 
     @property
     def differences(self) -> str:
-        """What is different from the file, for a reader."""
+        """The differences from the file, for a reader."""
         changes = [f"{key} = {value}" for key, value in self.set.items()]
         changes += [
             f"{axis}: {', '.join(map(str, values))} only" for axis, values in self.only.items()
@@ -63,7 +63,7 @@ class Scenario:
         return "; ".join(changes)
 
     def changes(self) -> Iterator[tuple[str, Any]]:
-        """All that is different from the file: keys and values, as `--set` takes them."""
+        """All differences from the file: keys and values, in the syntax of `--set`."""
         yield from self.set.items()
         for axis, values in self.only.items():
             yield f"sweep.{axis}.values", list(values)
@@ -80,7 +80,7 @@ class Run:
     def __init__(self, tables: Mapping[str, pd.DataFrame], names: Collection[str]) -> None:
         self._tables = tables
         self._names = names
-        # Each column over time, a row for each flow: taken once, and looked at often.
+        # Each column over time, a row for each flow: computed once, and read often.
         self._wide: dict[str, pd.DataFrame] = {}
 
     def flows(self, *names: str) -> pd.DataFrame:
@@ -189,8 +189,8 @@ class Study:
         """One number from every run, at every point of the sweep, with its replicates over the
         seeds.
 
-        A run whose number does not exist, such as the mean of nothing, leaves no number at its
-        point.
+        If a number does not exist for a run, such as the mean of no values, its point has no
+        number.
 
         Raises:
             ValueError: `number` reads a column that no run of the scenario fills.

@@ -1,4 +1,4 @@
-"""Prints claims, their checks and what came out, for a terminal of 80 columns and more."""
+"""Prints claims, their checks and the outcomes, for a terminal of 80 columns or more."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ _ONE = {Verdict.HOLDS_FOR_READINGS: "holds for some readings", Verdict.NOT_JUDGE
 
 #: What the words of a verdict mean, for a page.
 WORDS = (
-    "A claim holds if each of its parts does; a part is a statement, a table or a network that the "
-    "paper claims. A reading is a way to read the paper where it is silent or unclear, and a claim "
-    "may hold for some readings only, which are named. Parts and readings are counted apart. What "
-    "chance decides, and what the set-up decides whatever the controller does, is marked and not "
-    "counted."
+    "A claim holds if each of its parts holds. A part is a statement, a table or a network of the "
+    "paper. A reading is one interpretation of the paper where it is silent or unclear. If a claim "
+    "holds only for some readings, they are named. Parts and readings are counted separately. "
+    "Checks that chance decides, and checks that the set-up decides for any controller, are marked "
+    "and not counted."
 )
 
 HEADINGS = ("", "paper", "here", "±95%", "wanted", "")
@@ -65,7 +65,7 @@ def number(value: float | None) -> str:
 
 
 def at(row: Row) -> str:
-    """The point that a row is about."""
+    """The point of a row."""
     return " ".join(f"{axis}={value}" for axis, value in row.at.items())
 
 
@@ -79,13 +79,12 @@ def spread(row: Row) -> str:
 
 
 def wanted(row: Row) -> str:
-    """What the value is compared with."""
+    """The bound of the value."""
     return " ".join(f"{bound.relation} {bound.value:.4g}" for bound in row.bounds)
 
 
 def outcome(check: Check, row: Row) -> str:
-    """Whether the check holds here; with a question mark where other seeds might have said
-    otherwise.
+    """Whether the check holds here; with a question mark if other seeds might have another outcome.
     """
     if row.holds is None:
         return ""
@@ -149,16 +148,16 @@ def headline(results: Sequence[Result], form: Form) -> str:
 
 def counts(results: Sequence[Result]) -> str:
     """How many claims of the papers have each verdict, how many of ours, and how many checks do not
-    count: `of 2 claims of one paper 1 holds and 1 holds in parts. Of 1 claim of our own 1 holds.
+    count: `of 2 claims of one paper, 1 holds and 1 holds in parts. Of 1 claim of our own, 1 holds.
     3 checks cannot fail and are not counted.`
     """
     of_papers = _of_papers(results)
     ours = [result for result in results if result[1].ours]
     sentences = []
     if of_papers:
-        sentences.append(f"of {_claims(of_papers)} {_tally(_verdicts(of_papers))}")
+        sentences.append(f"of {_claims(of_papers)}, {_tally(_verdicts(of_papers))}")
     if ours:
-        sentences.append(f"Of {_counted(len(ours), 'claim')} of our own {_tally(_verdicts(ours))}")
+        sentences.append(f"Of {_counted(len(ours), 'claim')} of our own, {_tally(_verdicts(ours))}")
     certain = sum(judge(claim, checks).certain for _, claim, checks in results)
     if certain:
         do = "cannot fail and is" if certain == 1 else "cannot fail and are"
@@ -211,7 +210,7 @@ def source(claim: Claim) -> str:
 
 
 def statement(check: Check) -> str:
-    """What a check says, and of what part of the claim."""
+    """The statement of a check, and the part of the claim that it concerns."""
     return f"{check.says}, {check.part}" if check.part else check.says
 
 

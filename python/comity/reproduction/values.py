@@ -1,9 +1,9 @@
-"""Numbers at the points of a sweep, with what the seeds leave open about them.
+"""Numbers at the points of a sweep, with their uncertainty over the seeds.
 
 A `Values` has a row for each point of a sweep and a column for each *replicate*: the mean
 over all seeds, the means with one seed left out (the jackknife), and the means over seeds drawn
-with replacement (the bootstrap). Arithmetic works on every replicate alike, so that a ratio of
-means has an interval of its own at the end.
+with replacement (the bootstrap). Arithmetic applies to every replicate, so a ratio of means has an
+interval too.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ class Interval:
 class Values:
     """Numbers at points of a sweep. Two of them meet where the axes that both have agree.
 
-    To leave one seed out says nothing about places or ranks, so their interval is that of the
-    bootstrap.
+    The jackknife does not work for positions or ranks, so their interval is that of the bootstrap.
     """
 
     def __init__(
@@ -55,9 +54,9 @@ class Values:
         self.numbers = numbers
         """A row for each point, and a column for each replicate."""
         self.seeds = seeds
-        """How many seeds there are."""
+        """The number of seeds."""
         self.ordinal = ordinal
-        """Whether the numbers are places or ranks."""
+        """Whether the numbers are positions or ranks."""
 
     @property
     def axes(self) -> list[str]:
@@ -76,7 +75,7 @@ class Values:
         return f"Values\n{self.frame().to_string(index=False)}"
 
     def interval(self, row: int) -> Interval | None:
-        """The 95 % interval at a point, or none where there is one seed or no number."""
+        """The 95 % interval at a point; `None` with one seed or without a number."""
         numbers = self.numbers[row]
         if self.seeds < 2 or not np.isfinite(numbers[0]):
             return None
@@ -102,8 +101,8 @@ class Values:
         """The points where axes have these values: one value, a list of values, or a condition on
         the value.
 
-        An axis with one value chosen is gone from the result, and so are the axes that this choice
-        decides: those that advance together with it.
+        The result does not have axes for which one value was chosen, nor the axes that advance
+        together with them.
         """
         keep = np.ones(len(self), dtype=bool)
         for axis, choice in choices.items():
@@ -126,11 +125,11 @@ class Values:
         return self._reduce(np.mean, over)
 
     def min(self, over: str | None = None) -> Values:
-        """The least over all points, or over those of one axis."""
+        """The minimum over all points, or over those of one axis."""
         return self._reduce(np.min, over)
 
     def max(self, over: str | None = None) -> Values:
-        """The largest over all points, or over those of one axis."""
+        """The maximum over all points, or over those of one axis."""
         return self._reduce(np.max, over)
 
     def argmax(self, axis: str) -> Values:
@@ -233,8 +232,7 @@ def replicated(runs: pd.DataFrame, axes: list[str], column: str, seeds: Sequence
     )
     wide = runs.pivot(index="point", columns="seed", values=column)
     chosen = weights[:, [list(seeds).index(seed) for seed in wide.columns]]
-    # A replicate may have none of the seeds that these runs have. All count then: it leaves out
-    # nothing of theirs.
+    # A replicate may have none of the seeds of these runs. Then all of them count.
     chosen[chosen.sum(axis=1) == 0] = 1.0
     numbers = wide.to_numpy(dtype=float) @ (chosen / chosen.sum(axis=1, keepdims=True)).T
     points = runs.drop_duplicates("point").set_index("point").loc[wide.index, axes]
@@ -252,7 +250,7 @@ def spearman(one: Values, other: Values) -> Values:
 
 
 def meet(one: Values | float, other: Values | float) -> tuple[Values, Values]:
-    """Both at the points where their common axes agree, with as many replicates each."""
+    """Both at the points where their common axes agree, with the same number of replicates."""
     if not isinstance(one, Values):
         one = Values(pd.DataFrame(index=[0]), np.array([[float(one)]]), 0)
     if not isinstance(other, Values):

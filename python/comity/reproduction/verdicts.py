@@ -1,4 +1,4 @@
-"""What the checks of a claim say of it: parts and readings, counted apart."""
+"""The verdict on a claim from its checks: parts and readings, counted separately."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Judgement", "Verdict", "judge"]
 
 
 class Verdict(str, enum.Enum):
-    """What came out for a claim."""
+    """The outcome of a claim."""
 
     HOLDS = "holds"
     HOLDS_IN_PARTS = "holds in parts"
@@ -25,7 +25,7 @@ class Verdict(str, enum.Enum):
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on a claim, and what it rests on.
+    """The verdict on a claim, and its basis.
 
     Parts are those of one reading: the readings that hold, or the one in which most parts do.
     """
@@ -47,7 +47,7 @@ class Judgement:
     skipped: int = 0
     """How many checks are judged in the other form only."""
     shown: int = 0
-    """How many numbers of the paper are shown and not judged, where no part fails."""
+    """How many numbers of the paper are shown and not judged, if no part fails."""
 
 
 def judge(claim: Claim, checks: Sequence[Check]) -> Judgement:
@@ -73,7 +73,7 @@ def judge(claim: Claim, checks: Sequence[Check]) -> Judgement:
         for names in itertools.product(*subjects)
     ]
     wholly = [choice for choice in choices if choice.holds]
-    # Of several with as large a share the first one is named.
+    # Of several with an equal share, the first one is named.
     best = max(choices, key=lambda choice: (choice.share, choice.holding))
     names = dict.fromkeys(name for choice in wholly or [best] for name in choice.names)
     counts = {
@@ -127,7 +127,7 @@ class _Choice:
             if _is_open(check) or (check.counts and _is_judged(check)):
                 outcomes.setdefault(check.part_of_claim, set()).add(check.outcome)
         for check in own:
-            # What chance decides within a reading is a part that the reading does not show.
+            # If chance decides a part within a reading, the reading does not show that part.
             if check.expected is Expected.CHANCE and _is_judged(check):
                 outcomes.setdefault(check.part_of_claim, set())
         self.parts = len(outcomes)

@@ -1,4 +1,4 @@
-"""What a suite is made of: cases, what is measured in them, and what their pictures show."""
+"""The parts of a suite: cases, their measured numbers, and their pictures."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Steps = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Column:
-    """A number of each run, and how a table has it."""
+    """A number of each run, and its form in a table."""
 
     title: str
     """The heading, with the unit."""
     number: Callable[[Run], float]
-    """Takes the number from a run."""
+    """Computes the number from a run."""
     digits: int = 2
-    """The number of digits behind the point."""
+    """The number of digits after the point."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Case:
-    """A test case: what is run, and what is measured."""
+    """A test case: its scenarios and its measured numbers."""
 
     id: str
     """The number of the section, or a short name."""
@@ -56,7 +56,7 @@ class Case:
     scenario: Scenario | Mapping[str, Scenario]
     """What is run, with an axis `controller`; or one scenario for each variant, by its name."""
     columns: Sequence[Column]
-    """What is measured."""
+    """The measured numbers."""
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"": {}})
     """The points of the sweep beside the controller's that tables have, by name."""
     series: Sequence[str] = ("media", "tcp", "tested", "rival")
@@ -64,7 +64,7 @@ class Case:
     differs: str = ""
     """What differs from the source, and how its text is read."""
     picture: Panel | None = None
-    """What is drawn over time."""
+    """The picture over time."""
     scatter: tuple[str, str] | None = None
     """The titles of two columns that are drawn over each other."""
 
@@ -136,7 +136,7 @@ class Suite:
     overview: Sequence[tuple[str, str, str, str]]
     """The columns of the one table of the page: the heading, the case, the variant, the column."""
     found: str = ""
-    """What came out, in words, for the page."""
+    """The results in words, for the page."""
 
     def at(self, folder: Path) -> Suite:
         """The suite with the paths of its scenarios from here."""

@@ -42,7 +42,7 @@ class Result:
         return float(found[0]) if len(found) else np.nan
 
     def beside(self, study: Study) -> Result:
-        """The result with the numbers of the lab's runs, each variant behind the simulator's."""
+        """The result with the numbers of the lab's runs, each variant after the simulator's."""
         lab = self.case.measured(study)
         numbers = {}
         for variant, columns in self.numbers.items():

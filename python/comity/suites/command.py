@@ -82,7 +82,7 @@ def ran(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the command and gives its exit code."""
+    """Runs the command, and returns its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m comity.suites",
         description=DESCRIPTION,
@@ -193,7 +193,7 @@ def _arguments(options: argparse.Namespace) -> list[str]:
 
 
 def _page(results: Sequence[tuple[Suite, list[Result]]], form: Form, command: str) -> str:
-    """The page: a table for each suite, and what came out in words."""
+    """The page: a table for each suite, and the results in words."""
     lines = [PAGE.format(command=command, form=form.value).strip()]
     for suite, cases in results:
         lines += ["", f"## {suite.title}", *paragraphs(suite.about)]
@@ -207,12 +207,12 @@ def _page(results: Sequence[tuple[Suite, list[Result]]], form: Form, command: st
 
 
 PAGE = """
-# How do the controllers do in the suites of RFC 8867 and RFC 9743?
+# How do the controllers perform in the suites of RFC 8867 and RFC 9743?
 
 Made by `{command}`. Do not edit.
 
-These are numbers of the {form} form; the quick one has one seed. `make suites` prints it, `make
-report` has all tables and pictures, and `make suites SUITES=--list` lists the cases.
+The numbers are those of the {form} form. The quick form has one seed, and `make suites` prints it.
+`make report` has all tables and pictures, and `make suites SUITES=--list` lists the cases.
 """
 
 

@@ -28,7 +28,7 @@ __all__ = [
 
 #: A rate is stable while its means over a second stay within this share of the period's mean.
 TOLERANCE = 0.2
-#: For so many seconds it has to be.
+#: The number of seconds for which it has to be stable.
 HOLD_S = 5
 
 

@@ -1,4 +1,4 @@
-"""Runs the scenarios of cases, and keeps of them what is measured."""
+"""Runs the scenarios of cases, and keeps the measured tables."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _kept(results: Results, series: Collection[str]) -> dict[str, pd.DataFrame]:
         rows = results.flow_series.arrow()
         rows = rows.select([name for name in SERIES if name in rows.column_names])
         rows = rows.filter(pyarrow.compute.is_in(rows["flow"], value_set=names))
-        # The lab does not know what a flow sends over time.
+        # The lab does not record what a flow sends over time.
         tables["flow_series"] = rows.to_pandas().reindex(columns=SERIES)
     return tables
 
@@ -84,7 +84,7 @@ def of_the_lab(path: Path, cases: Sequence[Case]) -> tuple[Case, Study]:
     """The results of `comity lab run`, and the case whose scenario it ran.
 
     Raises:
-        ValueError: It is the scenario of no case.
+        ValueError: No case has this scenario.
     """
     results = read(path)
     names = set(results.runs.arrow()["scenario"].to_pylist())

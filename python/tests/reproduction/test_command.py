@@ -120,7 +120,7 @@ def test_a_claim_that_holds_is_printed(experiments, capsys):
     begin = "narrow-fig1: holds\n  two flows fill the link (figure 1)"
     assert text.startswith(begin)
     assert "queue=40" in text
-    assert text.endswith("In the quick form, of 1 claim of one paper 1 holds.\n")
+    assert text.endswith("In the quick form, of 1 claim of one paper, 1 holds.\n")
     assert max(map(len, text.splitlines())) <= 80
 
 
@@ -193,7 +193,7 @@ def test_the_readme_says_how_many_claims_hold(experiments, tmp_path, capsys):
     arguments = [*experiments('{"flow.reno.rwnd": 1}'), "--page", str(page)]
     assert main([*arguments, "--readme", str(readme)]) == 1
     sentence = (
-        "In the quick form, of 1 claim of one paper 1 holds in parts. [The verdicts](pages/page.md)."
+        "In the quick form, of 1 claim of one paper, 1 holds in parts. [The verdicts](pages/page.md)."
     )
     assert readme.read_text() == f"# A\n\n{BEGIN}\n{sentence}\n{END}\n\nb\n"
     assert f"--page {page} --readme {readme}'" in page.read_text(encoding="utf-8")
@@ -217,8 +217,8 @@ def test_the_page_of_the_full_form_has_the_quick_form_beside_it(experiments, tmp
     row = f"{claim} | holds | {quick} |"
     assert row in text.splitlines()
     sentences = " ".join(readme.read_text(encoding="utf-8").split())
-    assert "In the full form, of 1 claim of one paper 1 holds. [The verdicts](page.md)." in sentences
-    assert "with fewer seeds and points and shorter runs, of 1 claim of one paper 1 holds in parts." in sentences
+    assert "In the full form, of 1 claim of one paper, 1 holds. [The verdicts](page.md)." in sentences
+    assert "with fewer seeds and points and shorter runs, of 1 claim of one paper, 1 holds in parts." in sentences
 
 
 #: How a cell with each verdict begins, and the verdict of one claim and of several.
@@ -277,15 +277,15 @@ def test_the_stored_pages_count_the_stored_verdicts():
     )
     for of in (text, readme.partition(BEGIN)[2].partition(END)[0]):
         said = " ".join(of.split())
-        assert f"In the {form} form, of 31 claims of five papers {of_papers}." in said
-        assert f" Of 6 claims of our own {ours}." in said
+        assert f"In the {form} form, of 31 claims of five papers, {of_papers}." in said
+        assert f" Of 6 claims of our own, {ours}." in said
         certain = re.findall(r"\| (?:holds|fails)[^|]*, cannot fail \|$", text, re.MULTILINE)
         assert f" {len(certain)} checks cannot fail and are not counted." in said
         if form == "full":
             quick, quick_ours = tallies(1)
             begin = "In the quick form, that of `make report`, with fewer seeds and points and"
-            assert f"{begin} shorter runs, of 31 claims of five papers {quick}." in said
-            assert f" Of 6 claims of our own {quick_ours}." in said
+            assert f"{begin} shorter runs, of 31 claims of five papers, {quick}." in said
+            assert f" Of 6 claims of our own, {quick_ours}." in said
 
 
 def test_the_report_needs_nothing_but_itself(experiments, tmp_path):

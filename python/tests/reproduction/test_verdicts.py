@@ -185,12 +185,12 @@ def test_a_headline_counts_every_verdict_ours_apart_and_what_cannot_fail():
         ]
     ]
     assert headline(results, Form.FULL) == (
-        "In the full form, of 6 claims of two papers 2 hold, 1 holds in parts, 1 holds for some "
-        "readings, 1 does not hold and 1 cannot fail. Of 2 claims of our own 1 holds and 1 does "
+        "In the full form, of 6 claims of two papers, 2 hold, 1 holds in parts, 1 holds for some "
+        "readings, 1 does not hold and 1 cannot fail. Of 2 claims of our own, 1 holds and 1 does "
         "not hold. 2 checks cannot fail and are not counted."
     )
     assert title(results, Form.FULL) == (
         "2 of 6 claims of two papers hold here, in the full form"
     )
     # A run of our own claims alone says nothing of papers.
-    assert counts(results[-1:]) == "of 1 claim of our own 1 does not hold."
+    assert counts(results[-1:]) == "of 1 claim of our own, 1 does not hold."

@@ -1,4 +1,4 @@
-//! What remains of TLTCP's gain when the receiver's TCP is as it is: docs/results/tltcp.md.
+//! How much TLTCP gains if only the sender has it: docs/results/tltcp.md.
 //!
 //! The same video crosses the same bottleneck in virtual time in three ways: time-lined at both
 //! ends, time-lined at the sender alone, and as plain TCP. It prints the page's table.

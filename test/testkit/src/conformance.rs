@@ -15,11 +15,10 @@
 //! * a wake-up lies in the future, also right after a wake-up;
 //! * a tag has the announced size.
 //!
-//! Controllers that need the numbers of arrived packets receive them right before the
-//! acknowledgement. Controllers that need samples of the delivery rate receive them, with the
-//! losses one by one.
+//! Controllers that need the numbers of acknowledged packets receive them right before the
+//! acknowledgement. Controllers that need samples of the delivery rate receive them, and each loss.
 //!
-//! [`Model::disturb`] sends events that no honest transport sends; only the first two promises then
+//! [`Model::disturb`] sends events that no honest transport sends. Then only the first two promises
 //! hold.
 
 mod operation;
@@ -53,7 +52,8 @@ pub struct Model {
     next: PacketNumber,
     recovering: bool,
     limited: bool,
-    /// Whether anything was sent since the last reaction to a loss; only that can be lost again.
+    /// Whether anything was sent since the last reaction to a loss. Only that can cause another
+    /// reaction.
     sent_since_reaction: bool,
     timeouts: u32,
     rate: DeliveryRate,
@@ -110,7 +110,7 @@ impl Model {
         ))
     }
 
-    /// The controller's present decision.
+    /// The controller's current decision.
     pub fn decision(&self) -> Decision {
         self.controller.decision()
     }
@@ -198,7 +198,7 @@ impl Model {
                 let ack = Ack {
                     now,
                     acked: Bytes::new(first),
-                    // At most two years: estimators may rely on the age of a connection.
+                    // At most two years, because estimators may rely on the age of a connection.
                     rtt: Some(Span::from_nanos(third >> 8)),
                     in_flight,
                     app_limited: fourth & 1 == 0,
@@ -563,7 +563,7 @@ impl Model {
             before,
             after,
         )?;
-        // Limits below two segments occur in tests only: controllers keep their own minimum.
+        // Limits below two segments occur only in tests. Controllers keep their own minimum.
         let most = self.setup.max_window.max(self.setup.mss * 2);
         let window = (self.setup.mss..=most).contains(&after.window);
         check(window, Promise::Window, before, after)?;

@@ -13,8 +13,8 @@ use comity_units::{PacketNumber, Seed, Span, Time};
 
 use crate::liar::Liar;
 
-/// All controllers, which can all drive the transport. The transport reports the acknowledgement
-/// and meter events that each requires; `fixed` requires none, and fills any queue.
+/// The names of all controllers. Each can drive the transport, which reports the events that it
+/// needs. `fixed` needs none, and fills any queue.
 pub fn controllers() -> Vec<&'static str> {
     TABLE.iter().map(|row| row.name).collect()
 }
@@ -53,8 +53,8 @@ pub fn ends_opened(
             .map(|meter| meter.expect("defaults"));
         Connection::new(config, config.ack_delay, controller, meter, opened).expect("valid")
     });
-    // As transport parameters would. An end that assumed its own buffer size for its peer could
-    // overfill the peer's buffer.
+    // As transport parameters do. An end that assumed its own buffer size for its peer could exceed
+    // the peer's buffer.
     ends[0].set_initial_credit(receiver.receive_buffer, receiver.receive_sections);
     ends[1].set_initial_credit(sender.receive_buffer, sender.receive_sections);
     ends
@@ -72,12 +72,12 @@ struct InFlight {
     payload: Vec<u8>,
 }
 
-/// A clock with a constant rate, beside the true time of links and test.
+/// A clock with a constant rate. Links and tests use the true time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// Its reading at the true time zero.
     pub at_zero: Time,
-    /// How much faster than the true time it runs, in parts per million; more than -1,000,000.
+    /// How much faster than the true time it runs, in parts per million; above -1,000,000.
     pub drift_ppm: i32,
 }
 
@@ -135,7 +135,7 @@ pub struct Pair<P: Payload> {
     now: Time,
     order: u64,
     overhead: u32,
-    /// Between these times nothing gets through.
+    /// Between these times all packets are lost.
     outage: Option<(Time, Time)>,
     /// The number of processed events.
     steps: u64,
@@ -191,7 +191,7 @@ impl<P: Payload> Pair<P> {
         self.now
     }
 
-    /// The present reading of this end's clock.
+    /// The current reading of this end's clock.
     pub fn reading(&self, end: usize) -> Time {
         self.clocks[end].reading(self.now)
     }
@@ -219,7 +219,7 @@ impl<P: Payload> Pair<P> {
     /// Lets time pass until `until`.
     ///
     /// # Panics
-    /// If an end requests calls again and again without an effect.
+    /// If an end repeatedly requests calls without an effect.
     pub fn run_until(&mut self, until: Time) {
         let mut at_this_instant = 0;
         loop {

@@ -1,4 +1,5 @@
-//! A receiver that lies about what arrived, and knows all but the tokens of what it has not got.
+//! A receiver that lies about arrivals. It knows everything except the tokens of packets that did
+//! not arrive.
 
 use std::collections::BTreeSet;
 
@@ -9,33 +10,33 @@ use comity_units::{PacketNumber, Seed};
 /// What a receiver lies about.
 #[derive(Clone, Copy, Debug)]
 pub enum Lie {
-    /// It acknowledges all packets up to the largest that arrived, but for those that its peer left
-    /// out on purpose: it knows these.
+    /// It acknowledges all packets up to the largest that arrived, except those that its peer
+    /// skipped on purpose, which it knows.
     Acks,
-    /// Its acknowledgements are true, and its reports go through this function.
+    /// Its acknowledgements are true, and this function changes its reports.
     Reports(Change),
 }
 
-/// The report that a liar gives in the place of a true one.
+/// Makes a false report from a true one.
 pub type Change = fn(&Report) -> Report;
 
 /// Changes the packets of an end.
 #[derive(Debug)]
 pub struct Liar {
     lie: Lie,
-    /// The numbers that left its peer.
+    /// The numbers that its peer sent.
     sent: BTreeSet<u64>,
     seed: Seed,
     /// The false frames that it has sent.
     frames: u64,
     /// The numbers of its packets with false frames.
     lies: BTreeSet<u64>,
-    /// Its false packets that reached its peer while that was open.
+    /// How many of its false packets reached its peer while that was open.
     pub received: u64,
 }
 
 impl Liar {
-    /// A liar that guesses by this seed.
+    /// Creates a liar that guesses tokens with this seed.
     pub const fn new(lie: Lie, seed: Seed) -> Self {
         Self {
             lie,
@@ -47,7 +48,7 @@ impl Liar {
         }
     }
 
-    /// A packet left its peer.
+    /// Its peer sent a packet.
     pub fn on_sent(&mut self, number: PacketNumber) {
         self.sent.insert(number.get());
     }
@@ -57,7 +58,7 @@ impl Liar {
         self.received += u64::from(self.lies.remove(&number.get()));
     }
 
-    /// The payload that leaves in the place of that of packet `number`.
+    /// The payload that replaces that of packet `number`.
     ///
     /// # Panics
     /// If the payload cannot be read: an error in the test.
@@ -99,7 +100,7 @@ impl Liar {
         changed
     }
 
-    /// What was sent, in ranges from the largest down, as far as one frame has room.
+    /// The sent numbers in ranges, from the largest down, as many as fit into one frame.
     fn all_up_to(&self, largest: PacketNumber) -> Vec<AckRange> {
         let mut ranges: Vec<AckRange> = Vec::new();
         for number in self.sent.range(..=largest.get()).rev().take(2_000) {

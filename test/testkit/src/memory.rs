@@ -16,8 +16,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator with a counter for each thread. It counts only in a program that declares
-/// it as its global allocator.
+/// The system's allocator with a counter for each thread. It counts only if a program declares it
+/// as its global allocator.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counting;
 
@@ -36,8 +36,8 @@ fn count(bytes: isize) {
     let _ = HELD.try_with(|held| held.set(held.get() + bytes));
 }
 
-// SAFETY: the system's allocator does all the work. The addition touches only a cell of the thread,
-// which is initialised without allocating.
+// SAFETY: the system's allocator does the allocation. The addition touches only a cell of the
+// thread, which is initialised without allocating.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);

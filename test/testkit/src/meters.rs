@@ -5,7 +5,7 @@
 //! promises of [`Meter`]:
 //!
 //! * the same arrivals give the same reports;
-//! * after a wake-up and a report, the meter does not request the same wake-up again and again;
+//! * after a wake-up and a report, the meter does not request the same wake-up repeatedly;
 //! * a report is plausible: a level of at least 1, a loss event rate between 0 and 1, at most as
 //!   many packets as arrived;
 //! * a second report at one moment repeats the first, is empty, or counts another round.
@@ -70,11 +70,11 @@ pub fn tag() -> impl Strategy<Value = Tag> {
 pub enum MeterPromise {
     /// Twins with the same input report the same.
     Determinism,
-    /// After a wake-up and a report, the same wake-up does not recur again and again.
+    /// After a wake-up and a report, the same wake-up does not recur repeatedly.
     Wakeup,
     /// Reports are plausible.
     Sense,
-    /// A second report at one moment is the first, none, or the count of another round.
+    /// A second report at one moment repeats the first, is empty, or counts another round.
     Repetition,
 }
 

@@ -1,13 +1,13 @@
-//! Pages of the documents that tests make from tables.
+//! Pages of the documents that are generated from tables.
 
 use std::path::Path;
 
-/// Holds the file at `path` against `page`, which is made from tables. With `COMITY_UPDATE` in the
-/// environment, writes the file first.
+/// Compares the file at `path` with `page`, which is generated from tables. With `COMITY_UPDATE` in
+/// the environment, writes the file first.
 ///
 /// # Panics
 ///
-/// If the file is not the page, or cannot be written.
+/// If the file differs from the page, or cannot be written.
 pub fn assert_up_to_date(path: impl AsRef<Path>, page: &str) {
     let path = path.as_ref();
     let shown = path.display();

@@ -1,12 +1,12 @@
-//! The files of the repository, for tests that read all of a kind.
+//! The files of the repository, for tests that read all files of a kind.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The files below `folder` with one of these extensions, in order.
 ///
-/// These are the files that git tracks: what a user or a tool leaves in the folder does not count.
-/// In an archive without git, these are all files but those in hidden folders and `target`.
+/// These are the files that git tracks, so other files in the folder do not count. In an archive
+/// without git, these are all files except those in hidden folders and `target`.
 ///
 /// # Panics
 ///
@@ -22,7 +22,7 @@ pub fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     files
 }
 
-/// The files that git tracks; `None` where there is no git or no repository.
+/// The files that git tracks; `None` without git or a repository.
 fn listed(folder: &Path) -> Option<Vec<PathBuf>> {
     let output = Command::new("git")
         .args(["ls-files", "-z"])
@@ -31,7 +31,7 @@ fn listed(folder: &Path) -> Option<Vec<PathBuf>> {
         .ok()?;
     let names = String::from_utf8(output.stdout).ok()?;
     let names = names.split_terminator('\0').map(|name| folder.join(name));
-    // A file that was deleted is tracked until the deletion is.
+    // A deleted file is tracked until the deletion is committed.
     let files: Vec<PathBuf> = names.filter(|path| path.is_file()).collect();
     (output.status.success() && !files.is_empty()).then_some(files)
 }

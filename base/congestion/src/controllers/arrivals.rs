@@ -39,7 +39,7 @@ impl Totals {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
     number: PacketNumber,
-    /// How many left up to this one.
+    /// How many packets had left with this one.
     order: u64,
     /// When it left.
     pub(super) sent_at: Time,
@@ -81,7 +81,7 @@ impl Arrivals {
         Some(packet)
     }
 
-    /// Forgets what arrived, and what is missing for so long that it will not arrive.
+    /// Forgets packets that arrived, and those missing for so long that they will not arrive.
     fn forget(&mut self) {
         let expected = self.totals.expected;
         while self
@@ -99,10 +99,10 @@ impl Arrivals {
     }
 }
 
-/// The most packets, more than any path holds. A peer that acknowledges nothing cannot exceed it.
+/// The most packets in memory, more than any path holds, also if a peer acknowledges nothing.
 const MAX_PACKETS: usize = 1 << 20;
 
-/// A packet that arrives behind more than so many later ones is not counted.
+/// A packet that arrives after more than this many later ones is not counted.
 const MAX_REORDERING: u64 = 4_096;
 
 #[cfg(test)]
@@ -150,7 +150,7 @@ mod tests {
         }
         let second = arrivals.totals();
         assert_eq!(second.lost_since(&first), Some(0.25));
-        // Those two, and one more: 3 for 1.
+        // Those two and number 10 arrive: 3 packets, where 1 was expected.
         for number in [6, 7, 10] {
             assert!(acked(&mut arrivals, number).is_some());
         }

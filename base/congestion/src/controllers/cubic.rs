@@ -10,7 +10,7 @@ use super::{DecreaseBasis, HyStart, Ramp};
 use crate::rtt::SmoothedRtt;
 use crate::{Ack, Controller, Decision, Event, Idle, Loss, LossCause, Phase, Sent, Timeout};
 
-/// Settings of [`Cubic`].
+/// The configuration of [`Cubic`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CubicConfig {
     /// The payload of a full segment.
@@ -19,9 +19,9 @@ pub struct CubicConfig {
     pub initial_window: Bytes,
     /// The slow-start threshold before the first loss.
     pub initial_ssthresh: Bytes,
-    /// The window never rises above this.
+    /// The maximum window.
     pub max_window: Bytes,
-    /// `C`, the steepness of the curve, in segments / s³; above 0.
+    /// `C`, the steepness of the curve, in segments/s³; above 0.
     pub aggressiveness: f64,
     /// `β_cubic`, the part of the window that is left after a loss; between 0 and 1.
     pub beta: f64,
@@ -29,7 +29,7 @@ pub struct CubicConfig {
     pub fast_convergence: bool,
     /// The quantity that a loss multiplies by `β`.
     pub decrease_basis: DecreaseBasis,
-    /// Whether the first slow start looks at round-trip times and may end before a loss.
+    /// Whether rising round-trip times may end the first slow start before a loss.
     pub hystart: bool,
 }
 
@@ -50,8 +50,8 @@ impl CubicConfig {
     }
 }
 
-/// A window that grows with the cube of the time since the last congestion, and at least as Reno's
-/// would.
+/// A window that is a cubic function of the time since the last congestion, and grows at least as
+/// Reno's.
 ///
 /// ```text
 /// W_cubic(t) = C · (t − K)³ + W_max        K = ∛((W_max − cwnd_epoch) / C)     [segments, s]
@@ -66,21 +66,22 @@ impl CubicConfig {
 /// timeout:      the same with cwnd = 1; the next avoidance begins with W_max = cwnd and K = 0
 /// ```
 ///
-/// `t` runs from the first acknowledgement in congestion avoidance after the loss, and stands still
-/// while the application limits the flow or nothing is in flight. Slow start is [`HyStart`]'s
-/// (RFC 9406) before the first loss and RFC 5681's with byte counting (RFC 3465) after it.
+/// `t` is the time since the first acknowledgement in congestion avoidance after the loss, without
+/// the time in which the application limits the flow or nothing is in flight. Before the first
+/// loss, slow start is that of [`HyStart`] (RFC 9406). After it, slow start is that of RFC 5681
+/// with byte counting (RFC 3465).
 ///
 /// Source: RFC 9438, section 4.
 ///
-/// Differs from RFC 9438 in: 1. in avoidance an acknowledgement counts as the segments it covers,
-/// and never beyond the target; the RFC adds `(target − cwnd) / cwnd` for each acknowledgement,
-/// which is the same when every segment is acknowledged and half as fast with delayed
-/// acknowledgements; 2. where `W_est` governs, the window is the larger of `cwnd` and `W_est`, so
-/// an acknowledgement cannot lower it; 3. the flight of a loss counts at most as `cwnd`, because
-/// RFC 5681 (section 3.2, step 2) excludes what limited transmit sent; 4. a spurious loss is undone
-/// (section 4.9.2), a spurious timeout is not (section 4.9.1 leaves that to RFC 4015, whose answer
-/// needs the flight before the timeout restored by the transport); 5. slow start stops exactly at
-/// the threshold, and an acknowledgement of more than a window counts as one.
+/// Differs from RFC 9438 in: 1. in avoidance an acknowledgement counts as the segments that it
+/// covers, up to the target. The RFC adds `(target − cwnd) / cwnd` for each acknowledgement, which
+/// is the same if every segment is acknowledged, and half as fast with delayed acknowledgements; 2.
+/// in the Reno-friendly region the window is the larger of `cwnd` and `W_est`, so an
+/// acknowledgement cannot lower it; 3. the flight at a loss counts as `cwnd` at most, because RFC
+/// 5681 (section 3.2, step 2) excludes segments sent by limited transmit; 4. a spurious loss is
+/// undone (section 4.9.2), a spurious timeout is not (section 4.9.1 refers to RFC 4015, in which
+/// the transport restores the flight before the timeout); 5. slow start stops exactly at the
+/// threshold, and an acknowledgement of more than a window counts as one window.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     mss: Bytes,
@@ -93,20 +94,20 @@ pub struct Cubic {
     rtt: SmoothedRtt,
     state: State,
     past: Past,
-    /// Since when the application limits the flow; [`Time::MAX`] while it does not.
+    /// When the application began to limit the flow; [`Time::MAX`] while it does not.
     limited_since: Time,
     /// [`Time::MAX`] before the first.
     last_ack: Time,
 }
 
-/// The past of a flow. A loss ends the first slow start for good, so one enumeration holds both.
+/// The past of a flow. A loss ends the first slow start for good, so a flow has only one of these.
 #[derive(Clone, Copy, Debug)]
 enum Past {
     /// The first slow start, observed by HyStart.
     FirstSlowStart(HyStart),
     /// A loss, which may turn out to be spurious.
     Loss(State),
-    /// Nothing that matters.
+    /// Neither.
     Closed,
 }
 
@@ -117,7 +118,7 @@ struct State {
     window: f64,
     /// ssthresh in segments.
     ssthresh: f64,
-    /// cwnd when the threshold was set last.
+    /// `cwnd_prior`: cwnd when the threshold was last set.
     prior: f64,
     /// W_max in segments; zero before the first loss.
     plateau: f64,
@@ -129,18 +130,19 @@ struct State {
 enum Stage {
     Avoidance(Epoch),
     Before {
-        /// Whether avoidance will begin at its own plateau, with K = 0: before the first loss,
-        /// after a timeout.
+        /// Whether avoidance begins with W_max = cwnd and K = 0: before the first loss and after a
+        /// timeout.
         begins_flat: bool,
-        /// Whether the present slow start began with a timeout. RFC 3465 then counts one segment.
+        /// Whether a timeout began this slow start. An acknowledgement then counts as one segment
+        /// at most (RFC 3465).
         after_timeout: bool,
     },
 }
 
-/// One stage of congestion avoidance.
+/// A stage of congestion avoidance.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
-    /// t_epoch, moved later by the spans that do not count.
+    /// `t_epoch`, moved by the time that does not count.
     start: Time,
     /// K in seconds.
     inflection: f64,
@@ -149,7 +151,7 @@ struct Epoch {
 }
 
 impl Cubic {
-    /// A flow that has not sent yet.
+    /// Creates the controller of a flow that has sent nothing yet.
     pub fn new(config: CubicConfig) -> Self {
         let segments = |amount| super::segments(amount, config.mss);
         Self {
@@ -221,7 +223,7 @@ impl Cubic {
         self.state.window = (self.state.window + grown).min(self.state.ssthresh);
     }
 
-    /// Begins a stage of congestion avoidance at the window that it finds.
+    /// Begins a stage of congestion avoidance at the current window.
     fn begin_epoch(&mut self, now: Time) -> Epoch {
         let state = &mut self.state;
         if let Stage::Before {
@@ -360,8 +362,8 @@ impl Cubic {
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) {
-        // A second expiry for the same data finds a window of one segment, which says nothing about
-        // the network; RFC 5681, section 3.1, keeps the threshold then.
+        // At a second expiry for the same data the window is one segment, which shows nothing about
+        // the network. RFC 5681, section 3.1, then keeps the threshold.
         if timeout.consecutive <= 1 {
             self.state.ssthresh = self.reduce(timeout.in_flight, timeout.window).max(2.0);
         }
@@ -389,7 +391,7 @@ impl Cubic {
         state.ssthresh = state.ssthresh.max(0.75 * state.window);
         let halved = libm::ldexp(state.window, -(idle.halvings().min(64) as i32));
         state.window = halved.max(floor.min(state.window));
-        // The Reno flow of the estimate begins again too; else the window would leap back to it.
+        // The estimate of Reno's window restarts too. Otherwise the window would jump back to it.
         if let Stage::Avoidance(epoch) = &mut state.stage {
             epoch.reno = epoch.reno.min(state.window);
         }
@@ -466,7 +468,7 @@ mod tests {
         }
     }
 
-    /// A flow whose window is `segments`, in slow start.
+    /// A flow in slow start with a window of `segments`.
     fn at_window(segments: u64) -> Cubic {
         Cubic::new(CubicConfig {
             initial_window: MSS * segments,
@@ -482,9 +484,8 @@ mod tests {
         }
     }
 
-    /// `W_max − cwnd_epoch = 0.3 · W_max`, so `K³ = 0.75 · W_max`: W_max = 36,000 / 27 would be
-    /// odd, while 288 gives K = ∛216 = 6 s, and the curve passes through whole numbers at whole
-    /// seconds.
+    /// `W_max − cwnd_epoch = 0.3 · W_max`, so `K³ = 0.75 · W_max`: W_max = 288 gives K = ∛216 = 6
+    /// s, and the curve has whole numbers at whole seconds.
     #[test]
     fn curve_by_hand() {
         let mut cubic = at_window(288);
@@ -515,8 +516,8 @@ mod tests {
     fn an_acknowledged_segment_moves_by_its_share_of_the_way_to_the_target() {
         let mut cubic = at_window(288);
         cubic.on_loss(&loss(0, 288, LossCause::Reordering));
-        // The stage begins with the first acknowledgement, where W(0) is the window itself and
-        // Reno's estimate is 9/17 of a window's share ahead of it.
+        // The stage begins with the first acknowledgement. W(0) is the window itself, and the
+        // estimate of Reno's window is 9/17 of 1/cwnd above it.
         cubic.on_ack(&ack(1_000, 1));
         let first = 201.6 + 9.0 / 17.0 / 201.6;
         assert!(
@@ -531,7 +532,8 @@ mod tests {
             "{} is not {second}",
             cubic.window()
         );
-        // Two segments move twice as far, a whole window as far as the target, never further.
+        // Two acknowledged segments move the window twice as far, and a whole window moves it to
+        // the target.
         cubic.on_ack(&ack(1_900, 2));
         let third = second + 2.0 * (238.0 - second) / second;
         assert!((cubic.window() - third).abs() < 1e-9);
@@ -545,7 +547,8 @@ mod tests {
         cubic.on_loss(&loss(0, 288, LossCause::Reordering));
         cubic.on_ack(&ack(0, 1));
         let before = cubic.window();
-        // After a minute the curve is at 0.4 · 54.1³ + 288 > 60,000 segments.
+        // After a minute the curve is at 0.4 · 54.1³ + 288 > 60,000 segments. The target is
+        // bounded.
         cubic.on_ack(&ack(60_000, 1));
         assert!(
             (cubic.window() - (before + 0.5)).abs() < 1e-9,
@@ -626,7 +629,7 @@ mod tests {
             (cubic.ssthresh() - 70.0).abs() < 1e-9,
             "a second expiry says nothing new"
         );
-        // Counting one segment for each acknowledgement, 69 of them reach the threshold.
+        // Each acknowledgement counts as one segment, so 69 of them reach the threshold.
         for _ in 0..68 {
             cubic.on_ack(&ack(2_000, 2));
         }
@@ -715,8 +718,8 @@ mod tests {
         assert!(cubic.window() == back && back > reduced);
     }
 
-    /// Ten seconds without evidence between the loss and the news that there was none: the restored
-    /// stage does not count them either.
+    /// The application limits the flow for ten seconds between a loss and the report that it was
+    /// spurious. The restored stage does not count them either.
     #[test]
     fn an_undone_loss_does_not_bring_limited_time_back() {
         let mut cubic = at_window(288);

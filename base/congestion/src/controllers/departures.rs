@@ -46,8 +46,8 @@ impl Departures {
         self.transmission = self.transmission.max(transmission);
     }
 
-    /// Schedules the next packet a period after this one. A late timer is compensated, a pause is
-    /// not.
+    /// Schedules the next packet a period after this one. Compensates for a late timer, not for a
+    /// pause.
     pub(super) fn on_sent(&mut self, now: Time, period: Span) {
         let late = now.saturating_since(self.next_at);
         let due = if late < period.max(LATE) {
@@ -59,7 +59,7 @@ impl Departures {
     }
 }
 
-/// The longest transmission time, whatever size is reported.
+/// The maximum transmission time.
 const LONGEST: Span = Span::from_secs(60);
 
 /// A departure that is late by at most this was delayed by a timer.
@@ -79,9 +79,9 @@ mod tests {
         for (now, next) in [
             (10_000, 13_000),
             (13_400, 16_000),
-            // Never closer than they fit on the link.
+            // At least a transmission time apart.
             (18_900, 19_900),
-            // A period and more late: from now on.
+            // More than a period late: the schedule restarts now.
             (22_900, 25_900),
         ] {
             departures.on_sent(at(now), period);

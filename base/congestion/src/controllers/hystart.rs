@@ -1,4 +1,4 @@
-//! Leaving slow start before the first loss.
+//! HyStart++: the end of slow start before the first loss.
 
 mod linux;
 
@@ -8,7 +8,7 @@ use comity_units::{Bytes, Span};
 
 use crate::Ack;
 
-/// Watches the round-trip times of a slow start and decides how fast it may grow.
+/// Measures the round-trip times of a slow start, and decides how fast the window may grow.
 ///
 /// ```text
 ///                 minimum of the round ≥ minimum of the round before + threshold
@@ -22,13 +22,13 @@ use crate::Ack;
 ///
 /// Source: RFC 9406 (HyStart++), section 4.
 ///
-/// Differs from RFC 9406 in: 1. a round ends by amount, not by sequence number: when the flight at
-/// its beginning and one byte more are acknowledged. A controller sees only amounts. Both rules
-/// agree until the first loss, which ends the slow start.
+/// Differs from RFC 9406 in: 1. amounts, not sequence numbers, end a round: it ends when one byte
+/// more than the flight at its beginning is acknowledged, because events have no sequence numbers.
+/// Both rules agree until the first loss, which ends the slow start.
 #[derive(Clone, Copy, Debug)]
 pub struct HyStart {
     ramp: Ramp,
-    /// The bytes to acknowledge until the round is over.
+    /// The bytes to be acknowledged until the round ends.
     outstanding: Bytes,
     last_round_min: Option<Span>,
     round_min: Option<Span>,
@@ -38,10 +38,10 @@ pub struct HyStart {
     conservative_rounds: u32,
 }
 
-/// How a slow start may go on.
+/// How the window of a slow start may grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ramp {
-    /// By all that is acknowledged.
+    /// By the acknowledged data.
     Exponential,
     /// By a quarter of the acknowledged data.
     Conservative,
@@ -55,12 +55,12 @@ impl HyStart {
     const MIN_RTT_DIVISOR: u64 = 8;
     const SAMPLES: u32 = 8;
     const CONSERVATIVE_ROUNDS: u32 = 5;
-    /// The divisor of the growth in a conservative round.
+    /// The divisor of the growth on the conservative ramp.
     pub const GROWTH_DIVISOR: f64 = 4.0;
-    /// The most segments that one acknowledgement is worth while nothing is paced.
+    /// The most segments by which one acknowledgement may open an unpaced window.
     pub const LIMIT: f64 = 8.0;
 
-    /// A slow start without any acknowledgement.
+    /// Creates the state before the first acknowledgement.
     pub const fn new() -> Self {
         Self {
             ramp: Ramp::Exponential,
@@ -73,7 +73,7 @@ impl HyStart {
         }
     }
 
-    /// Processes an acknowledgement of the slow start. Returns how the window may grow on it.
+    /// Takes an acknowledgement of the slow start. Returns how the window may grow on it.
     pub fn on_ack(&mut self, ack: &Ack) -> Ramp {
         if let Some(rtt) = ack.rtt {
             self.round_min = Some(self.round_min.map_or(rtt, |min| min.min(rtt)));
@@ -146,8 +146,8 @@ mod tests {
 
     const MSS: u64 = 1_000;
 
-    /// Acknowledges a round of `packets` segments whose round-trip time is `rtt_ms`, and keeps as
-    /// many in flight; returns the ramp after each.
+    /// Acknowledges a round of `packets` segments with the round-trip time `rtt_ms`, and keeps as
+    /// many in flight. Returns the ramp after each.
     fn round(hystart: &mut HyStart, packets: u64, rtt_ms: u64) -> [Ramp; 16] {
         let mut ramps = [hystart.ramp(); 16];
         for slot in ramps.iter_mut().take(packets as usize) {
@@ -182,9 +182,8 @@ mod tests {
         round(&mut hystart, 1, 100);
         round(&mut hystart, 10, 100);
         let ramps = round(&mut hystart, 10, 113);
-        // The ten acknowledgements of a steady flight fall into two rounds of the counter only at
-        // the seam: its first is the last of the round before. The eighth sample is the ninth of
-        // them.
+        // The first of the ten acknowledgements is the last one of the previous round. So the
+        // eighth sample of this round is the ninth acknowledgement.
         assert_eq!(ramps[..8], [Ramp::Exponential; 8]);
         assert_eq!(ramps[8..10], [Ramp::Conservative; 2]);
         for _ in 0..4 {
@@ -199,7 +198,7 @@ mod tests {
         round(&mut hystart, 1, 100);
         round(&mut hystart, 10, 100);
         assert_eq!(round(&mut hystart, 10, 120)[9], Ramp::Conservative);
-        // The same time again is no fall.
+        // An equal time is not shorter.
         assert_eq!(round(&mut hystart, 10, 120)[9], Ramp::Conservative);
         assert_eq!(round(&mut hystart, 12, 119)[11], Ramp::Exponential);
     }

@@ -35,7 +35,7 @@ pub use steady::{Steady, SteadyConfig};
 pub use tfrc::{Tfrc, TfrcConfig, TfrcMeter};
 pub use vegas::{Vegas, VegasConfig};
 
-/// An amount in segments of `mss`; infinite where [`Bytes::MAX`] stands for "without limit".
+/// An amount in segments of `mss`; infinite for [`Bytes::MAX`], which means no limit.
 fn segments(amount: Bytes, mss: Bytes) -> f64 {
     if amount == Bytes::MAX {
         f64::INFINITY

@@ -5,19 +5,19 @@ use comity_units::Bytes;
 
 use crate::{Ack, Controller, Decision, Event, Idle, Loss, Phase, Timeout};
 
-/// Settings of [`Reno`].
+/// The configuration of [`Reno`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RenoConfig {
     /// The payload of a full segment.
     pub mss: Bytes,
-    /// The window before the first acknowledgement. RFC 6928 allows 10 segments, RFC 5681 two to
-    /// four, the papers' time used one.
+    /// The window before the first acknowledgement: 10 segments in RFC 6928, two to four in RFC
+    /// 5681, one in the papers' time.
     pub initial_window: Bytes,
     /// The slow-start threshold before the first loss; [`Bytes::MAX`] in RFC 5681, the receiver's
     /// window in ns-2.
     pub initial_ssthresh: Bytes,
-    /// A ceiling for the window in force. Internally the window grows beyond it, as in ns-2 beyond
-    /// `window_`. [`Bytes::MAX`] for none.
+    /// The maximum of the window in force; [`Bytes::MAX`] for none. The internal window grows
+    /// beyond it, as ns-2's does beyond `window_`.
     pub max_window: Bytes,
     /// The growth for an acknowledgement.
     pub increase: Increase,
@@ -27,12 +27,13 @@ pub struct RenoConfig {
     /// without `precisionReduce_`), for the threshold only (ns-2.35), or nowhere.
     pub rounding: Rounding,
     /// Whether the window also grows while the application or the receiver's window limits the
-    /// flow. RFC 7661 forbids it; ns-2 and the TCPs of the papers' time did it.
+    /// flow. RFC 7661 forbids it; ns-2 and the TCPs of the papers' time do it.
     pub grow_when_limited: bool,
-    /// Whether a spurious loss or timeout restores window and threshold (RFC 4015, in the form of
-    /// Linux).
+    /// Whether a spurious loss or timeout restores window and threshold (RFC 4015, as Linux does
+    /// it).
     pub undo: bool,
-    /// As how many flows it competes, at least 1. More than 1 is not friendly to TCP.
+    /// N: the number of Reno flows that it emulates, at least 1. More than 1 is not friendly to
+    /// TCP.
     pub weight: f64,
 }
 
@@ -67,7 +68,7 @@ pub enum Increase {
         limit: u8,
     },
     /// Each acknowledgement counts as the segments that it covers, without a limit. The segments
-    /// beyond the threshold of slow start count in avoidance (Linux).
+    /// beyond the slow-start threshold count in avoidance (Linux).
     PerSegment,
 }
 
@@ -87,19 +88,20 @@ pub enum Rounding {
     Exact,
     /// The threshold only.
     Threshold,
-    /// The window before it is reduced, then window and threshold.
+    /// The window before the reduction, and then window and threshold.
     Both,
 }
 
-/// Additive increase by one segment per round trip and multiplicative decrease by half, with the
-/// usual weight of N = 1.
+/// Additive increase by one segment per round trip and multiplicative decrease by half, for the
+/// default weight N = 1.
 ///
 /// ```text
 /// slow start  (cwnd < ssthresh):  cwnd += 1 per acknowledged segment
 /// avoidance:                      cwnd += N / cwnd per acknowledged segment      [segments]
 /// loss:      ssthresh = max(basis · (1 − 1 / 2N), 2),  cwnd = ssthresh  (Tahoe: cwnd = 1)
 /// timeout:   ssthresh = max(basis · (1 − 1 / 2N), 2),  cwnd = 1
-/// restart:   ssthresh = max(ssthresh, 3/4 cwnd),  cwnd = max(cwnd / 2 per timeout of the pause, first window)
+/// restart:   ssthresh = max(ssthresh, 3/4 cwnd),
+///            cwnd = max(cwnd / 2 for each timeout of the pause after the first, initial window)
 /// ```
 ///
 /// Source: RFC 5681, section 3.1, equations 2 to 4, and section 4.1 in the form of RFC 2861; RFC
@@ -118,14 +120,14 @@ pub struct Reno {
     window: f64,
     /// ssthresh in segments.
     ssthresh: f64,
-    /// Whether a timeout began the present slow start.
+    /// Whether a timeout began the current slow start.
     after_timeout: bool,
-    /// Window and threshold before the last reduction, if that may be undone.
+    /// Window and threshold before the last reduction, if it may be undone.
     before: Option<(f64, f64)>,
 }
 
 impl Reno {
-    /// A flow that has not sent yet.
+    /// Creates the controller of a flow that has sent nothing yet.
     pub fn new(config: RenoConfig) -> Self {
         let segments = |amount: Bytes| amount.get() as f64 / config.mss.get().max(1) as f64;
         Self {
@@ -147,15 +149,15 @@ impl Reno {
         self.ssthresh
     }
 
-    /// What a loss leaves of the data in use, as `(threshold, window)` in segments.
+    /// The threshold and the window after a loss, in segments.
     fn reduced(&self, in_flight: Bytes, window: Bytes) -> (f64, f64) {
         let segments = |amount: u64| amount as f64 / self.config.mss.get().max(1) as f64;
         let basis = match self.config.decrease_basis {
-            // Segments that limited transmit released are in flight, but no window allowed them.
+            // Segments sent by limited transmit are in flight beyond the window, and do not count.
             DecreaseBasis::Flight => segments(in_flight.get()).min(self.window),
             DecreaseBasis::Window => {
-                // The transport knows the window in whole bytes; the fraction below that is kept
-                // here, so that halving is exact where the receiver's window did not cut it.
+                // The transport has the window in whole bytes, this controller with fractions. So
+                // halving is exact unless the receiver's window was the smaller one.
                 let own = self.decision().window.get();
                 match window.get().checked_sub(own) {
                     Some(inflation) => self.window + segments(inflation),
@@ -190,8 +192,8 @@ impl Reno {
             }
             Increase::PerAck => 1.0,
             Increase::PerByte { limit } => {
-                // RFC 3465, 2.3: after a timeout an acknowledgement may cover what was
-                // retransmitted needlessly.
+                // RFC 3465, section 2.3: after a timeout an acknowledgement may cover spurious
+                // retransmissions.
                 let limit = if self.after_timeout { 1 } else { limit };
                 let covered = ack.acked.get() as f64 / self.config.mss.get().max(1) as f64;
                 if slow_start {
@@ -219,7 +221,7 @@ impl Reno {
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) {
-        // RFC 5681, equation 4 and its note: a second expiry for the same data halves nothing
+        // RFC 5681, equation 4 and its note: a second expiry for the same data does not halve
         // again.
         if timeout.consecutive <= 1 || self.config.decrease_basis == DecreaseBasis::Window {
             self.before = self.config.undo.then_some((self.window, self.ssthresh));

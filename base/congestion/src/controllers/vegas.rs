@@ -4,7 +4,7 @@ use comity_units::{Bytes, Span, Time};
 
 use crate::{Ack, Controller, Decision, Event, Loss, Phase, Sent, Timeout};
 
-/// Settings of [`Vegas`].
+/// The configuration of [`Vegas`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VegasConfig {
     /// The payload of a full segment.
@@ -13,13 +13,13 @@ pub struct VegasConfig {
     pub initial_window: Bytes,
     /// The slow-start threshold before the first loss.
     pub initial_ssthresh: Bytes,
-    /// The window never rises above this.
+    /// The maximum window.
     pub max_window: Bytes,
-    /// `α`: with fewer extra segments than this at the bottleneck the window grows.
+    /// `α`: with fewer extra segments than this at the bottleneck, the window grows.
     pub alpha: f64,
-    /// `β`: with more extra segments than this it shrinks.
+    /// `β`: with more extra segments than this, the window shrinks.
     pub beta: f64,
-    /// `γ`: with more extra segments than this slow start ends.
+    /// `γ`: with more extra segments than this, slow start ends.
     pub gamma: f64,
     /// Whether the extra segments are rounded to the nearest whole number before they are compared,
     /// as in ns-2. The paper compares them as they are.
@@ -53,13 +53,13 @@ impl VegasConfig {
 ///                                  else:      cwnd += 1 per acknowledged segment for one round
 /// avoidance, every round:          diff < α:  cwnd += 1 / cwnd per acknowledged segment
 ///                                  diff > β:  cwnd −= 1
-/// loss:     cwnd = max(3/4 · window, 2), and avoidance begins
+/// loss:     cwnd = max(3/4 · window, 2), and avoidance begins  (Tahoe: cwnd = 1)
 /// timeout:  ssthresh = max(window / 2, 2),  cwnd = 2
 /// ```
 ///
-/// The window does not fall below two segments by `diff` alone. A round begins with an
-/// acknowledgement and ends with that of the first segment sent after it. A round with a single
-/// segment resets `base_rtt`, because it measured the empty path.
+/// `diff` does not reduce the window below two segments. A round begins with an acknowledgement,
+/// and ends with the acknowledgement of the first segment sent after it. A round with a single
+/// segment resets `base_rtt`, because it measures the empty path.
 ///
 /// Two flows need not reach equal windows. Between α and β no window moves, so one flow may keep a
 /// queue three times as long as the other's. A flow that begins behind the queue of another takes
@@ -69,30 +69,30 @@ impl VegasConfig {
 /// Internet", IEEE JSAC 13(8), 1995, section III; details that it leaves open as in ns-2's
 /// `tcp-vegas.cc`.
 ///
-/// Differs from the source in: 1. Vegas' own loss detection (a fine-grained timer checked on the
-/// first duplicate acknowledgement and on the two acknowledgements after a retransmission) is a
-/// matter of the transport's recovery and no part of the controller; the controller sees the loss
-/// when the recovery declares it; 2. therefore the deeper cut for a segment that is lost again (1/2
-/// in ns-2) does not happen; 3. the window is a real number, where ns-2 cuts a loss to whole
-/// segments; 4. `expected` is computed from what was in flight before the acknowledgement, but at
-/// most from the window, so that stretched acknowledgements do not count as a larger window; 5. a
-/// flow that its application limits does not grow, where ns-2 asks whether the flight is within two
-/// segments of the window; 6. losses and timeouts begin a new round.
+/// Differs from the source in: 1. the transport's recovery detects losses. Vegas' own detection (a
+/// fine-grained timer that is checked at the first duplicate acknowledgement and at the two
+/// acknowledgements after a retransmission) is left out; 2. so the deeper reduction for a segment
+/// that is lost again (1/2 in ns-2) is left out too; 3. the window is a real number, where ns-2
+/// rounds a reduced window down to whole segments; 4. `expected` is computed from the flight before
+/// the acknowledgement, but at most from the window, so that stretched acknowledgements do not
+/// count as a larger window; 5. the window does not grow while the application limits the flow,
+/// where ns-2 checks whether the flight is within two segments of the window; 6. losses and
+/// timeouts begin a new round.
 #[derive(Clone, Debug)]
 pub struct Vegas {
     config: VegasConfig,
     /// cwnd in segments.
     window: f64,
-    /// ssthresh in segments; only slow start looks at it.
+    /// ssthresh in segments, for slow start only.
     ssthresh: f64,
     base_rtt: Option<Span>,
     growth: Growth,
-    /// Whether the next round of slow start may decide; the others only let the flight settle.
+    /// Whether the next round of slow start decides. Every other round only lets the flight settle.
     decides: bool,
     round: Round,
 }
 
-/// What an acknowledged segment is worth until the round ends.
+/// The growth of the window for an acknowledged segment until the round ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
     /// One segment.
@@ -105,8 +105,8 @@ enum Growth {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    /// What was in flight at the beginning and is not acknowledged yet; the round ends with the
-    /// byte after.
+    /// The bytes in flight at the beginning that are not acknowledged yet. The round ends with the
+    /// byte after them.
     outstanding: Bytes,
     began: Option<Time>,
     sent: Bytes,
@@ -116,7 +116,7 @@ struct Round {
 }
 
 impl Vegas {
-    /// A flow that has not sent yet.
+    /// Creates the controller of a flow that has sent nothing yet.
     pub fn new(config: VegasConfig) -> Self {
         let segments = |amount| super::segments(amount, config.mss);
         Self {
@@ -137,7 +137,7 @@ impl Vegas {
         self.window
     }
 
-    /// The least round-trip time seen.
+    /// The minimum round-trip time.
     pub const fn base_rtt(&self) -> Option<Span> {
         self.base_rtt
     }
@@ -224,7 +224,7 @@ impl Vegas {
     }
 }
 
-/// `reduced`, but neither below two segments nor above `window`.
+/// `reduced`, but at least two segments, and at most `window` if that is larger than two.
 fn at_least_two(window: f64, reduced: f64) -> f64 {
     reduced.max(2.0).min(window.max(2.0))
 }
@@ -320,8 +320,7 @@ mod tests {
         })
     }
 
-    /// Sends and acknowledges one segment after the other for `segments`, with a full window in
-    /// flight.
+    /// Sends and acknowledges `segments` one after another, with a full window in flight.
     fn clock(vegas: &mut Vegas, segments: u64, rtt_ms: u64) {
         for _ in 0..segments {
             let flight = Bytes::new((vegas.window() as u64).max(1) * 1_000);
@@ -404,8 +403,8 @@ mod tests {
         assert_eq!(outcome(150, true), (-1.0, Growth::None));
     }
 
-    /// From one segment without a queue: every other round answers each acknowledgement with a
-    /// segment more, and a round ends with the acknowledgement of the first segment sent in it.
+    /// From one segment without a queue: in every other round each acknowledgement opens the window
+    /// by a segment. A round ends with the acknowledgement of the first segment sent in it.
     #[test]
     fn slow_start_grows_every_other_round() {
         let mut controller = vegas(1, 1_000);

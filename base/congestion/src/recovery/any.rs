@@ -5,7 +5,7 @@ use super::interface::{Advance, Duplicate, PipeRule, Reaction, Recovery, Resend}
 use super::{NewReno, Rack, Reno, Sack, Tahoe};
 use crate::TimeoutRepair;
 
-/// One of the recoveries, without indirection: the set is closed and the calls are frequent.
+/// One of the recoveries. An enumeration without dynamic dispatch, because the calls are frequent.
 #[derive(Clone, Debug)]
 pub enum AnyRecovery {
     /// Tahoe.

@@ -7,18 +7,19 @@ use super::interface::PipeRule;
 pub struct RecoveryConfig {
     /// The algorithm.
     pub kind: RecoveryKind,
-    /// How many duplicate acknowledgements mean a loss (RFC 5681: 3).
+    /// How many duplicate acknowledgements prove a loss (3 in RFC 5681).
     pub duplicate_threshold: u8,
     /// Whether duplicate acknowledgements for data sent before the last reaction are ignored:
-    /// `recover` of RFC 6582, section 3.2, ns-2's `bugFix_`. Without it one window with several
-    /// losses can be punished several times (Floyd 1994).
+    /// `recover` of RFC 6582, section 3.2; `bugFix_` of ns-2. Without it, several losses in one
+    /// window can reduce the window several times (Floyd 1994).
     pub bugfix: bool,
 }
 
 /// The recovery algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryKind {
-    /// Fast retransmit, then slow start from one segment and everything again (Jacobson 1988).
+    /// Fast retransmit, then slow start from one segment, which retransmits everything outstanding
+    /// (Jacobson 1988).
     Tahoe,
     /// Fast recovery that ends with the first new acknowledgement (RFC 2001).
     Reno,
@@ -27,9 +28,9 @@ pub enum RecoveryKind {
         /// Whether only the first partial acknowledgement restarts the retransmission timer
         /// ("impatient") or each one does ("slow but steady"; RFC 6582, section 4).
         impatient: bool,
-        /// Whether what a partial acknowledgement covers beyond the inflation is taken from the
-        /// congestion window for good (ns-2 without `exit_recovery_fix_`), or given back at the end
-        /// (RFC 6582).
+        /// Whether the congestion window loses for good what a partial acknowledgement covers
+        /// beyond the inflation (ns-2 without `exit_recovery_fix_`). RFC 6582 restores it at the
+        /// end.
         deflate_window: bool,
     },
     /// Selective acknowledgements with an estimate of the pipe (RFC 6675).
@@ -44,7 +45,7 @@ pub enum RecoveryKind {
         /// Whether the window shrinks in proportion to the delivered data (RFC 9937), or at once.
         proportional: bool,
         /// Whether a reduction is undone when timestamps (RFC 3522) or duplicate SACKs (RFC 3708)
-        /// say that nothing was lost.
+        /// show that nothing was lost.
         undo: bool,
     },
 }
@@ -108,7 +109,7 @@ impl RecoveryConfig {
         bugfix: true,
     };
 
-    /// The names that [`RecoveryConfig::by_name`] knows, in the order of their history.
+    /// The names that [`RecoveryConfig::by_name`] accepts, in historical order.
     pub const NAMES: [&str; 5] = ["tahoe", "reno", "newreno", "sack", "rack"];
 
     /// The recovery called `name`, or `None`.
@@ -134,8 +135,9 @@ impl RecoveryConfig {
         Self { kind, ..self }
     }
 
-    /// What a connection uses whose ends did or did not agree on selective acknowledgements:
-    /// without them SACK and RACK know of one hole only, and NewReno takes their place.
+    /// The recovery of a connection, depending on whether its ends agreed on selective
+    /// acknowledgements. Without them SACK and RACK can find only one hole, so NewReno replaces
+    /// them.
     #[must_use]
     pub const fn with_sack(self, agreed: bool) -> Self {
         let kind = match self.kind {
@@ -149,8 +151,8 @@ impl RecoveryConfig {
         Self { kind, ..self }
     }
 
-    /// What a time-lined stream uses, whose sender gives up segments that RACK would wait for: SACK
-    /// in its place.
+    /// The recovery of a time-lined stream. SACK replaces RACK, because the sender abandons
+    /// segments that RACK would wait for.
     #[must_use]
     pub const fn for_timeline(self) -> Self {
         match self.kind {

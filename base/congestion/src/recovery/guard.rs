@@ -1,10 +1,10 @@
-//! Counting duplicate acknowledgements, for every recovery that does.
+//! The counter of duplicate acknowledgements.
 
 /// Counts duplicate acknowledgements and guards against reacting twice to the losses of one window.
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
-    /// Where the highest byte sent stood at the last reaction; reactions wait until the
-    /// acknowledgement has passed it. Zero before the first.
+    /// The offset after the highest byte sent at the last reaction. With `bugfix` the next reaction
+    /// waits for an acknowledgement beyond it. Zero before the first.
     pub(super) recover: u64,
     pub(super) duplicates: u32,
     pub(super) threshold: u8,

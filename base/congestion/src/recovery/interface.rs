@@ -1,4 +1,4 @@
-//! The interface of a recovery: its trait, the events that it takes and the reactions to them.
+//! The interface of a recovery: the trait, its events and its reactions.
 
 use core::fmt::Debug;
 
@@ -9,13 +9,13 @@ pub trait Recovery: Debug {
     /// An acknowledgement repeated the last one while data was outstanding.
     fn on_duplicate(&mut self, event: &Duplicate) -> Reaction;
 
-    /// The cumulative acknowledgement moved.
+    /// The cumulative acknowledgement advanced.
     fn on_advance(&mut self, event: &Advance) -> Reaction;
 
-    /// The retransmission timer expired, with data up to `max` outstanding, and the controller
-    /// wants this repair ([`crate::Decision::timeout_repair`]). Returns the retransmission.
-    /// Duplicates for data below `max` begin no recovery, if the recovery is
-    /// [bugfix](super::RecoveryConfig::bugfix): a hole that the repair leaves waits for the timer.
+    /// The retransmission timer expired with data up to `max` outstanding, and the controller chose
+    /// `repair` ([`crate::Decision::timeout_repair`]). Returns the retransmission. With
+    /// [bugfix](super::RecoveryConfig::bugfix), duplicates for data below `max` begin no recovery,
+    /// so a hole that remains waits for the timer.
     fn on_timeout(&mut self, max: u64, repair: TimeoutRepair) -> Resend;
 
     /// The losses or the timeout of the last reaction were spurious.
@@ -24,7 +24,7 @@ pub trait Recovery: Debug {
     /// Whether a fast recovery is under way.
     fn is_recovering(&self) -> bool;
 
-    /// Whether nothing counts as lost: no duplicates counted, no recovery.
+    /// Whether no recovery is under way and no duplicates are counted.
     fn is_quiet(&self) -> bool;
 
     /// The usable window minus the congestion window, in bytes: duplicate acknowledgements show
@@ -37,8 +37,8 @@ pub trait Recovery: Debug {
         None
     }
 
-    /// How a transport with selective acknowledgements decides what may be sent while recovering;
-    /// `None` when the window alone decides.
+    /// How a transport with selective acknowledgements estimates the pipe while recovering; `None`
+    /// if the window alone limits what is sent.
     fn pipe_rule(&self) -> Option<PipeRule> {
         None
     }
@@ -47,30 +47,32 @@ pub trait Recovery: Debug {
 /// A duplicate acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Duplicate {
-    /// The requested offset.
+    /// The acknowledged offset: the first byte that the receiver misses.
     pub una: u64,
     /// The offset after the highest byte ever sent.
     pub max: u64,
     /// The payload of a full segment.
     pub mss: u32,
-    /// Whether selective acknowledgements alone already prove the first outstanding segment lost
-    /// (`IsLost` of RFC 6675, section 4), or the clock some segment (RFC 8985).
+    /// Whether selective acknowledgements already prove that the first outstanding segment is lost
+    /// (`IsLost` of RFC 6675, section 4). For RACK: whether the clock shows that some segment is
+    /// lost (RFC 8985).
     pub first_is_lost: bool,
 }
 
 /// An advance of the cumulative acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advance {
-    /// Where it stands.
+    /// The new acknowledged offset.
     pub to: u64,
-    /// How many bytes left the window with it. In TCP these are all bytes that it passed. If
+    /// How many bytes left the window with it. In TCP these are all bytes that it covers. If
     /// another packet replaced a lost one, the lost one does not count.
     pub acked: u64,
     /// The payload of a full segment.
     pub mss: u32,
-    /// Whether it may answer a retransmission of this recovery: whether the first byte that it
-    /// passed was retransmitted. TCP always retransmits that byte when a recovery begins. But a
-    /// receiver may skip abandoned bytes, and then acknowledges the packets behind them one by one.
+    /// Whether a retransmission of this recovery may have caused it, that is, whether the first
+    /// byte that it covers was retransmitted. TCP always retransmits that byte when a recovery
+    /// begins. But a receiver of a time-lined stream may skip abandoned bytes. It then acknowledges
+    /// the packets after them one by one.
     pub is_repair: bool,
 }
 
@@ -83,27 +85,27 @@ pub struct Reaction {
     pub resend: Resend,
     /// Release one new segment although the window is full (limited transmit, RFC 3042).
     pub release: bool,
-    /// Tell the controller of the acknowledged data as clocking new data out.
+    /// Report the acknowledged data to the controller as data on which the window may grow.
     pub grow: bool,
     /// Restart the retransmission timer.
     pub restart_timer: bool,
-    /// A partial acknowledgement: no round-trip sample is taken from it.
+    /// The acknowledgement is partial. It gives no round-trip sample.
     pub partial: bool,
     /// The recovery is over with this event.
     pub recovered: bool,
-    /// Bytes that the congestion window loses for good ([`crate::Event::Deflated`]).
+    /// How many bytes the congestion window loses for good ([`crate::Event::Deflated`]).
     pub deflate: u64,
 }
 
-/// The events for the controller.
+/// Which loss to report to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Reduce {
     /// Nothing.
     #[default]
     No,
-    /// A loss: half a window.
+    /// A loss that reduces the window.
     Halve,
-    /// A loss after which the flow begins again from one segment.
+    /// A loss after which the flow restarts with one segment.
     Restart,
 }
 
@@ -134,17 +136,17 @@ pub enum PipeRule {
     /// `SetPipe()` of RFC 6675, section 4, from the scoreboard.
     #[default]
     Scoreboard,
-    /// Fall and Floyd 1996 and ns-2: a counter that is set on entry to the segments outstanding
-    /// less [`RecoveryConfig::duplicate_threshold`](super::RecoveryConfig::duplicate_threshold),
-    /// goes down by one for each acknowledgement that does not advance (for a partial one by two,
-    /// or by one if it answers [no repair](Advance::is_repair)) and up by one for each segment sent
-    /// after the first. The first, which the entry itself sends again, is not added: the lost
-    /// segment, whose place it takes, is still counted. Any hole below the highest selectively
-    /// acknowledged byte is retransmitted.
+    /// Fall and Floyd 1996 and ns-2: a counter of segments. On entry it is set to the outstanding
+    /// segments less
+    /// [`RecoveryConfig::duplicate_threshold`](super::RecoveryConfig::duplicate_threshold). It
+    /// falls by one for each acknowledgement that does not advance, and by two for each partial
+    /// one, or by one if that one is [no repair](Advance::is_repair). It rises by one for each
+    /// segment sent, except for the retransmission on entry, because the lost segment is still
+    /// counted. Any hole below the highest selectively acknowledged byte is retransmitted.
     Counter,
 }
 
-/// The reaction to an acknowledgement that clocks new data: grow and restart the timer.
+/// The reaction to an acknowledgement of new data: the window may grow, and the timer restarts.
 pub(super) const CLOCKED: Reaction = Reaction {
     reduce: Reduce::No,
     resend: Resend::Nothing,

@@ -1,8 +1,8 @@
-//! Loss recovery for byte-sequence transports: the second plug.
+//! Loss recovery for byte-sequence transports.
 //!
 //! A controller sets the size of the window. A recovery decides when a segment counts as lost, what
-//! is retransmitted, and how the window is inflated meanwhile. Tahoe, Reno, NewReno, SACK and RACK
-//! are five recoveries over one controller, and any controller works under any of them.
+//! is retransmitted, and how the window is inflated meanwhile. The recoveries are Tahoe, Reno,
+//! NewReno, SACK and RACK; any controller works with any of them.
 //!
 //! The transport reports duplicate acknowledgements and advances of the cumulative one, and carries
 //! out the [`Reaction`]. Positions are byte offsets in the stream, unwrapped to 64 bits.
@@ -15,7 +15,8 @@
 //!    └──────────── timeout ───────────── partial advance: resend the next hole
 //! ```
 //!
-//! RACK counts no duplicates: the transport reports one when the clock says that something is lost.
+//! RACK counts no duplicates: the transport reports one when [`RackClock`] shows that a segment is
+//! lost.
 
 mod any;
 mod config;

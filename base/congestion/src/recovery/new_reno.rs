@@ -6,24 +6,24 @@ use super::reno::Reno;
 use crate::TimeoutRepair;
 
 /// Like Reno, but with partial acknowledgements: those that do not cover all data sent before the
-/// loss was found. Each names the next hole, which is retransmitted at once: one hole per round
-/// trip, one halving per window.
+/// loss was detected. Each shows the next hole, which is retransmitted at once. So one hole is
+/// repaired per round trip, and the window is halved once.
 ///
 /// ```text
 /// partial acknowledgement of d bytes:  inflation += mss − d      (RFC 6582, section 3.2, step 5)
 /// ```
 ///
-/// Source: RFC 6582. Differs in: 1. the inflation is kept apart from the congestion window, which
-/// is the same window; 2. on a full acknowledgement the controller decides the congestion window
-/// (the RFC's option 2, `ssthresh`), without the limit to the flight size, as in ns-2: inflation
-/// has kept new data flowing, so the flight is near `ssthresh` unless the window was small. The
-/// RFC's other means against bursts, a limit on the data that one acknowledgement releases, is the
-/// transport's `max_burst`; 3. at most two new segments leave per acknowledgement while recovering,
-/// as in ns-2; 4. an advance that answers no retransmission ([`Advance::is_repair`]) names no hole:
-/// the packets behind a jump of the receiver arrive one by one, and one retransmission for each
-/// would exceed the window. The next hole then needs as many duplicates as the first. Such an
-/// advance takes its bytes off the inflation, down to zero, and restarts the timer as any new one
-/// does (RFC 6298, 5.3).
+/// Source: RFC 6582. Differs in: 1. the inflation is a value of its own, not part of the congestion
+/// window; the usable window is the same; 2. on a full acknowledgement the controller decides the
+/// congestion window (the RFC's option 2, `ssthresh`), without the limit to the flight size, as in
+/// ns-2. Inflation lets new data leave during the recovery, so the flight is near `ssthresh` unless
+/// the window was small. The other measure of the RFC against bursts, a limit on the data that one
+/// acknowledgement releases, is the transport's `max_burst`; 3. at most two new segments leave per
+/// acknowledgement while recovering, as in ns-2; 4. an advance without a retransmission
+/// ([`Advance::is_repair`]) shows no hole: if the receiver skips bytes, the packets after them
+/// arrive one by one, and one retransmission for each would exceed the window. The next hole then
+/// needs as many duplicates as the first. Such an advance reduces the inflation by its bytes, down
+/// to zero, and restarts the timer as any other advance does (RFC 6298, section 5, rule 5.3).
 #[derive(Clone, Debug)]
 pub struct NewReno {
     /// Everything but partial acknowledgements.
@@ -31,14 +31,14 @@ pub struct NewReno {
     timer_restarted: bool,
     impatient: bool,
     deflate_window: bool,
-    /// The latest advance answered no retransmission, so another hole may or may not exist.
+    /// Whether the latest advance was no repair, so it is unknown whether another hole exists.
     is_searching: bool,
 }
 
 impl NewReno {
-    /// A recovery that reacts to `threshold` duplicates, and only once per window if `bugfix`; if
-    /// `impatient`, the timer keeps running after the first partial acknowledgement; if
-    /// `deflate_window`, deflation beyond the inflation stays.
+    /// Creates a recovery that reacts to `threshold` duplicates, and with `bugfix` only once per
+    /// window. With `impatient`, only the first partial acknowledgement restarts the timer. With
+    /// `deflate_window`, the congestion window loses what is deflated beyond the inflation.
     pub const fn new(threshold: u8, bugfix: bool, impatient: bool, deflate_window: bool) -> Self {
         Self {
             reno: Reno::new(threshold, bugfix),
@@ -49,7 +49,7 @@ impl NewReno {
         }
     }
 
-    /// An acknowledgement of data that was in flight behind abandoned bytes.
+    /// Reacts to an acknowledgement of data that was in flight after abandoned bytes.
     fn on_passed(&mut self, event: &Advance) -> Reaction {
         let acked = i64::try_from(event.acked).unwrap_or(i64::MAX);
         self.is_searching = true;
@@ -62,7 +62,7 @@ impl NewReno {
         }
     }
 
-    /// A duplicate in a recovery that does not know of a hole.
+    /// Reacts to a duplicate while no hole is known.
     fn on_search(&mut self, event: &Duplicate) -> Reaction {
         self.reno.inflation += i64::from(event.mss);
         if !matches!(self.reno.guard.count(), Count::Reached) {
@@ -76,7 +76,7 @@ impl NewReno {
         }
     }
 
-    /// An acknowledgement that does not cover all data sent before the recovery.
+    /// Reacts to an acknowledgement that does not cover all data sent before the recovery.
     fn on_partial(&mut self, event: &Advance) -> Reaction {
         let acked = i64::try_from(event.acked).unwrap_or(i64::MAX);
         let mss = i64::from(event.mss);
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// Ten packets are in flight, the first is lost, and four duplicates tell of four that arrived.
+    /// Ten packets are in flight, the first is lost, and four duplicates show that four arrived.
     fn recovering() -> NewReno {
         let mut recovery = NewReno::new(3, false, false, false);
         let resends = [1, 1, 1, 1].map(|una| recovery.on_duplicate(&duplicate(una)).resend);
@@ -199,14 +199,14 @@ mod tests {
     #[test]
     fn packets_behind_a_jump_name_no_hole_until_duplicates_do() {
         let mut recovery = recovering();
-        // The jump acknowledges the lost packet and the four that had arrived behind it.
+        // The jump acknowledges the lost packet and the four that had arrived after it.
         for (from, to) in [(1, 501), (501, 601), (601, 701)] {
             let reaction = recovery.on_advance(&advance(from, to, false));
             assert_eq!((reaction.resend, reaction.partial), (Resend::Nothing, true));
             assert!(!reaction.grow && !reaction.recovered);
             assert_eq!(recovery.inflation(), 0, "all that had left is acknowledged");
         }
-        // The packet at 701 is lost as well: three that arrive behind it tell, and nothing is
+        // The packet at 701 is lost as well. Three duplicates show that, and the window is not
         // halved again.
         let reactions = [701, 701, 701].map(|una| recovery.on_duplicate(&duplicate(una)));
         let resends = reactions.map(|reaction| reaction.resend);

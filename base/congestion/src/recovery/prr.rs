@@ -1,20 +1,21 @@
 //! Proportional rate reduction: how much may be sent while a window shrinks.
 
-/// Spreads the reduction of a window over the acknowledgements of a round trip.
+/// Spreads the reduction of a window over the acknowledgements of one round trip.
 ///
 /// ```text
 /// pipe > target:   sent ≤ ⌈delivered · target / before⌉
-/// pipe ≤ target:   by as much as was delivered, and a segment more where an acknowledgement advances and reports
-///                  no further loss, but not beyond the target
+/// pipe ≤ target:   send max(delivered − sent, newly delivered), up to the target; one segment more
+///                  if the acknowledgement advances and reports no further loss
 /// ```
 ///
-/// `before` is the window at the beginning of the recovery, and `target` the threshold. The flight
-/// thus equals the threshold when the recovery ends. At least one segment is sent at its beginning.
+/// `before` is the window at the beginning of the recovery, and `target` the threshold. So the
+/// flight equals the threshold when the recovery ends. At least one segment is sent at the
+/// beginning.
 ///
 /// Source: RFC 6937, section 3; RFC 9937, section 6.2, for the choice between its two bounds
-/// (conservative, and slow start where it is safe).
+/// (conservative, or slow start if that is safe).
 ///
-/// Differs from RFC 9937 in: 1. the window stands for the flight before the recovery, and 2. the
+/// Differs from RFC 9937 in: 1. `before` is the window, not the flight before the recovery; 2. the
 /// share is rounded up to whole segments, as in Linux.
 #[derive(Clone, Copy, Debug)]
 pub struct Prr {
@@ -35,16 +36,16 @@ impl Prr {
         }
     }
 
-    /// An acknowledgement reports that `delivered` bytes more have arrived and leaves `pipe` bytes
-    /// in flight; `is_safe` where it advances and reports no further loss. Returns how much may be
-    /// in flight.
+    /// Takes an acknowledgement that delivers `delivered` more bytes and leaves `pipe` bytes in
+    /// flight. It `is_safe` if it advances and reports no further loss. Returns how many bytes may
+    /// be in flight.
     pub fn on_ack(&mut self, delivered: u64, pipe: u64, is_safe: bool, mss: u32) -> u64 {
         self.delivered += delivered;
         let allowed = match self.target.checked_sub(pipe) {
             None => {
                 let share = u128::from(self.delivered) * u128::from(self.target);
                 let share = share.div_ceil(u128::from(self.before.max(1)));
-                // A segment that is due in part is due.
+                // Rounds up to whole segments.
                 let share = share.next_multiple_of(u128::from(mss.max(1)));
                 u64::try_from(share)
                     .unwrap_or(u64::MAX)
@@ -56,12 +57,12 @@ impl Prr {
                 room.min(owed + more)
             }
         };
-        // The first segment that is lost leaves at once.
+        // The first retransmission leaves at once.
         let least = if self.sent == 0 { u64::from(mss) } else { 0 };
         pipe + allowed.max(least)
     }
 
-    /// So much left.
+    /// Takes the size of a sent segment.
     pub const fn on_sent(&mut self, bytes: u64) {
         self.sent += bytes;
     }
@@ -73,8 +74,8 @@ mod tests {
 
     use super::*;
 
-    /// A recovery in segments of one byte: how many leave with each acknowledgement that delivers
-    /// one.
+    /// Runs a recovery with segments of one byte. Returns how many leave at each acknowledgement,
+    /// which delivers one.
     fn sends(prr: &mut Prr, pipe: &mut u64, acks: usize, is_safe: bool) -> Vec<u64> {
         (0..acks)
             .map(|_| {
@@ -90,8 +91,8 @@ mod tests {
     #[test]
     fn one_loss_sends_half_of_what_is_delivered() {
         // RFC 6937, section 4, first example: one of 20 segments is lost and the window halves. 19
-        // remain in flight; each second acknowledgement sends a segment until the flight is at the
-        // threshold, which the 17th does, and from there on each sends what it delivers.
+        // remain in flight. Every second acknowledgement releases a segment until the flight is at
+        // the threshold, at the 17th. From then on each acknowledgement releases what it delivers.
         let (mut prr, mut pipe) = (Prr::new(20, 10), 19);
         let sends = sends(&mut prr, &mut pipe, 19, false);
         assert_eq!(
@@ -104,8 +105,8 @@ mod tests {
     #[test]
     fn many_losses_send_what_is_delivered_or_one_more() {
         // RFC 6937, section 4, second example: 15 of 20 segments are lost, so that five are in
-        // flight, below the threshold. The conservative bound sends as much as is delivered, slow
-        // start one more for each acknowledgement, until the threshold is reached.
+        // flight, below the threshold. The conservative bound sends as much as is delivered, and
+        // slow start one segment more for each acknowledgement, until the threshold is reached.
         let (mut prr, mut pipe) = (Prr::new(20, 10), 5);
         assert_eq!(sends(&mut prr, &mut pipe, 4, false), [1, 1, 1, 1]);
         assert_eq!(pipe, 5);
@@ -124,7 +125,7 @@ mod tests {
 
     #[test]
     fn in_proportion_whatever_the_acknowledgements_cover() {
-        // 0.7 of what is delivered is sent, within a byte, for stretched acknowledgements too.
+        // 0.7 of what is delivered is sent, to within a byte, also for stretched acknowledgements.
         for step in [1, 2, 3, 10] {
             let mut prr = Prr::new(1_000, 700);
             let (mut pipe, mut delivered, mut sent) = (1_000_u64, 0, 0);

@@ -8,23 +8,23 @@ use crate::TimeoutRepair;
 
 /// Loss recovery by the times at which segments were sent.
 ///
-/// The transport keeps the time of each segment, and [`RackClock`] decides which are lost. The
-/// transport reports the first lost segment as a duplicate acknowledgement that proves a loss. The
-/// controller then reacts once. Until everything sent before is acknowledged, the transport
-/// retransmits every lost segment. A segment that still counts as lost after that was sent later,
-/// and begins the next recovery at once, as in Linux.
+/// The transport keeps the departure time of each segment, and [`RackClock`] decides which segments
+/// are lost. The transport reports the first lost segment as a duplicate acknowledgement that
+/// proves a loss. The controller then reacts once. Until everything sent before the reaction is
+/// acknowledged, the transport retransmits every lost segment. A segment that is still lost after
+/// that was sent later, and begins the next recovery at once, as in Linux.
 ///
 /// Source: RFC 8985; the phases are those of RFC 6675, section 5.
 #[derive(Clone, Debug)]
 pub struct Rack {
     guard: Guard,
     recovering: bool,
-    /// Some data sent before the last timeout is not acknowledged.
+    /// Whether some data sent before the last timeout is not acknowledged.
     after_timeout: bool,
 }
 
 impl Rack {
-    /// A flow in which nothing is lost yet.
+    /// Creates the recovery of a flow without losses.
     pub const fn new() -> Self {
         Self {
             guard: Guard::new(1, true),
@@ -100,33 +100,34 @@ impl Recovery for Rack {
     }
 }
 
-/// Which segments are lost, by the clock.
+/// Decides by departure times which segments are lost.
 ///
 /// ```text
 /// newest   = the segment sent last of those delivered;  RTT = that of its delivery
 /// lost     = sent before the newest, and sent_at + RTT + window ≤ now
-/// window   = 0 without known reordering, in recovery or with `duplicate_threshold` segments delivered out of order
+/// window   = 0 if no reordering was seen, and a recovery runs or `duplicate_threshold` segments
+///            were delivered out of order
 ///          = min(steps · RTT_min / 4, SRTT) otherwise
 /// steps    = 1; one more for each round trip in which a duplicate was reported, for 16 recoveries
 /// ```
 ///
 /// Source: RFC 8985, section 6.2.
 ///
-/// Differs from RFC 8985 in: 1. the order in which segments left decides which was sent before,
-/// also for segments that left at the same time (the RFC takes their sequence numbers); 2.
+/// Differs from RFC 8985 in: 1. the order of transmissions decides which segment was sent before,
+/// also for segments with the same departure time, for which the RFC compares sequence numbers; 2.
 /// `RTT_min` is that of the connection, not of the last minutes.
 #[derive(Clone, Copy, Debug)]
 pub struct RackClock {
-    /// The number of transmissions up to the newest delivered one.
+    /// The number of the newest delivered transmission.
     newest: u64,
     rtt: Span,
     /// The end of the highest segment delivered.
     highest: u64,
     has_reordering: bool,
     steps: u8,
-    /// For how many more recoveries the steps hold.
+    /// For how many more recoveries `steps` stays.
     persistence: u8,
-    /// The transmission after which a duplicate counts again.
+    /// A duplicate counts again once this transmission is delivered.
     round: u64,
 }
 
@@ -135,18 +136,18 @@ pub struct RackClock {
 pub struct Delivered {
     /// Which transmission of the connection it was, counted from 1.
     pub number: u64,
-    /// When it left last.
+    /// When this transmission left.
     pub sent_at: Time,
-    /// The offset after it.
+    /// The offset after its last byte.
     pub end: u64,
     /// Whether it was sent more than once.
     pub was_resent: bool,
 }
 
-/// The state of a segment that was not delivered yet.
+/// The state of a segment that is not delivered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing that was sent after it has arrived.
+    /// No later transmission has arrived.
     Unknown,
     /// The packet may still arrive within this time.
     Waits(Span),
@@ -170,8 +171,8 @@ impl RackClock {
         }
     }
 
-    /// A segment was delivered. Those of one acknowledgement are reported in the order of the
-    /// stream.
+    /// A segment was delivered. The segments of one acknowledgement are reported in the order of
+    /// the stream.
     pub fn on_delivered(&mut self, segment: &Delivered, now: Time, min_rtt: Option<Span>) {
         if segment.end >= self.highest {
             self.highest = segment.end;
@@ -179,7 +180,7 @@ impl RackClock {
             self.has_reordering = true;
         }
         let rtt = now.saturating_since(segment.sent_at);
-        // An acknowledgement so soon answers the copy before (RFC 8985, step 2).
+        // So early an acknowledgement is for the transmission before this one (RFC 8985, step 2).
         if segment.was_resent && min_rtt.is_none_or(|min| rtt < min) {
             return;
         }
@@ -189,8 +190,8 @@ impl RackClock {
         }
     }
 
-    /// The peer reports that it got a segment twice. There were `sent` transmissions up to the
-    /// newest one that is known to be delivered.
+    /// The peer reports a segment that it received twice. `sent` is the number of transmissions so
+    /// far.
     pub fn on_duplicate_reported(&mut self, sent: u64) {
         if self.newest >= self.round {
             self.round = sent;
@@ -207,7 +208,7 @@ impl RackClock {
         }
     }
 
-    /// The reordering window. `at_once` says that a recovery runs, or that enough segments arrived
+    /// The reordering window. `at_once` says whether a recovery runs, or enough segments arrived
     /// out of order to begin one.
     pub fn window(&self, at_once: bool, min_rtt: Option<Span>, smoothed: Option<Span>) -> Span {
         if at_once && !self.has_reordering {
@@ -230,7 +231,7 @@ impl RackClock {
         }
     }
 
-    /// Whether segments of this connection were seen to overtake each other.
+    /// Whether segments of this connection were reordered.
     pub const fn has_reordering(&self) -> bool {
         self.has_reordering
     }
@@ -350,7 +351,7 @@ mod tests {
         let end = rack.on_advance(&advance(1_000));
         assert!(end.recovered && end.grow && rack.is_quiet());
         assert_eq!(rack.on_duplicate(&lost(1_000, 1_400)).reduce, Reduce::Halve);
-        // After a timeout nothing that was sent before it is a reason for another.
+        // After a timeout, losses of what was sent before it cause no reaction.
         assert_eq!(
             rack.on_timeout(1_500, TimeoutRepair::GoBackN),
             Resend::First
@@ -358,7 +359,7 @@ mod tests {
         assert_eq!(rack.on_duplicate(&lost(1_000, 1_600)).reduce, Reduce::No);
         assert!(!rack.on_advance(&advance(1_499)).recovered && !rack.is_quiet());
         assert!(rack.on_advance(&advance(1_500)).grow && rack.is_quiet());
-        // Where the timeout was without reason, the next loss counts at once.
+        // After a spurious timeout, the next loss counts at once.
         let _ = rack.on_timeout(2_500, TimeoutRepair::GoBackN);
         rack.on_spurious();
         assert_eq!(rack.on_duplicate(&lost(1_600, 2_600)).reduce, Reduce::Halve);

@@ -4,13 +4,13 @@ use super::guard::{Count, Guard};
 use super::interface::{Advance, CLOCKED, Duplicate, Reaction, Recovery, Reduce, Resend};
 use crate::TimeoutRepair;
 
-/// On the third duplicate acknowledgement the first outstanding segment is retransmitted and the
-/// window halves; each further duplicate inflates it by one segment, and the first new
-/// acknowledgement deflates it.
+/// The third duplicate acknowledgement retransmits the first outstanding segment and halves the
+/// window. Each further duplicate inflates the window by one segment, and the first new
+/// acknowledgement ends the inflation.
 ///
-/// Source: RFC 2001, section 4; RFC 5681, section 3.2. Several losses in one window are found one
-/// after the other, each by its own fast retransmit or, with `bugfix`, by a timeout. NewReno
-/// corrects this weakness.
+/// Source: RFC 2001, section 4; RFC 5681, section 3.2. Several losses in one window are detected
+/// one after the other, each by a fast retransmit of its own or, with `bugfix`, by a timeout.
+/// NewReno avoids that.
 #[derive(Clone, Debug)]
 pub struct Reno {
     pub(super) guard: Guard,
@@ -19,7 +19,8 @@ pub struct Reno {
 }
 
 impl Reno {
-    /// A recovery that reacts to `threshold` duplicates, and only once per window if `bugfix`.
+    /// Creates a recovery that reacts to `threshold` duplicates, and with `bugfix` only once per
+    /// window.
     pub const fn new(threshold: u8, bugfix: bool) -> Self {
         Self {
             guard: Guard::new(threshold, bugfix),

@@ -1,29 +1,29 @@
-//! SACK: selective acknowledgements say which segments to retransmit, and an estimate of the pipe
-//! says when.
+//! SACK: selective acknowledgements show which segments to retransmit, and an estimate of the pipe
+//! shows when.
 
 use super::guard::{Count, Guard};
 use super::interface::{Advance, CLOCKED, Duplicate, PipeRule, Reaction, Recovery, Reduce, Resend};
 use crate::TimeoutRepair;
 
-/// On the third duplicate acknowledgement, or once the scoreboard proves the first segment lost,
-/// the window halves and its first segment is retransmitted. Until everything sent before is
-/// acknowledged, the transport fills holes and sends new data as the pipe allows.
+/// The third duplicate acknowledgement, or a scoreboard that proves the first segment lost, halves
+/// the window and retransmits the first segment. Until everything sent before is acknowledged, the
+/// transport fills holes and sends new data as the pipe allows.
 ///
 /// Source: RFC 6675, section 5; Fall and Floyd 1996, section 3 for [`PipeRule::Counter`]. A partial
-/// acknowledgement that answers no retransmission ([`Advance::is_repair`]) takes one packet off
-/// that counter instead of two. The scoreboard and the pipe are the transport's, because they are
-/// about its segments.
+/// acknowledgement without a retransmission ([`Advance::is_repair`]) lowers that counter by one
+/// packet instead of two. The transport keeps the scoreboard and the pipe.
 #[derive(Clone, Debug)]
 pub struct Sack {
     guard: Guard,
     recovering: bool,
-    /// After a timeout, duplicates that answer the earlier flight say nothing about the new one.
+    /// Whether no advance followed the last timeout. Duplicates then belong to the earlier flight.
     after_timeout: bool,
     pipe: PipeRule,
 }
 
 impl Sack {
-    /// A recovery that reacts to `threshold` duplicates, and only once per window if `bugfix`.
+    /// Creates a recovery that reacts to `threshold` duplicates, and with `bugfix` only once per
+    /// window.
     pub const fn new(threshold: u8, bugfix: bool, pipe: PipeRule) -> Self {
         Self {
             guard: Guard::new(threshold, bugfix),
@@ -85,7 +85,7 @@ impl Recovery for Sack {
         }
         self.guard.duplicates = 0;
         let recovered = core::mem::take(&mut self.recovering);
-        // ns-2 forgets the recovery point with the recovery.
+        // ns-2 clears the recovery point when the recovery ends.
         if recovered && self.pipe == PipeRule::Counter {
             self.guard.recover = 0;
         }

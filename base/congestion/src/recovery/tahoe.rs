@@ -4,8 +4,8 @@ use super::guard::{Count, Guard};
 use super::interface::{Advance, CLOCKED, Duplicate, Reaction, Recovery, Reduce, Resend};
 use crate::TimeoutRepair;
 
-/// On the third duplicate acknowledgement the window closes to one segment and all outstanding data
-/// is retransmitted in slow start.
+/// The third duplicate acknowledgement sets the window to one segment. All outstanding data is then
+/// retransmitted in slow start.
 ///
 /// Source: Jacobson 1988; Fall and Floyd 1996, section 2. Differs from 4.3BSD-Tahoe in: the guard
 /// against several fast retransmits for one window is a setting (Floyd 1994).
@@ -15,7 +15,8 @@ pub struct Tahoe {
 }
 
 impl Tahoe {
-    /// A recovery that reacts to `threshold` duplicates, and only once per window if `bugfix`.
+    /// Creates a recovery that reacts to `threshold` duplicates, and with `bugfix` only once per
+    /// window.
     pub const fn new(threshold: u8, bugfix: bool) -> Self {
         Self {
             guard: Guard::new(threshold, bugfix),

@@ -12,8 +12,8 @@ use super::rows::TABLE;
 /// The controller called `name`.
 ///
 /// # Errors
-/// [`UnknownController`] with the nearest name that exists, or with what is meant where the name is
-/// known for something else.
+/// Returns [`UnknownController`]. It has the nearest known name or, if `name` stands for something
+/// else, what to write instead.
 pub fn find(name: &str) -> Result<&'static Row, UnknownController> {
     TABLE
         .iter()
@@ -30,9 +30,9 @@ pub fn find(name: &str) -> Result<&'static Row, UnknownController> {
 pub struct UnknownController {
     /// The unknown name.
     pub name: String,
-    /// The known name that comes nearest, if one comes near.
+    /// The nearest known name, if one is near.
     pub nearest: Option<&'static str>,
-    /// What is known by this name, if something is.
+    /// What this name stands for, if it is known.
     pub other: Option<OtherName>,
 }
 

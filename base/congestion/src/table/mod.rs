@@ -1,8 +1,8 @@
 //! Every controller by name: the one list for the command line, scenarios, bindings and tests.
 //!
-//! A [`Row`] says what a controller is, which [`Parameter`]s it has, and how to build it. Names and
-//! values come from people, so whatever is wrong with them is an error that says what was expected
-//! and, for a name, which known name comes nearest.
+//! A [`Row`] says what a controller is, which [`Parameter`]s it has, and how to build it. People
+//! write the names and values. So an error says what was expected and, for an unknown name, which
+//! known name is nearest.
 //!
 //! ```
 //! use comity_congestion::table::{self, Parameters, Setup, Value};

@@ -1,4 +1,4 @@
-//! Names under which people look for controllers, and which are none's.
+//! Other names of controllers, and names of systems that are not controllers.
 
 /// A name that is not a controller: another name of one, or the name of something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct OtherName {
     pub instead: &'static str,
 }
 
-/// Names, without regard to case and with a hyphen between words, and what they stand for.
+/// Names, in lower case and with a hyphen between words, and what they stand for.
 const NAMES: &[(&[&str], OtherName)] = &[
     (
         &[
@@ -107,8 +107,8 @@ const NAMES: &[(&[&str], OtherName)] = &[
     ),
 ];
 
-/// What is known by a name that is no controller's: the systems of the papers, and recoveries of
-/// TCP.
+/// What a name stands for that is not in the table: a controller, a system of the papers, or a
+/// recovery of TCP.
 ///
 /// ```
 /// use comity_congestion::table::other_name;

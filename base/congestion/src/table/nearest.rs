@@ -1,12 +1,12 @@
-//! The known name that comes nearest to a mistyped one.
+//! The known name that is nearest to a mistyped one.
 
 use alloc::vec::Vec;
 
-/// Longer names are compared with nothing.
+/// The longest name that is compared.
 const LONGEST: usize = 64;
 
 /// Names of earlier versions and of other tools, each with the name that it has here. [`nearest`]
-/// answers the former with the latter, so every error about an unknown name points to it.
+/// returns the new name for the old one, so every error about an unknown name suggests it.
 const RENAMED: &[(&str, &str)] = &[
     ("careful", "bugfix"),
     ("least_discount", "min_discount"),
@@ -52,9 +52,9 @@ const RENAMED: &[(&str, &str)] = &[
     ("start_time", "start"),
 ];
 
-/// The candidate that `name` was most likely meant to be, the first of several; `None` where more
-/// than a third of its letters would have to change, or more than four. Two letters that changed
-/// places count as one change. One letter may always differ, unless there is no other.
+/// The candidate that `name` most likely means, the first of several. Returns `None` if more than a
+/// third of its letters would have to change, or more than four. One letter may always differ,
+/// except in a name of one letter. Two exchanged neighbours count as one change.
 ///
 /// ```
 /// use comity_congestion::table::nearest;
@@ -82,12 +82,12 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// How many letters have to be inserted, removed, replaced or exchanged with the next one, ignoring
-/// case: the optimal string alignment distance (Damerau 1964), in which no letter changes twice.
+/// How many letters have to be inserted, removed, replaced or exchanged with the next one, without
+/// regard to case: the optimal string alignment distance (Damerau 1964). No letter changes twice.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().flat_map(char::to_lowercase).collect();
-    // The distances of what was read of `left`, and of that without its last letter, to every
-    // beginning of `right`.
+    // The distances of the letters of `left` so far, and of those without the last one, to every
+    // prefix of `right`.
     let mut row: Vec<usize> = (0..=right.len()).collect();
     let mut row_before: Vec<usize> = Vec::new();
     let mut letter_before = None;

@@ -14,7 +14,7 @@ use super::nearest::nearest;
 /// What a parameter can be set to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A number without a unit, or in the unit of its [`Domain`].
+    /// A number, in the unit of its [`Domain`] if that has one.
     Number(f64),
     /// Yes or no.
     Flag(bool),
@@ -28,7 +28,7 @@ pub enum Value {
     Text(Cow<'static, str>),
 }
 
-/// As a person would write it; the largest of a unit is `unlimited`.
+/// As a person would write it. The largest value of a unit is `unlimited`.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -45,14 +45,14 @@ impl fmt::Display for Value {
     }
 }
 
-/// One thing about a controller that can be set.
+/// A setting of a controller.
 #[derive(Clone, Debug)]
 pub struct Parameter {
     /// Its name.
     pub name: &'static str,
     /// What it does, in one sentence.
     pub summary: &'static str,
-    /// What it is when it is not set.
+    /// Its value if it is not set.
     pub default: Value,
     /// What it can be.
     pub domain: Domain,
@@ -127,7 +127,7 @@ impl Domain {
     }
 }
 
-/// As in "expected ..".
+/// The text after "expected" in an error.
 impl fmt::Display for Domain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = |unit: &str| if unit.is_empty() { "" } else { " of " };
@@ -169,10 +169,10 @@ impl fmt::Display for Domain {
 }
 
 impl Parameter {
-    /// Reads the text that a person gave; `unlimited` where the largest value is without limit.
+    /// Reads the text of a value. `unlimited` is a value if the domain has no upper limit.
     ///
     /// # Errors
-    /// [`ParameterError::OutOfRange`] when it is none of the admissible values.
+    /// [`ParameterError::OutOfRange`] if the text is not an admissible value.
     pub fn parse(&self, text: &str) -> Result<Value, ParameterError> {
         let read = match (&self.domain, text) {
             (Domain::Span { max: Span::MAX, .. }, "unlimited") => Some(Value::Span(Span::MAX)),
@@ -209,7 +209,7 @@ impl Parameter {
     }
 }
 
-/// What a person has set, ordered by name.
+/// The parameters that are set, ordered by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parameters {
     values: BTreeMap<String, Value>,
@@ -228,7 +228,7 @@ impl Parameters {
         self.values.insert(name.to_owned(), value)
     }
 
-    /// The same with one parameter more.
+    /// Adds a parameter.
     #[must_use]
     pub fn with(mut self, name: &str, value: Value) -> Self {
         self.insert(name, value);
@@ -267,7 +267,7 @@ impl Parameters {
         }
     }
 
-    /// What `parameter` is set to, or its default, when that is admissible.
+    /// What `parameter` is set to, or its default, if that is admissible.
     fn value<'a>(&'a self, parameter: &'a Parameter) -> Result<&'a Value, ParameterError> {
         let value = self.get(parameter.name).unwrap_or(&parameter.default);
         parameter.check(value)?;
@@ -340,9 +340,9 @@ impl Parameter {
 pub enum ParameterError {
     /// Two parameters cannot be set together.
     Conflict {
-        /// The one.
+        /// The first parameter.
         first: &'static str,
-        /// The other.
+        /// The second parameter.
         second: &'static str,
     },
     /// A value is of another kind, or not in the range.
@@ -358,7 +358,7 @@ pub enum ParameterError {
     Unknown {
         /// The unknown name.
         name: String,
-        /// The known name that comes nearest, if one comes near.
+        /// The nearest known name, if one is near.
         nearest: Option<&'static str>,
         /// The known names.
         known: Vec<&'static str>,

@@ -17,7 +17,7 @@ pub struct Setup {
     pub initial_window: Bytes,
     /// The slow-start threshold before the first loss; [`Bytes::MAX`] for none.
     pub initial_ssthresh: Bytes,
-    /// The window never rises above this, at least `mss`; [`Bytes::MAX`] for no limit.
+    /// The maximum window, at least `mss`; [`Bytes::MAX`] for no limit.
     pub max_window: Bytes,
     /// The seed of the controller's random stream, for those that have one.
     pub seed: Seed,
@@ -65,9 +65,9 @@ pub struct Row {
     pub summary: &'static str,
     /// Where it is defined.
     pub source: &'static str,
-    /// What can be set, in the order of the documentation.
+    /// Its parameters, in the order of the documentation.
     pub parameters: &'static [Parameter],
-    /// Whether the receiver has to run this row's meter.
+    /// Builds the receiver's half, if there is one.
     pub(super) meter: Option<BuildMeter>,
     pub(super) build: BuildController,
 }
@@ -79,8 +79,8 @@ impl Row {
     /// Builds the sender's half.
     ///
     /// # Errors
-    /// A [`ParameterError`] when the setup or a parameter is out of range, of another kind, or
-    /// unknown.
+    /// A [`ParameterError`] if the setup or a parameter is out of range, or a parameter is unknown
+    /// or of another kind.
     pub fn build(
         &self,
         setup: &Setup,
@@ -114,9 +114,9 @@ impl Row {
         self.meter.is_some()
     }
 
-    /// Whether it can drive a flow of a byte sequence. Every row can drive a flow of sections;
-    /// these need to hear of each packet by its number, or of the receiver's half what TCP does not
-    /// carry.
+    /// Whether it can drive a flow of a byte sequence. Every row can drive a flow of sections. The
+    /// rows that cannot drive a byte sequence need acknowledgements of packet numbers, or tags and
+    /// reports that TCP does not carry.
     pub fn drives_tcp(&self) -> bool {
         !SECTIONS_ONLY.contains(&self.name)
     }
@@ -130,7 +130,7 @@ impl Row {
     /// Reads the text of the parameter `name`, as it comes from a command line or a URI.
     ///
     /// # Errors
-    /// A [`ParameterError`] if the row has no such parameter, or the text is none of its values.
+    /// A [`ParameterError`] if the row has no such parameter, or the text is not one of its values.
     pub fn parse(&self, name: &str, text: &str) -> Result<Value, ParameterError> {
         self.parameters
             .iter()
@@ -139,12 +139,12 @@ impl Row {
             .parse(text)
     }
 
-    /// Reads a list of parameters, `name=value` with `&` between them, as the peer's receiver is
-    /// reported.
+    /// Reads a list of parameters: `name=value` with `&` between them, as a sender requests a meter
+    /// from its peer.
     ///
     /// # Errors
-    /// A [`ParameterError`] if the row has no such parameter, a text is none of its values, or a
-    /// name stands twice.
+    /// A [`ParameterError`] if the row has no such parameter, a text is not one of its values, or a
+    /// name occurs twice.
     pub fn parse_list(&self, list: &str) -> Result<Parameters, ParameterError> {
         let mut parameters = Parameters::new();
         for pair in list.split('&').filter(|pair| !pair.is_empty()) {
@@ -174,5 +174,5 @@ impl fmt::Debug for Row {
 /// Rows that drive sections only.
 const SECTIONS_ONLY: &[&str] = &["tfrc", "rap", "iftp", "psp", "gcc", "scream"];
 
-/// Rows whose papers do not retransmit: IFTP, section 4; packet spacing, section 2, footnote 2.
+/// Rows whose papers do not retransmit (IFTP, section 4; packet spacing, section 2, footnote 2).
 const WITHOUT_REPETITION: &[&str] = &["iftp", "psp"];

@@ -179,7 +179,7 @@ pub(super) fn packet_size(text: &str) -> Result<Bytes, String> {
     }
 }
 
-/// An interval in which nothing arrives.
+/// An interval in which no packet arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// When it begins, after the start.

@@ -28,7 +28,7 @@ pub enum Kernel {
     Status(KernelStatus),
 }
 
-/// A controller that Comity has for the kernel.
+/// A controller that Comity provides for the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum KernelController {
     /// TCP Libra: equal rates at any round trip
@@ -108,7 +108,7 @@ pub struct LoadLibra {
     #[arg(long, value_name = "TIME", default_value_t = libra::Parameters::default().memory.unwrap_or(Span::ZERO), value_parser = quantity::<Span>)]
     pub(crate) memory: Span,
 
-    /// Do not pace: packets leave as the window opens
+    /// Send packets as the window opens, instead of in pairs at random times
     #[arg(long)]
     pub(crate) no_pairs: bool,
 
@@ -120,9 +120,10 @@ pub struct LoadLibra {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Load it at both ends: the receiver measures waves for every connection of the machine, and the sender
-uses them where TCP-Real is chosen (setsockopt, --cgroup, a route's congctl, sysctl). A flow whose peer
-reports no level goes on with Reno. The kernel must be Linux 6.12 or later with BTF, the command needs root.
+    after_help = "Load it at both ends. The receiver measures waves for every connection of the host. The sender
+uses them where TCP-Real is chosen (setsockopt, --cgroup, a route's congctl, sysctl). A flow
+continues with Reno if its peer reports no level. The kernel must be Linux 6.12 or later with BTF,
+and the command needs root.
 
 Exit codes:
   0    done
@@ -158,16 +159,16 @@ pub struct LoadReal {
     #[arg(long)]
     pub(crate) level_of_wave: bool,
 
-    /// A wave keeps the length of the window at its beginning
+    /// Fix the length of each wave to the window at its beginning
     #[arg(long)]
     pub(crate) fixed_waves: bool,
 
-    /// Every timeout reduces the window, not only one without a duplicate acknowledgement
+    /// Reduce the window at every timeout, not only at one without a duplicate acknowledgement
     #[arg(long)]
     pub(crate) always_reduce: bool,
 
-    /// Use the weights of the text of section 2.2: above the threshold a level falls more, and
-    /// rises less
+    /// Use the weights in the text of section 2.2 of the paper: above the threshold, a level falls
+    /// more and rises less
     #[arg(long)]
     pub(crate) text_weights: bool,
 

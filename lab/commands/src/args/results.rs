@@ -9,7 +9,7 @@ use super::runs::Out;
 
 #[derive(Debug, Subcommand)]
 pub enum Results {
-    /// Make one set of results of the runs that several processes stored
+    /// Merge the runs that several processes stored into one set of results
     Merge(Merge),
 }
 

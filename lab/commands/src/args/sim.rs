@@ -102,13 +102,13 @@ pub struct Run {
     #[arg(long, short, value_name = "N", value_parser = jobs)]
     pub(crate) jobs: Option<NonZeroUsize>,
 
-    /// Do only the runs at these points of the sweep: a value of an axis, such as queue=60; may be
-    /// repeated. Values of one axis are alternatives; an axis without a value has all
+    /// Run only these points of the sweep: a value of an axis, such as queue=60; may be repeated.
+    /// Several values of one axis are alternatives; an axis that is not named keeps all its values
     #[arg(long, value_name = "AXIS=VALUE")]
     pub(crate) point: Vec<String>,
 
-    /// Do one part of the runs, such as the third of sixteen, and store them for `comity results
-    /// merge`
+    /// Run only one part of the runs, such as 3/16 for the third of sixteen, and store them for
+    /// `comity results merge`
     #[arg(long, value_name = "K/N", requires = "out")]
     pub(crate) shard: Option<Shard>,
 }
@@ -160,11 +160,11 @@ pub struct Trace {
     pub(crate) run: Option<usize>,
 
     /// The point of the sweep: the value of an axis, such as queue=60; may be repeated. An axis
-    /// without a value has its first one
+    /// that is not named has its first value
     #[arg(long, value_name = "AXIS=VALUE")]
     pub(crate) point: Vec<String>,
 
-    /// The seed of the run; any, not only those of the file [default: the first of the file]
+    /// The seed of the run, which need not be in the file [default: the first seed of the file]
     #[arg(long, value_name = "N", value_parser = seed)]
     pub(crate) seed: Option<u64>,
 
@@ -180,9 +180,9 @@ pub struct Trace {
     #[arg(long, value_name = "FILE")]
     pub(crate) pcapng: Option<PathBuf>,
 
-    /// Where --pcapng captures: after a link, what it delivers, at the time of arrival; before it,
-    /// what it is offered, with comments at the packets that it drops. A file with both shows each
-    /// packet twice: filter by frame.interface_name
+    /// Where --pcapng captures: after a link, the packets that it delivers, at their arrival;
+    /// before it, the packets offered to it, with a comment at each dropped packet. A file with
+    /// both shows each packet twice: filter by frame.interface_name
     #[arg(long, value_enum, value_name = "WHERE", default_value_t = Capture::After, requires = "pcapng")]
     pub(crate) capture: Capture,
 

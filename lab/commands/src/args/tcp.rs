@@ -50,9 +50,9 @@ pub struct TcpHost {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Comity's own TCP sends the file, from an address behind a TUN device. The command ends once the peer has
-acknowledged everything. It needs CAP_NET_ADMIN to create and configure the device, and drops all
-capabilities before it sends; a device made for you by
+    after_help = "Comity's own TCP sends the file, from an address behind a TUN device. The command ends once the
+peer has acknowledged everything. It needs CAP_NET_ADMIN to create and configure the device, and
+drops all capabilities before it sends. A device that was made for you by
 `ip tuntap add dev comity0 mode tun user $USER` needs none.
 
 Exit codes:
@@ -163,7 +163,7 @@ pub struct TcpProxy {
 /// Which pictures of a video are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Pictures {
-    /// By the receiver's reports: all, I and P, or I alone
+    /// As the receiver's reports suggest: all, I and P, or I only
     Auto,
     /// All pictures
     All,
@@ -175,13 +175,13 @@ pub enum Pictures {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The pictures of an elementary stream of MPEG-1 (or MPEG-2) video are sent in real time, each as one
-section with a deadline (TLTCP, section 4): an I picture and the P pictures up to the next one are due
-when the I picture is shown, --latency after the start; a B picture is due with the earlier of the
-pictures that it needs. If both ends are Comity, the sender skips obsolete pictures. Otherwise the
-command says so: it drops pictures that expire before they have sequence numbers, and TCP delivers
-the others, perhaps late. With --pictures auto, the player's reports decide whether all pictures,
-I and P, or only I are sent; without reports, the sender's own counters decide.
+    after_help = "The pictures of an elementary stream of MPEG-1 (or MPEG-2) video are sent in real time. Each is one
+section with a deadline (TLTCP, section 4). An I picture and the P pictures up to the next I picture
+are due when the I picture is shown, --latency after the start. A B picture is due with the earlier
+of the pictures that it needs. If both ends are Comity, the sender skips obsolete pictures.
+Otherwise the command says so: it drops pictures that expire before they have sequence numbers, and
+TCP delivers the others, perhaps late. With --pictures auto, the player's reports decide whether all
+pictures, I and P, or only I are sent; without reports, the sender's own counters decide.
 
 Exit codes:
   0    every picture was acknowledged, skipped or dropped
@@ -213,7 +213,7 @@ pub struct TcpVideoSend {
     #[arg(long, value_name = "WHICH", default_value = "auto")]
     pub(crate) pictures: Pictures,
 
-    /// Send bare pictures, for receivers that know no sections
+    /// Send only the bytes of the pictures, for receivers other than `comity tcp receive`
     #[arg(long)]
     pub(crate) raw: bool,
 
@@ -232,18 +232,18 @@ pub struct TcpVideoSend {
 #[derive(Debug, Args)]
 #[command(
     after_help = "The command waits for one connection of `comity tcp stream`, and ends with it. It writes the
-pictures that arrived by their deadlines together with all that they depend on, as an elementary
-stream for ffmpeg, and reports to the sender which sections were in time. Deadlines are
+pictures that arrived by their deadlines, together with all pictures that they depend on, as an
+elementary stream for ffmpeg. It reports to the sender which sections were in time. Deadlines are
 compared by the system's clock, which has to agree with the sender's.
 
 Exit codes:
   0    the stream ended
-  1    the device failed, writing failed, or the stream is none of `comity tcp stream`
+  1    the device failed, writing failed, or the stream is not from `comity tcp stream`
   2    the command line is wrong
   3    the connection was lost before the end of the stream
   5    the port is in use
   6    the output exists, or cannot be opened
-  130  interrupted; what was written is kept
+  130  interrupted; the written data is kept
 
 Examples:
   sudo ~/.cargo/bin/comity tcp receive copy.m1v --port 9000 --address 10.77.0.2 --kernel 10.77.0.1/24

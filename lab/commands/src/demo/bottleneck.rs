@@ -113,7 +113,7 @@ impl Rivals {
         Ok(())
     }
 
-    /// They begin to send.
+    /// Starts the competitors.
     pub(super) fn begin(&mut self) {
         for ends in &self.flows {
             let filling = fill(ends.sender.clone(), self.is_over.clone());
@@ -123,7 +123,7 @@ impl Rivals {
         }
     }
 
-    /// Connects all competitors, which begin to send.
+    /// Connects and starts all competitors.
     pub(super) async fn start(
         &mut self,
         setup: &Setup,
@@ -134,14 +134,14 @@ impl Rivals {
         Ok(())
     }
 
-    /// Ends them, and the endpoint with all its connections.
+    /// Ends the competitors, and the endpoint with all its connections.
     pub(super) async fn end(self) {
         self.is_over.store(true, Ordering::Relaxed);
         for ends in &self.flows {
             ends.sender.close(CloseCode::DONE, "the video is over");
         }
         for task in self.tasks {
-            // A failed competitor shows in its rate.
+            // If a competitor failed, its rate shows it.
             let _ = timeout(PATIENCE, task).await;
         }
         self.endpoint.close().await;

@@ -22,11 +22,11 @@ const CLIP: &[u8] = include_bytes!("../../../../experiments/demo/clip/clip.ts");
 /// The number of bytes read from a file at once.
 const PIECE: usize = 64 << 10;
 
-/// The bytes on the wire of each datagram beside its bytes of sections: IP, UDP, header and tag,
-/// some 20 for the departure and the frame, and 33 for packets without sections (measured on an
+/// The bytes on the wire that a datagram has in addition to sections: IP, UDP, header and tag,
+/// about 20 for the departure and the frame, and 33 for packets without sections (measured on an
 /// empty path).
 const OVERHEAD: u64 = WITH_SECTIONS as u64 + 33;
-/// The part of it in datagrams with sections.
+/// The part of this overhead that belongs to datagrams with sections.
 pub(crate) const WITH_SECTIONS: u32 = UDP_IPV4 + SEALING + 20;
 /// Bytes of sections in a full datagram of 1,452 bytes.
 pub(crate) const PER_DATAGRAM: u32 = 1_400;
@@ -90,11 +90,11 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Clip {
     sections: Vec<MediaSection>,
-    /// For each section the number of its picture, in the order of showing.
+    /// For each section, the number of its picture in display order.
     pictures: Vec<Option<usize>>,
-    /// The time until it repeats.
+    /// The time until the clip repeats.
     length: Span,
-    /// The time from one picture where decoding can begin to the next.
+    /// The time between two pictures where decoding can begin.
     group: Span,
 }
 
@@ -103,17 +103,17 @@ pub(crate) struct Clip {
 pub(crate) struct Planned {
     /// The copy of the video that it belongs to.
     pub(crate) copy: u16,
-    /// The picture of the clip, counted from 0 in the order of showing; `None` for other content.
+    /// The picture of the clip, counted from 0 in display order; `None` for other content.
     pub(crate) picture: Option<usize>,
     /// Its stream; each copy has its own.
     pub(crate) stream: u16,
-    /// Its number in that stream, continued when the clip repeats.
+    /// Its number in that stream. Numbers continue when the clip repeats.
     pub(crate) number: u64,
     /// The number of the section of its stream that it needs.
     pub(crate) needs: Option<u64>,
     /// Its source time after the beginning.
     pub(crate) at: Span,
-    /// When it would be shown if nothing took time.
+    /// When it would be shown on a path without delay.
     pub(crate) shown: Span,
     /// The section, with the numbers and times of the plan.
     pub(crate) media: MediaSection,
@@ -311,7 +311,7 @@ impl Clip {
     }
 }
 
-/// The sections that the reader has finished by now.
+/// The sections that the reader has completed so far.
 fn sections(reader: &mut Reader) -> impl Iterator<Item = MediaSection> {
     std::iter::from_fn(|| reader.poll()).filter_map(|event| match event {
         Event::Section(section) => Some(section),
@@ -319,7 +319,7 @@ fn sections(reader: &mut Reader) -> impl Iterator<Item = MediaSection> {
     })
 }
 
-/// From the decoding of a section to its presentation.
+/// The time between the decoding and the presentation of a section.
 fn reordering(section: &MediaSection) -> Span {
     match Header::decode(&section.payload) {
         Ok((Header::Unit(unit), _)) => match unit.times {

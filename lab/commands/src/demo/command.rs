@@ -21,9 +21,9 @@ use crate::numbers::{percent, spaced};
 use crate::status_line::interrupt_key;
 use crate::{Failure, complain, files, print, say};
 
-/// The video needs this fraction of an equal share at the default rate.
+/// The fraction of an equal share that the video needs at the default rate.
 const NEED: f64 = 0.75;
-/// The default number of copies of the bundled clip, together 2 Mb/s.
+/// The default number of copies of the bundled clip, with 2 Mb/s in total.
 const COPIES: u16 = 4;
 /// The width of the text, in characters.
 const WIDTH: usize = 100;
@@ -73,7 +73,7 @@ pub fn demo(args: &args::Demo) -> Result<(), Failure> {
     }
     let opening = wrap(&format!("Sending {}", situation(&setup)), WIDTH);
     let plan = clip.plan(copies, args.duration);
-    // Only the demonstration itself can delay its end.
+    // No disk or peer can delay the end, only the demonstration itself.
     let is_stopped = interrupt_key(None, || true);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -87,7 +87,7 @@ pub fn demo(args: &args::Demo) -> Result<(), Failure> {
     let is_stopped = is_stopped.load(Ordering::Relaxed);
     if is_stopped || recording.is_err() {
         for file in made {
-            // An empty file that stays behind needs no second error.
+            // If the empty file cannot be removed, a second error does not help.
             let _ = std::fs::remove_file(file);
         }
     }
@@ -157,7 +157,7 @@ fn finish(
     Ok(())
 }
 
-/// The address of a file for a browser, or its path where that is unknown.
+/// The address of a file for a browser, or its path if the address is unknown.
 fn address(file: &Path) -> String {
     match std::fs::canonicalize(file) {
         Ok(whole) => format!("file://{}", whole.display()).replace(' ', "%20"),
@@ -221,7 +221,7 @@ struct Live {
     /// When the next plain line is due, in seconds of the video.
     next_s: f64,
     names: Vec<String>,
-    /// Printed once all settings were checked.
+    /// Printed once all settings have been checked.
     opening: Vec<String>,
 }
 

@@ -62,13 +62,13 @@ pub(crate) struct Metrics {
     pub(crate) gaps: BTreeMap<&'static str, u64>,
     /// Gaps by reason and kind.
     pub(crate) gaps_of: BTreeMap<(&'static str, Kind), u64>,
-    /// Sections that the receiver did not report: 0 unless the connection broke.
+    /// Sections that the receiver did not report: 0 unless the connection was lost.
     pub(crate) unreported: u64,
     /// The flows, the video first.
     pub(crate) flows: Vec<FlowShare>,
     /// The interval over which the rates were measured, in seconds.
     pub(crate) counted: (f64, f64),
-    /// Jain's index of the rates; `None` without any.
+    /// Jain's index of the rates; `None` without rates.
     pub(crate) jain: Option<f64>,
     /// Jain's index of the rates divided by their fair rates.
     pub(crate) jain_of_fair: Option<f64>,

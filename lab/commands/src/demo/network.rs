@@ -32,7 +32,7 @@ use crate::clock::now;
 
 /// The interval between samples of the statistics.
 const SAMPLING: Duration = Duration::from_millis(100);
-/// Progress is reported after each such number of samples.
+/// How many samples there are between two reports of progress.
 const SAMPLES_PER_REPORT: u32 = 2;
 
 /// The progress of the run.
@@ -60,16 +60,16 @@ struct Reported {
     outcome: Result<Instant, &'static str>,
 }
 
-/// The view of [`run`] for its caller while it runs.
+/// Observes a [`run`].
 pub(crate) trait Spectator {
-    /// The settings were valid, and all flows are connected.
+    /// The settings are valid, and all flows are connected.
     fn begin(&mut self);
-    /// The video is on its way.
+    /// Reports the progress of the video.
     fn on_progress(&mut self, progress: &Progress);
 }
 
-/// Runs until all sections are sent, or `is_stopped`. With `others`, the same video goes over SRT
-/// at the same time, through a bottleneck of its own, and over simulated TCP afterwards.
+/// Runs until all sections are sent, or `is_stopped`. With `others`, the same video also goes over
+/// SRT at the same time, through a separate bottleneck, and then over simulated TCP.
 pub(crate) async fn run(
     setup: Setup,
     plan: &[Planned],
@@ -192,8 +192,8 @@ async fn receive(receiver: Arc<Connection>) -> Vec<Reported> {
     reported
 }
 
-/// Submits each section to the connection at its source time, and skips those that the shedder
-/// drops. Returns the numbers of the sections up to the end, or to `is_stopped`.
+/// Submits each section at its source time, and skips those that the shedder drops. Returns the
+/// numbers of these sections, submitted or skipped, up to the end or `is_stopped`.
 async fn feed(
     sender: Arc<Connection>,
     plan: Vec<Planned>,
@@ -355,7 +355,7 @@ impl Watch {
     }
 }
 
-/// The result of the task, if it is done within the time.
+/// The result of the task, if it completes within the time.
 async fn finished<T>(task: std::pin::Pin<&mut JoinHandle<T>>, within: Duration) -> Option<T> {
     tokio::select! {
         biased;

@@ -1,5 +1,4 @@
-//! Charts as SVG: two linear axes with units, a legend, a title, and a text for those who cannot
-//! see it.
+//! Charts as SVG: two linear axes with units, a legend, a title, and a text alternative.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,8 +15,8 @@ const WIDE: (u32, u32) = (860, 400);
 /// The least width of an entry of the legend, and its height.
 const ENTRY: (u32, u32) = (190, 20);
 const INK: RGBColor = RGBColor(0x1d, 0x24, 0x30);
-/// After Okabe and Ito (2002): the colours differ for people who do not see all colours. Each has a
-/// contrast of at least 3 with the light and the dark page.
+/// From Okabe and Ito (2002): distinguishable with colour blindness. Each colour has a contrast of
+/// at least 3 with the light and the dark page.
 const SERIES: [RGBColor; 5] = [
     RGBColor(0xc2, 0x41, 0x0c),
     RGBColor(0x03, 0x69, 0xa1),
@@ -26,7 +25,7 @@ const SERIES: [RGBColor; 5] = [
     RGBColor(0x7a, 0x82, 0x8e),
 ];
 
-/// Text inside of HTML, SVG, and attributes in double quotes.
+/// Text escaped for HTML, SVG, and attributes in double quotes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 
@@ -39,7 +38,7 @@ impl fmt::Display for Escaped<'_> {
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
-                // XML has no other control characters, not even escaped.
+                // XML allows no other control characters, not even escaped.
                 c if c.is_control() && !matches!(c, '\n' | '\t') => f.write_str("\u{fffd}")?,
                 c => write!(f, "{c}")?,
             }
@@ -58,14 +57,14 @@ impl Colour {
     }
 }
 
-/// How something is drawn.
+/// A way to draw data.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Mark {
     /// An × at each point.
     Crosses(Vec<(f64, f64)>),
     /// A dot of this radius at each point.
     Dots(Vec<(f64, f64)>, u32),
-    /// A line of this width through the points, with a hole at every one that is not finite.
+    /// A line of this width through the points, interrupted at each point that is not finite.
     Curve(Vec<(f64, f64)>, u32),
 }
 
@@ -78,14 +77,14 @@ impl Mark {
     }
 }
 
-/// Something in a chart.
+/// A series of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Layer {
     /// Its name in the legend.
     pub(crate) name: String,
-    /// In which colour.
+    /// Its colour.
     pub(crate) colour: Colour,
-    /// What is drawn.
+    /// Its data, and how they are drawn.
     pub(crate) mark: Mark,
 }
 
@@ -99,12 +98,12 @@ impl Layer {
     }
 }
 
-/// A horizontal line with a meaning.
+/// A labelled horizontal line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rule {
-    /// Where.
+    /// Its vertical position.
     pub(crate) y: f64,
-    /// Its meaning.
+    /// Its label.
     pub(crate) name: &'static str,
 }
 
@@ -120,7 +119,7 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// The ends of the axis; one without extent shows its only value at its beginning.
+    /// The limits of the axis. If they are equal, the axis is one unit long.
     fn range(&self) -> std::ops::Range<f64> {
         let most = if self.most > self.least {
             self.most
@@ -130,7 +129,7 @@ impl Axis {
         self.least..most
     }
 
-    /// Values beyond the ends are drawn at the ends.
+    /// Clamps a value to the limits of the axis.
     fn within(&self, value: f64) -> f64 {
         let ends = self.range();
         value.clamp(ends.start, ends.end)
@@ -142,23 +141,23 @@ impl Axis {
 pub(crate) struct Chart {
     /// A name for links and for the parts of the SVG; letters only.
     pub(crate) id: &'static str,
-    /// What it is.
+    /// Its title.
     pub(crate) title: String,
     /// Its content in words, for people who cannot see it.
     pub(crate) description: String,
-    /// To the right.
+    /// The horizontal axis.
     pub(crate) x: Axis,
-    /// Upwards.
+    /// The vertical axis.
     pub(crate) y: Axis,
-    /// From the back to the front.
+    /// The series, from the back to the front.
     pub(crate) layers: Vec<Layer>,
-    /// In front of them.
+    /// Lines in front of the series.
     pub(crate) rules: Vec<Rule>,
 }
 
 /// A tick as text, with a minus sign and without needless decimals.
 fn label(value: &f64) -> String {
-    // No "-0".
+    // Avoids "-0".
     let rounded = (value * 1e6).round() / 1e6 + 0.0;
     rounded.to_string().replace('-', "\u{2212}")
 }
@@ -168,12 +167,12 @@ type Plot<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64,
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
 impl Chart {
-    /// The chart as an element of a page, in the page's own colours.
+    /// The chart as an element of a page, in the colours of the page.
     pub(crate) fn element(&self) -> String {
         self.svg(NARROW).replace("#1D2430", "currentColor")
     }
 
-    /// The chart as a file of its own.
+    /// The chart as a separate file.
     pub(crate) fn file(&self) -> String {
         let ground = "<rect width=\"100%\" height=\"100%\" fill=\"#FFFFFF\"/>\n";
         self.svg(WIDE)
@@ -247,8 +246,8 @@ impl Chart {
                 plot.draw_series(layer.mark.points().map(cross)).map(drop)
             }
             Mark::Dots(_, radius) => {
-                // One path of lines without length and with round ends: a circle for each of
-                // thousands of dots would take ten times as many bytes.
+                // One path of zero-length lines with round ends: a circle for each of thousands of
+                // dots would need ten times as many bytes.
                 let taken: BTreeSet<_> = layer
                     .mark
                     .points()
@@ -275,13 +274,13 @@ impl Chart {
         }
     }
 
-    /// The layers with something to show.
+    /// The layers that contain points.
     fn shown(&self) -> impl Iterator<Item = &Layer> {
         let shown = |layer: &&Layer| layer.mark.points().next().is_some();
         self.layers.iter().filter(shown)
     }
 
-    /// A sample and a name for each layer that has something to show, and for each rule.
+    /// A sample and a name for each layer that contains points, and for each rule.
     fn legend(&self, area: &Area<'_>, columns: u32) -> Drawn {
         let width = area.dim_in_pixel().0 / columns;
         let mut count = 0;

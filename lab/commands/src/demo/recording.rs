@@ -1,4 +1,4 @@
-//! The events of a run, without evaluation. Times are seconds after the beginning of the video.
+//! The events of a run, without evaluation. Times are seconds since the beginning of the video.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(crate) struct Setup {
     pub(crate) clip: Option<String>,
     /// How many copies of the clip make up the video.
     pub(crate) copies: u16,
-    /// From the source time of a section to its deadline.
+    /// The time from the source time of a section to its deadline.
     pub(crate) latency: Span,
     /// The length of the video.
     pub(crate) duration: Span,
@@ -64,7 +64,7 @@ impl Setup {
         }
     }
 
-    /// The name of the greedy flows' controller, as the literature writes it.
+    /// The name of the greedy flows' controller, as in the literature.
     pub(crate) fn rival(&self) -> &str {
         match self.rivals.as_str() {
             "reno" => "Reno",
@@ -74,7 +74,7 @@ impl Setup {
         }
     }
 
-    /// The share of its equal share that the video needs.
+    /// The part of an equal share that the video needs.
     pub(crate) fn need(&self) -> f64 {
         self.demand.as_mbps_f64() / self.equal_share().as_mbps_f64()
     }
@@ -117,13 +117,13 @@ pub(crate) struct Sent {
     pub(crate) kind: Kind,
     /// The copy of the video that it belongs to.
     pub(crate) copy: u16,
-    /// The picture of the clip, counted from 0 in the order of showing; `None` for other content.
+    /// The picture of the clip, counted from 0 in display order; `None` for other content.
     pub(crate) picture: Option<usize>,
     /// Its source time.
     pub(crate) at_s: f64,
-    /// When it would be shown if nothing took time.
+    /// When it would be shown on a path without delay.
     pub(crate) shown_s: f64,
-    /// From its source time to its deadline.
+    /// The time from its source time to its deadline.
     pub(crate) allowed_ms: f64,
     pub(crate) bytes: u64,
     /// The index in the recording of the section that it needs.
@@ -136,13 +136,13 @@ pub(crate) struct Sent {
 pub(crate) enum Fate {
     /// It was complete.
     Complete {
-        /// The time left before its deadline; negative if it was late. Both ends run on one host:
-        /// the deadline is the sender's, not the receiver's estimate of it.
+        /// The time left before its deadline; negative if it was late. Both ends run on one host,
+        /// so the deadline is that of the sender, not the receiver's estimate.
         slack_ms: f64,
     },
     /// It was never complete, for this reason.
     Gap(&'static str),
-    /// The receiver did not report it: the connection broke.
+    /// The receiver did not report it, because the connection was lost.
     Unreported,
 }
 
@@ -212,19 +212,20 @@ pub(crate) struct Recording {
     pub(crate) others: Vec<Other>,
 }
 
-/// The same video over another transport, through a bottleneck of its own with as many competitors.
+/// The same video over another transport, through a separate bottleneck with the same number of
+/// competitors.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Other {
     /// Its name, which says whether it is simulated.
     pub(crate) name: String,
-    /// How it ran.
+    /// The conditions of its run.
     pub(crate) how: String,
     /// The sections of the video, or why it did not run.
     pub(crate) sections: Result<Vec<Sent>, String>,
 }
 
 impl Other {
-    /// One that was not run, with the reason.
+    /// A transport that was not run, with the reason.
     pub(crate) fn left_out(name: &str, reason: &str) -> Self {
         Self {
             name: name.into(),

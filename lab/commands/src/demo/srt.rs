@@ -32,13 +32,13 @@ pub(super) const NAME: &str = "SRT";
 const MESSAGE: usize = 1_316;
 /// The size of a section's index in the plan, which begins each message.
 const MARK: usize = 4;
-/// SRT is to deliver a packet this long before the deadline. It corrects its clock by the round
-/// trips that it measures, which moved all later deliveries by 20 to 30 ms.
+/// SRT has to deliver a packet this long before the deadline. It adjusts its clock by the
+/// round-trip times that it measures, which moved all later deliveries by 20 to 30 ms.
 const MARGIN: Span = Span::from_millis(50);
 /// How long to wait for a connection, and for the last packets beyond the latency.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Sends the plan over SRT beside as many competitors.
+/// Sends the plan over SRT beside the same number of competitors.
 pub(super) async fn run(setup: &Setup, plan: &[Planned], is_stopped: &AtomicBool) -> Other {
     let latency = setup
         .latency
@@ -61,12 +61,12 @@ pub(super) async fn run(setup: &Setup, plan: &[Planned], is_stopped: &AtomicBool
     }
 }
 
-/// The reason, for errors of the system.
+/// The text for a system error.
 fn broken(purpose: &str) -> impl Fn(std::io::Error) -> String {
     move |error| format!("{purpose}: {error}")
 }
 
-/// Why the emulator or the competitors failed.
+/// The text for a failure of the emulator or the competitors.
 fn failed(error: impl Into<DemoError>) -> String {
     error.into().to_string()
 }
@@ -102,7 +102,7 @@ async fn carry(
     let mut receiver = Transmit::start(&receiving, &format!("udp://127.0.0.1:{output_port}"))?;
     let sending = format!("srt://{bottleneck}?mode=caller&port={from}&{keys}");
     let mut sender = Transmit::start(&format!("udp://127.0.0.1:{feed}"), &sending)?;
-    // SRT measures the delay of the path now, before the competitors fill its queue.
+    // SRT measures the delay of the path here, before the competitors fill the queue.
     sender.connected("SRT target connected").await?;
     receiver.connected("Accepted SRT source connection").await?;
     input
@@ -123,7 +123,7 @@ async fn carry(
         }
         for part in planned.media.payload.chunks(MESSAGE - MARK) {
             let message = [&index.to_be_bytes(), part].concat();
-            // A message that loopback refuses is lost, as on any network.
+            // If loopback refuses a message, it is lost, as on any network.
             let _ = input.send(&message).await;
         }
         sent += 1;
@@ -144,11 +144,11 @@ async fn carry(
     }))
 }
 
-/// The messages of each section that have arrived.
+/// The messages that have arrived, by section.
 #[derive(Clone)]
 struct Arrivals(Arc<Mutex<Vec<Arrived>>>);
 
-/// The bytes of a section that have arrived, and when the last of them did.
+/// The bytes of a section that have arrived, and the arrival time of the last.
 #[derive(Clone, Copy, Default)]
 struct Arrived {
     bytes: usize,
@@ -194,7 +194,7 @@ async fn receive(output: UdpSocket, arrivals: Arrivals) {
     }
 }
 
-/// A free port of loopback.
+/// A free port of the loopback address.
 async fn free_port() -> Result<u16, String> {
     let socket = UdpSocket::bind(("127.0.0.1", 0)).await;
     let address = socket.and_then(|socket| socket.local_addr());
@@ -212,7 +212,7 @@ fn version() -> Option<String> {
     rest.get(..end).map(|version| version.trim().to_owned())
 }
 
-/// A process of the program, which ends with this value.
+/// A process of the program, killed when this value is dropped.
 struct Transmit {
     child: Child,
     lines: mpsc::Receiver<String>,
@@ -257,7 +257,7 @@ impl Transmit {
 
 impl Drop for Transmit {
     fn drop(&mut self) {
-        // A process that has ended already needs no end.
+        // Killing a process that has already ended fails, which does not matter.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -267,7 +267,7 @@ impl Drop for Transmit {
 fn forward(from: impl Read + Send + 'static, to: mpsc::Sender<String>) {
     std::thread::spawn(move || {
         for line in BufReader::new(from).lines().map_while(Result::ok) {
-            // Nobody may be waiting for lines any more.
+            // The reader of the lines may be gone.
             let _ = to.send(line);
         }
     });

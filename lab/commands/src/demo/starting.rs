@@ -1,5 +1,5 @@
-//! The demo's flows in virtual time: what the sender of the video sheds while its connection finds
-//! its rate.
+//! The demo's flows in virtual time: the pictures that the sender sheds while its connection
+//! searches for its rate.
 
 use comity_frames::FrameType;
 use comity_sim::frames::Frame;

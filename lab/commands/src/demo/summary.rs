@@ -188,7 +188,7 @@ fn shares(metrics: &Metrics) -> String {
     )
 }
 
-/// The statements as lines of at most `width` characters.
+/// The statements, broken into lines of at most `width` characters.
 pub(crate) fn text(statements: &[Statement], width: usize) -> String {
     let widest = statements.iter().map(|s| s.about.len()).max().unwrap_or(0);
     let mut out = String::new();
@@ -322,7 +322,7 @@ pub(crate) fn document(recording: &Recording, metrics: &Metrics) -> Value {
     })
 }
 
-/// What the viewers of a transport saw. A delay of `null` is infinite: the picture never came.
+/// What the viewers of a transport saw. A delay of `null` is infinite: the picture never arrived.
 fn transport(transport: &Transport) -> Value {
     let viewing = match &transport.viewing {
         Ok(viewing) => viewing,

@@ -1,4 +1,4 @@
-//! The same video over TCP, in the simulator: the kernel's TCP cannot pass an emulator of UDP.
+//! The same video over simulated TCP: the TCP of the kernel cannot pass an emulator of UDP.
 
 use comity_frames::FrameType;
 use comity_link::LinkConfig;
@@ -14,17 +14,17 @@ use super::viewer::Viewing;
 use crate::numbers::percent;
 
 pub(super) const NAME: &str = "TCP, simulated";
-/// When the video begins: the competitors are a little older, as in the emulator.
+/// When the video begins: the competitors begin slightly earlier, as in the emulator.
 const BEGIN: Span = Span::from_millis(50);
 /// How long after the last deadline a section counts as complete.
 const PATIENCE: Span = Span::from_secs(3);
 
-/// How many runs there are; an odd number.
+/// The number of runs; odd, so that there is a median.
 const RUNS: u64 = 11;
 
 /// Simulates the video as one TCP connection of Linux, beside as many TCP flows as there were
-/// competitors, through `link` in each direction. What TCP gets depends on chance: the run in the
-/// middle counts.
+/// competitors, through `link` in each direction. The result of TCP depends on chance, so the
+/// median run counts.
 pub(crate) fn simulate(setup: &Setup, plan: &[Planned], link: &LinkConfig) -> Other {
     let flows = match setup.flows {
         1 => format!("one TCP flow ({})", setup.rival()),
@@ -98,7 +98,7 @@ fn completions(
     let text = scenario(setup);
     let scenario = Scenario::parse("the demo", &text, NoFiles, &Reading::default());
     let scenario = scenario.map_err(|problems| {
-        // The position in the generated text is of no use to the reader.
+        // The position in the generated text does not help the reader.
         let text = problems.to_string();
         let line = text.lines().next().unwrap_or_default();
         let reason = line.rsplit_once("`: ").map_or(line, |(_, reason)| reason);
@@ -123,7 +123,7 @@ fn completions(
     Ok(seen.times)
 }
 
-/// The flows. The links and the workload of the video are replaced.
+/// The flows. The links and the workload of the video are set elsewhere.
 fn scenario(setup: &Setup) -> String {
     let duration = setup.duration + setup.latency + BEGIN + PATIENCE;
     format!(
@@ -153,7 +153,7 @@ fn scenario(setup: &Setup) -> String {
     )
 }
 
-/// Notes when the receiver of the video has each section; TCP delivers them in order.
+/// Records when the receiver of the video has each section; TCP delivers them in order.
 struct Seen<'a> {
     frames: &'a [Frame],
     times: Vec<Option<Time>>,
@@ -165,7 +165,7 @@ impl Observer for Seen<'_> {
         if flow != 0 {
             return;
         }
-        // The send buffer may have had no room for the sections between.
+        // The send buffer may have had no room for the sections in between.
         let rest = self.frames.iter().skip(self.next);
         let skipped = rest
             .take_while(|frame| u64::from(frame.bytes) != event.bytes)
@@ -187,7 +187,7 @@ mod tests {
     use super::super::metrics::tests::recording;
     use super::*;
 
-    /// 2.3 Mb/s alone through a link of this rate, with 20 ms of delay.
+    /// 2.3 Mb/s alone through a link of this rate, with a delay of 20 ms.
     fn shown(mbps: u64) -> f64 {
         let setup = Setup {
             flows: 0,

@@ -2,8 +2,7 @@
 
 use base64ct::{Base64, Encoding};
 
-/// The pictures of the clip in the order of showing, each a file of WebP
-/// (`experiments/demo/clip/make.sh`).
+/// The pictures of the clip in display order, each a WebP file (`experiments/demo/clip/make.sh`).
 const PICTURES: &[u8] = include_bytes!("../../../../experiments/demo/clip/thumbnails.webp");
 /// "RIFF" and the length of the rest, RFC 9649, section 2.4.
 const HEADER: usize = 8;
@@ -11,7 +10,7 @@ const HEADER: usize = 8;
 /// Their size.
 pub(crate) const SIZE: (u32, u32) = (128, 72);
 
-/// The picture with this number as the address of an image.
+/// The picture with this number as a data URL.
 pub(crate) fn address(number: usize) -> Option<String> {
     let picture = pictures().nth(number)?;
     let text = Base64::encode_string(picture);

@@ -1,7 +1,7 @@
 //! What a viewer of the video sees: delays, freezes, and the worst moment.
 //!
-//! A player shows each picture a fixed time after the source had it. If the picture, or one that
-//! it depends on, was incomplete at its deadline, the player keeps the last picture.
+//! A player shows each picture a fixed time after its source time. If the picture, or one that it
+//! depends on, was incomplete at its deadline, the player keeps the last picture.
 //!
 //! ```text
 //! ready( picture ) = max( complete( picture ), ready( what it needs ) )
@@ -22,7 +22,7 @@ pub(crate) const COMITY: &str = "Comity";
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Transport {
     pub(crate) name: String,
-    /// How it ran.
+    /// The conditions of its run.
     pub(crate) how: String,
     /// What its viewers saw, or why it did not run.
     pub(crate) viewing: Result<Viewing, String>,
@@ -51,19 +51,19 @@ pub(crate) fn transports(recording: &Recording) -> Vec<Transport> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Viewing {
     pub(crate) pictures: u64,
-    /// Pictures that were shown at their time.
+    /// Pictures that were shown on time.
     pub(crate) shown: u64,
-    /// From the source time of a picture until it was complete, in milliseconds; infinite if it
-    /// never was. `None` without pictures.
+    /// The time from the source time of a picture until it was complete, in milliseconds; infinite
+    /// if it never was. `None` without pictures.
     pub(crate) delay_ms: Option<Delay>,
-    /// The copies of the video: each has a viewer.
+    /// The copies of the video; each has one viewer.
     pub(crate) copies: u64,
     /// The freezes of all copies.
     pub(crate) freezes: u64,
-    /// The length of all freezes, for a copy on average.
+    /// The total length of a copy's freezes, averaged over the copies.
     pub(crate) frozen_s: f64,
     pub(crate) longest_s: f64,
-    /// The end of the longest freeze, or without one the picture with the least time left.
+    /// The end of the longest freeze; without a freeze, the picture with the least time left.
     pub(crate) worst: Option<Moment>,
 }
 
@@ -79,22 +79,23 @@ pub(crate) struct Delay {
 /// What one viewer saw at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Moment {
-    /// When the picture that was due is shown if nothing takes time.
+    /// When the picture that was due would be shown on a path without delay.
     pub(crate) at_s: f64,
     /// The picture of the clip that was due.
     pub(crate) due: usize,
     /// The picture on the screen; `None` if there was none yet.
     pub(crate) seen: Option<usize>,
-    /// How much older the picture on the screen is than the one that was due.
+    /// How much older the picture on the screen is than the due one.
     pub(crate) behind_s: f64,
-    /// The time left when the picture was ready; negative or infinite if it was not.
+    /// The time left before the deadline when the picture was ready; negative if it was late,
+    /// negative infinity if it was never ready.
     pub(crate) left_ms: f64,
 }
 
 /// A picture, as its viewer sees it.
 #[derive(Clone, Copy)]
 struct Picture {
-    /// When it is to be on the screen, less the latency.
+    /// When it is due on the screen, minus the latency.
     time_s: f64,
     number: usize,
     left_ms: f64,
@@ -138,12 +139,12 @@ impl Viewing {
         viewing
     }
 
-    /// Shows the pictures of one copy, in the order of their times.
+    /// Shows the pictures of one copy, in display order.
     fn watch(&mut self, pictures: &[Picture]) {
         let mut on_screen: Option<Picture> = None;
         let mut frozen_since: Option<f64> = None;
         let nexts = pictures.iter().skip(1).map(|next| next.time_s);
-        // The last picture stays for as long as the one before it.
+        // The last picture stays as long as the one before it.
         let last = match pictures {
             [.., before, last] => 2.0 * last.time_s - before.time_s,
             _ => 0.0,
@@ -159,7 +160,7 @@ impl Viewing {
                 self.freezes += u64::from(frozen_since.is_none());
                 self.frozen_s += next_s - picture.time_s;
                 let frozen_s = next_s - *frozen_since.get_or_insert(picture.time_s);
-                // Of equal ones the first counts, despite rounding.
+                // Of equally long freezes the first counts, despite rounding.
                 let is_longest = frozen_s > self.longest_s + 1e-9;
                 self.longest_s = self.longest_s.max(frozen_s);
                 is_longest
@@ -209,7 +210,7 @@ impl Viewing {
         )
     }
 
-    /// The share of the pictures that were shown at their time.
+    /// The share of the pictures that were shown on time.
     pub(crate) fn shown_share(&self) -> f64 {
         super::metrics::share(self.shown, self.pictures)
     }
@@ -247,7 +248,7 @@ mod tests {
     use super::*;
     use crate::demo::clip::Kind;
 
-    /// A picture every 40 ms with 100 ms until its deadline, each needing the one named. The delay
+    /// A picture every 40 ms, due after 100 ms, each with the picture that it needs and its delay
     /// in milliseconds, `None` for never.
     fn sections(pictures: &[(Option<usize>, Option<f64>)]) -> Vec<Sent> {
         let section = |(number, &(needs, delay)): (usize, &(Option<usize>, Option<f64>))| Sent {
@@ -268,7 +269,7 @@ mod tests {
 
     #[test]
     fn each_copy_has_a_viewer_of_its_own() {
-        // Of the first copy all is late, and of the second two pictures in a row.
+        // All pictures of the first copy are late, and two pictures in a row of the second.
         let mut both = sections(&[(None, None), (None, None), (None, None), (None, None)]);
         let second = sections(&[
             (None, Some(20.0)),
@@ -292,8 +293,8 @@ mod tests {
 
     #[test]
     fn a_picture_that_is_late_or_missing_freezes_those_that_need_it() {
-        // 1 is late by 50 ms: 2 needs it and is ready 10 ms after its own deadline, 3 is not
-        // affected any more. 5 never comes, and 6 needs it.
+        // 1 is late by 50 ms. 2 needs it and is ready 10 ms after its own deadline. 3 is no longer
+        // affected. 5 never arrives, and 6 needs it.
         let viewing = Viewing::of(&sections(&[
             (None, Some(20.0)),
             (Some(0), Some(150.0)),

@@ -3,11 +3,11 @@
 use comity_emulator::Statistics;
 use comity_units::Span;
 
-/// How long packets must be refused. A target may start after its callers, and callers may send
-/// packets after its end before they know of it. A host that accepts packets refuses none for this
-/// long; a system may report one refusal per second.
+/// How long packets must be refused before a warning. A target may start after its callers, and
+/// callers may send packets after its end until they notice. A host that accepts packets refuses
+/// none for this long; a system may report only one refusal per second.
 const LASTS: Span = Span::from_secs(2);
-/// The same time at the end, when no more packets follow.
+/// The maximum age of the last refusal for a warning at the end.
 const RECENT: Span = Span::from_secs(1);
 
 /// The counts of an emulator at one moment.
@@ -17,7 +17,7 @@ pub(super) struct Counts {
     /// Packets sent to the target, and packets from it.
     sent: u64,
     answered: u64,
-    /// Reports that packets were refused.
+    /// The number of reports that packets were refused.
     refused: u64,
 }
 
@@ -46,12 +46,12 @@ pub(super) struct Target {
 struct Refusing {
     since: Span,
     until: Span,
-    /// Packets sent at its last refusal.
+    /// The number of packets sent until its last refusal.
     sent: u64,
 }
 
 impl Target {
-    /// The warning about the target `to` now; each warning once.
+    /// The warning about the target `to` at this moment. Each warning is returned once.
     pub(super) fn judge(&mut self, counts: Counts, to: &str) -> Option<String> {
         self.update(counts);
         let refusing = self.refusing?;
@@ -107,9 +107,9 @@ impl Target {
 mod tests {
     use super::*;
 
-    /// The warnings about a target within this number of seconds, each with its second, and the
-    /// warning at the end. The target receives a packet every 200 ms until the second `sends`,
-    /// refuses packets that it does not accept, and answers the others if it `answers`.
+    /// The warnings about a target during this many seconds, each with its second, and the warning
+    /// at the end. The target is sent a packet every 200 ms until the second `sends`. It refuses
+    /// packets while it does not accept them, and answers the others if it `answers`.
     fn judged(
         seconds: f64,
         sends: f64,
@@ -140,7 +140,7 @@ mod tests {
         let expected = "nobody listened at 192.0.2.1:9000: its host refused packets, the last one 19.8 s after the start; \
                         start the receiver first, or check the port";
         assert_eq!(end.as_deref(), Some(expected));
-        // A caller that gives up soon, and an emulator that continues.
+        // A caller that gives up soon, while the emulator continues.
         let (warnings, end) = judged(20.0, 1.0, true, |_| false);
         assert_eq!(warnings, []);
         assert!(end.is_some());
@@ -151,17 +151,17 @@ mod tests {
         for answers in [true, false] {
             let (warnings, end) = judged(20.0, 20.0, answers, |now| now >= 1.9);
             assert_eq!((warnings, end), (Vec::new(), None), "{answers}");
-            // At a time when it was reported before.
+            // The target was already reported.
             let (warnings, end) = judged(20.0, 20.0, answers, |now| now >= 7.0);
             assert_eq!((warnings.len(), end), (1, None), "{answers}");
         }
-        // Nothing is known of a silent target that refuses no packets.
+        // A silent target that refuses no packets may be listening.
         assert_eq!(judged(20.0, 20.0, false, |_| true), (Vec::new(), None));
     }
 
     #[test]
     fn a_target_that_ends_early_is_reported_if_its_callers_continue() {
-        // The last packets of a caller that does not know yet.
+        // The last packets of a caller that has not yet noticed the end.
         let (warnings, end) = judged(20.0, 11.0, true, |now| now < 10.0);
         assert_eq!((warnings, end), (Vec::new(), None));
         let (warnings, end) = judged(20.0, 20.0, true, |now| now < 10.0);

@@ -23,7 +23,8 @@ pub(super) fn applications() -> impl Iterator<Item = Listed> {
     })
 }
 
-/// With its own value of each parameter. Parameters that its tables leave out have their defaults.
+/// The entry of an application: its values of the parameters, and the defaults of those that it
+/// does not set.
 fn entry(application: &Application) -> Entry {
     let mut entry = Entry::new(
         application.name,
@@ -42,8 +43,7 @@ fn entry(application: &Application) -> Entry {
     entry
 }
 
-/// The keys of a flow, followed by all of their parameters, with defaults for those that are left
-/// out.
+/// The keys of a flow, and then all parameters, with defaults for those that are not set.
 fn text(application: &Application) -> String {
     let mut text = format!(
         "{}: an application\n\n{}\n\nsource: {}\n\n[[flow]]\n{}",
@@ -72,7 +72,7 @@ fn text(application: &Application) -> String {
     text
 }
 
-/// The keys as TOML, as in a flow, and likewise the values of its parameters.
+/// The keys as the TOML of a flow, and the values of its parameters likewise.
 fn document(application: &Application) -> Value {
     let keys: BTreeMap<_, _> = application.keys.iter().copied().collect();
     let parameters: Vec<Value> = application

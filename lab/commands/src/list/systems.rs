@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::tables::Table;
 use comity_commands::list::{Entry, Listed};
 
-/// The table of a flow in the reference of scenarios.
+/// The table of a flow in the scenario reference.
 pub(super) const FLOW: &str = "[[flow]]";
 
 /// An item that can be chosen by name.
@@ -25,7 +25,7 @@ pub(super) struct System {
 }
 
 impl System {
-    /// Its keys in a scenario; `None` if it has none of its own.
+    /// Its keys in a scenario; `None` if it has no keys of its own.
     pub(super) fn keys(&self) -> Option<Vec<Key>> {
         match self.kind {
             Kind::System => reference::keys("a time-line", None),
@@ -71,7 +71,7 @@ impl Kind {
         Self::Reader,
     ];
 
-    /// The key of a scenario that accepts it.
+    /// The scenario key that accepts it.
     pub(super) const fn key(self) -> &'static str {
         match self {
             Self::Deliver => "deliver",
@@ -86,7 +86,7 @@ impl Kind {
         }
     }
 
-    /// The table of scenarios that declares all items of this kind, if there is one.
+    /// The table of a scenario that declares all items of this kind, if there is one.
     const fn table(self) -> Option<&'static str> {
         match self {
             Self::Reader => Some("a reader"),
@@ -154,7 +154,7 @@ pub(super) fn listed(system: &System) -> Listed {
     }
 }
 
-/// The items that the tables of scenarios do not describe fully.
+/// The items that the tables of scenarios do not describe completely.
 const SYSTEMS: &[System] = &[
     system(
         Kind::System,
@@ -384,7 +384,7 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    /// Every word that a schema admits for `key`, anywhere in it.
+    /// Collects every word that a schema allows for `key`, at any depth.
     fn words(schema: &Value, key: &str, found: &mut Vec<String>) {
         let Value::Object(fields) = schema else {
             if let Value::Array(items) = schema {
@@ -440,7 +440,8 @@ mod tests {
         for preset in SYSTEMS.iter().filter(|system| system.kind == Kind::Preset) {
             let settings = preset.settings();
             for key in &expected {
-                // The table describes each key, and the two of a recovery's variant belong to it.
+                // The keys of the table `rto` are checked one by one. `pipe` and `deflate_window`
+                // belong to the variant of a recovery.
                 if ["rto", "pipe", "deflate_window"].contains(&key.as_str()) {
                     continue;
                 }

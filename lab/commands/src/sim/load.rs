@@ -14,7 +14,7 @@ pub(crate) fn load(reading: &args::Reading, seeds: Option<Vec<u64>>) -> Result<S
     Ok(scenario)
 }
 
-/// As [`load`], for a part of a command whose main part has reported it.
+/// Like [`load`], without reports, for a part of a command whose main part has made them.
 pub(crate) fn load_silently(
     reading: &args::Reading,
     seeds: Option<Vec<u64>>,
@@ -39,7 +39,7 @@ fn refuse(problems: &Problems) -> Failure {
     }
 }
 
-/// The runs at these points that belong to a shard, or an error about missing ones.
+/// The runs at these points that belong to a shard. Fails if there are none.
 pub(super) fn choose_runs(
     scenario: &Scenario,
     points: &[String],

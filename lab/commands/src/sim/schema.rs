@@ -9,6 +9,6 @@ pub(crate) fn schema(args: &args::Schema) -> Result<(), Failure> {
     if args.json {
         return print(format!("{:#}\n", reference::json_schema()));
     }
-    // The printed text has no page beside it to link to.
+    // The printed text has no neighbouring page to link to.
     print(reference::markdown().replace("[controllers](controllers.md)", "`comity list`"))
 }

@@ -7,7 +7,7 @@ use super::super::figures::{RateUnit, digits, or_dash, percent};
 use super::statistics::{estimate, least, mean};
 use crate::numbers::thousands;
 
-/// Each list has a value for each run.
+/// The results of a group. Each list has one value per run.
 #[derive(Debug, Default)]
 pub(super) struct Sections {
     submitted: Vec<f64>,
@@ -19,7 +19,7 @@ pub(super) struct Sections {
     on_time_bytes: Vec<f64>,
     decodable_bytes: Vec<f64>,
     equal_share_bytes: Vec<f64>,
-    /// Decodable bytes, divided by the bytes of the source that an equal share could carry.
+    /// The decodable bytes, divided by the bytes of the source that an equal share could carry.
     decodable_of_share: Vec<f64>,
     intra: Vec<f64>,
     predicted: Vec<f64>,

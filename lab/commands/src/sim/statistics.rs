@@ -9,7 +9,7 @@ pub(super) fn mean(values: &[f64]) -> Option<f64> {
         .map(|estimate| estimate.mean)
 }
 
-/// The mean of the existing values, with half of its confidence interval.
+/// The mean of the values, with the half-width of its confidence interval.
 pub(super) fn estimate(values: &[f64]) -> Value {
     match metrics::mean_with_interval(values) {
         Ok(estimate) => json!({

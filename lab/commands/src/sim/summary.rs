@@ -1,4 +1,4 @@
-//! The results of a scenario's runs: per point and group, over the seeds.
+//! The results of a scenario's runs, per point and group, over all seeds.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) struct Summary {
     packet_hops: u64,
     runs: u64,
     has_warmup: bool,
-    /// The lateness of the lab's routers, if the runs were in a lab.
+    /// The lateness of the lab's routers, for runs in a lab.
     routers: Option<Routers>,
 }
 
@@ -76,7 +76,7 @@ struct Point {
     runs: Vec<Value>,
 }
 
-/// A group of flows at one point; each list has a value for each run.
+/// A group of flows at one point. Each list has one value per run.
 #[derive(Debug, Default)]
 struct Group {
     name: String,
@@ -93,27 +93,28 @@ struct Group {
     retransmitted: Vec<f64>,
     timeouts: Vec<f64>,
     delay: Vec<f64>,
-    /// The time from the last start until the group shared equally, in the runs in which it did.
+    /// The time from the last start until equal shares, for runs that reached them.
     convergence: Vec<f64>,
-    /// The number of runs in which the time was measured.
+    /// The number of runs in which this time was measured.
     sought: usize,
-    /// The share of the reads of playback readers that found their data.
+    /// The share of reads, by playback readers, that found their data.
     reads: Vec<f64>,
     /// Means over the players: start-up delay, number of stalls, seconds of stalls.
     startup: Vec<f64>,
     stalls: Vec<f64>,
     stalled: Vec<f64>,
-    /// The mean completion time of the flows that started in measured time and ended.
+    /// The mean completion time of flows that started in measured time and ended.
     completion: Vec<f64>,
-    /// The mean rate of these flows in that time, in bit/s.
+    /// The mean rate of these flows until completion, in bit/s.
     transfer: Vec<f64>,
     completed: usize,
-    /// The flows that started in measured time, have an end and did not reach it, in all runs.
+    /// The number of flows, over all runs, that started in measured time, have an end and did not
+    /// reach it.
     unfinished: usize,
     sections: Sections,
 }
 
-/// A link at one point; each list has a value for each run.
+/// A link at one point. Each list has one value per run.
 #[derive(Debug, Default)]
 struct Link {
     name: String,
@@ -173,7 +174,7 @@ impl Group {
         self.sections.add(flows);
     }
 
-    /// The mean time to equal shares, and the number of runs, unless it is all of them.
+    /// The mean time to equal shares, and the number of runs that reached them, unless all did.
     fn convergence_text(&self) -> String {
         match (mean(&self.convergence), self.sought) {
             (_, 0) => "-".into(),
@@ -443,7 +444,7 @@ impl Summary {
         text
     }
 
-    /// Whether means have intervals, because they are over several seeds.
+    /// Whether means have confidence intervals, because there are several seeds.
     fn has_intervals(&self) -> bool {
         self.points.iter().any(|point| point.runs.len() > 1)
     }
@@ -513,7 +514,7 @@ impl Summary {
                 row.extend([
                     rate(least(&group.least)),
                     rate(most(&group.most)),
-                    // The index of one flow is 1 at any rate.
+                    // The index of a single flow is always 1.
                     or_dash(mean(&group.jain).filter(|_| group.flows > 1), |jain| {
                         format!("{jain:.4}")
                     }),
@@ -550,7 +551,7 @@ impl Summary {
         table
     }
 
-    /// The outcomes of sections, if there are any.
+    /// The outcomes of sections; `None` if there are no sections.
     fn sections(&self, scenario: &Scenario) -> Option<Table> {
         let groups = || {
             let all = self.points.iter().flat_map(|point| &point.groups);

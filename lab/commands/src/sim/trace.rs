@@ -17,7 +17,7 @@ use super::super::{Failure, complain, say};
 use super::load::{choose_runs, load};
 use crate::args;
 
-/// The maximum number of logs written at once. Each is an open file.
+/// The maximum number of logs written at once. Each needs an open file.
 const MAX_LOGS: usize = 200;
 
 pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
@@ -117,7 +117,7 @@ fn change_files() -> MutexGuard<'static, ()> {
     CHANGING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes the interrupt key end the program without leaving files behind.
+/// Makes the interrupt key end the program without leaving incomplete files.
 fn discard_when_interrupted(outputs: &Outputs) {
     let partial: Vec<PathBuf> = outputs
         .all()
@@ -197,7 +197,7 @@ impl std::fmt::Display for Error {
 
 /// The destination of a trace.
 enum Target {
-    /// A file that appears at its path when it is complete.
+    /// A file that gets its path when it is complete.
     File { path: PathBuf, partial: PathBuf },
     /// The standard output, written during the run.
     Standard,
@@ -262,7 +262,8 @@ impl Target {
     }
 }
 
-/// Writes until the reader closes the pipe, such as `head`. The other traces of the run continue.
+/// Writes until the reader of the pipe, such as `head`, closes it. The other traces of the run
+/// continue.
 struct WhileRead<W> {
     out: W,
     is_over: bool,

@@ -43,7 +43,7 @@ pub(super) fn prepare(host: &args::TcpHost) -> Result<Prepared, Failure> {
         permitted: CapabilitySet::empty(),
         inheritable: CapabilitySet::empty(),
     };
-    // Threads that start later have none either.
+    // Threads that start later have no capabilities either.
     set_capabilities(None, none)
         .map_err(|error| complain(&format!("cannot drop the capabilities: {error}")))?;
     Ok(Prepared { tun, config })
@@ -91,7 +91,7 @@ fn configure(device: &str, addresses: &[String]) -> Result<(), Failure> {
         .spawn()
         .map_err(|error| fail(&error))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // `ip` itself reports input that it does not read.
+        // `ip` itself reports the input that it does not read.
         let _ = stdin.write_all(commands.as_bytes());
     }
     let output = child.wait_with_output().map_err(|error| fail(&error))?;

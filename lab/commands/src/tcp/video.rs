@@ -7,5 +7,5 @@ mod stream;
 pub(super) use receive::receive;
 pub(super) use stream::stream;
 
-/// The longest picture, and with it the longest section, in bytes.
+/// The maximum length of a picture, and thus of a section, in bytes.
 const LONGEST: u32 = 1 << 24;

@@ -1,4 +1,4 @@
-//! Capacities that hold for some destinations.
+//! Capacities for some destinations.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,13 +9,13 @@ use ipnet::IpNet;
 
 use super::parameters::kbps;
 
-/// The bits in front of an IPv4 address in its IPv6 form (::ffff:0:0/96).
+/// The number of bits before an IPv4 address in its IPv6 form (::ffff:0:0/96).
 const MAPPED_BITS: u32 = 96;
 
-/// C for the destinations of a prefix. The longest prefix of a destination counts.
+/// C for the destinations of a prefix. The longest matching prefix counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// The addresses. `::/0` has those of IPv4 too.
+    /// The addresses. `::/0` includes those of IPv4.
     pub prefix: IpNet,
     /// C of equation 1.
     pub capacity: Rate,
@@ -42,7 +42,7 @@ impl Destination {
         key
     }
 
-    /// The capacity as the programs have it.
+    /// The capacity in the form that the programs use.
     ///
     /// # Errors
     /// If it is out of range.
@@ -59,7 +59,7 @@ impl fmt::Display for Destination {
     }
 }
 
-/// Reads `PREFIX=RATE`; an address without a length is a prefix of one.
+/// Reads `PREFIX=RATE`. An address without a length is a prefix of one address.
 impl FromStr for Destination {
     type Err = String;
 

@@ -1,4 +1,4 @@
-//! The live state of the flows, as the kernel prints it.
+//! The live state of the flows, as printed by the kernel.
 
 use comity_units::{Rate, Span};
 
@@ -11,25 +11,26 @@ use crate::socket::Socket;
 /// A flow of Libra.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
-    /// The ends and the window.
+    /// Its ends and its window.
     pub socket: Socket,
-    /// The last round trip; `None` before the first.
+    /// The last round-trip time; `None` before the first.
     pub rtt: Option<Span>,
-    /// The extremes of the round trip within the memory.
+    /// The minimum and maximum round-trip time within the memory.
     pub rtt_range: Option<[Span; 2]>,
-    /// β of equation 2: the used share of the buffer, from 0 to 1.
+    /// β of equation 2: the utilisation of the buffer, from 0 to 1.
     pub beta: f64,
     /// α of equation 1, in segments per second.
     pub alpha: f64,
     /// The capacity; `None` before the first delivery sample.
     pub capacity: Option<Rate>,
-    /// Whether the capacity is configured or known by pairs; otherwise it is the flow's own rate.
+    /// Whether the capacity is configured or estimated from pairs. Otherwise it is the flow's own
+    /// rate.
     pub capacity_is_exact: bool,
-    /// The pacing rate behind the last group.
+    /// The pacing rate after the last group.
     pub pacing: Rate,
 }
 
-/// Every flow of Libra on this machine, in any network namespace.
+/// Every flow of Libra on this host, in any network namespace.
 ///
 /// # Errors
 /// If Libra is not loaded, or the kernel's answer cannot be read.
@@ -39,7 +40,7 @@ pub fn flows() -> Result<Vec<Flow>, Error> {
 }
 
 impl Flow {
-    /// Reads a line that the program `libra_status` writes.
+    /// Reads a line of the program `libra_status`.
     fn from_line(line: &str) -> Result<Self, Error> {
         let line = Line::new(line);
         let micros = |name| Ok::<_, Error>(Span::from_micros(line.number(name)?));

@@ -1,14 +1,14 @@
-//! The parameters of Libra, as the kernel keeps them.
+//! The parameters of Libra in the kernel.
 
 use comity_units::{Rate, Span};
 
 use crate::error::Error;
 use crate::line::Line;
 
-/// One, in the fixed point of X and Y.
+/// One, in the fixed-point format of X and Y.
 const ONE_Q16: f64 = 65_536.0;
 
-/// The parameters of every flow; A, B, X and Y are those of figure 2 and equation 1.
+/// The parameters of every flow. A, B, X and Y are those of figure 2 and equation 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// A: round trips well below it get equal rates.
@@ -19,10 +19,10 @@ pub struct Parameters {
     pub x: f64,
     /// Y: a full queue divides the growth by e^Y.
     pub y: f64,
-    /// C for destinations without their own; `None` for an estimate from pairs and delivery
-    /// samples.
+    /// C for destinations without a capacity of their own; `None` for an estimate from pairs and
+    /// delivery samples.
     pub capacity: Option<Rate>,
-    /// After one to two of these times, round trips and pairs expire; `None` for never.
+    /// Round-trip times and pairs expire after one to two times this long; `None` for never.
     pub memory: Option<Span>,
     /// Whether packets leave in pairs at random times.
     pub pairs: bool,
@@ -90,7 +90,7 @@ impl Parameters {
         Ok(bytes)
     }
 
-    /// Reads the line that the program `libra_parameters` writes.
+    /// Reads a line of the program `libra_parameters`.
     pub(crate) fn from_line(line: &Line<'_>) -> Result<Self, Error> {
         let fixed = |name| Ok::<_, Error>(line.number(name)? as f64 / ONE_Q16);
         let span = |name| Ok::<_, Error>(Span::from_micros(line.number(name)?));
@@ -106,7 +106,7 @@ impl Parameters {
     }
 }
 
-/// A capacity as the programs have it.
+/// A capacity in the form that the programs use.
 ///
 /// # Errors
 /// If it is out of range.
@@ -119,10 +119,10 @@ pub(super) fn kbps(capacity: Rate) -> Result<u64, String> {
     }
 }
 
-/// The greatest capacity: with the greatest X the product still has 64 bits.
+/// The maximum capacity: with the maximum X, the product still fits into 64 bits.
 const MAX_CAPACITY_BPS: u64 = 10_000_000_000_000;
 
-/// `None` for zero, the program's way to write it.
+/// `None` for zero, by which the programs express it.
 fn some(number: u64) -> Option<u64> {
     (number > 0).then_some(number)
 }

@@ -1,4 +1,4 @@
-//! The live state of the sockets with a half of TCP-Real, as the kernel prints it.
+//! The live state of the sockets with a half of TCP-Real, as printed by the kernel.
 
 use comity_units::Span;
 
@@ -11,15 +11,16 @@ use crate::socket::Socket;
 /// A socket with a half of TCP-Real, or one that fell back to Reno.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
-    /// The ends and the window.
+    /// Its ends and its window.
     pub socket: Socket,
-    /// The sending half; `None` if another controller sends, Reno after a fallback included.
+    /// The sending half; `None` if another controller sends, including Reno after a fallback.
     pub sender: Option<Sender>,
-    /// Whether the flow chose TCP-Real and its peer did not answer, so Reno went on with it.
+    /// Whether the flow chose TCP-Real but fell back to Reno, because its peer did not answer.
     pub is_fallback: bool,
-    /// The receiving half; `None` before its first wave was measured.
+    /// The receiving half; `None` before its first measured wave.
     pub meter: Option<Meter>,
-    /// The arrived segments whose options are malformed. They counted as without.
+    /// The number of segments that arrived with malformed options. They counted as segments
+    /// without.
     pub malformed: u64,
 }
 
@@ -39,15 +40,15 @@ pub struct Sender {
 pub struct Meter {
     /// The last decision, with its fraction.
     pub level: f64,
-    /// The level above which figure 1 has its other weights.
+    /// The level above which the weights of figure 1 differ.
     pub threshold: f64,
     /// The number of the last wave.
     pub wave: u64,
-    /// Segments per second in the last wave that has a rate.
+    /// The number of segments per second in the last wave with a rate.
     pub rate: Option<f64>,
 }
 
-/// Every socket of TCP-Real on this machine, in any network namespace.
+/// Every socket of TCP-Real on this host, in any network namespace.
 ///
 /// # Errors
 /// If TCP-Real is not loaded, or the kernel's answer cannot be read.
@@ -59,7 +60,7 @@ pub fn flows() -> Result<Vec<Flow>, Error> {
 const ONE_Q32: f64 = 4_294_967_296.0;
 
 impl Flow {
-    /// Reads a line that the program `real_status` writes.
+    /// Reads a line of the program `real_status`.
     fn from_line(line: &str) -> Result<Self, Error> {
         let line = Line::new(line);
         let flag = |name| Ok::<_, Error>(line.number(name)? == 1);

@@ -1,12 +1,12 @@
-//! The parameters of TCP-Real, as the kernel keeps them.
+//! The parameters of TCP-Real in the kernel.
 
 use crate::error::Error;
 use crate::line::Line;
 
-/// One, in the fixed point of the share.
+/// One, in the fixed-point format of the share.
 const ONE_Q16: f64 = 65_536.0;
 
-/// The parameters of every flow: those of the simulator's `real` that a kernel has a use for.
+/// The parameters of every flow: those of the simulator's `real` that apply to a kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// The highest level; a level is two segments of window.
@@ -22,12 +22,12 @@ pub struct Parameters {
     pub compare_with_timeouts: bool,
     /// Whether the current level of figure 1 is that of the measured wave, not the last decision.
     pub level_of_wave: bool,
-    /// Whether a wave keeps the length of the window at its beginning, and does not grow with it.
+    /// Whether the length of a wave is fixed to the window at its beginning.
     pub fixed_waves: bool,
-    /// Whether every timeout reduces the window to two segments, not only one without a duplicate
-    /// acknowledgement before it.
+    /// Whether every timeout reduces the window to two segments, not only one without a prior
+    /// duplicate acknowledgement.
     pub always_reduce: bool,
-    /// Whether the weights are those of the text of section 2.2, which exchanges those of figure 1.
+    /// Whether the weights are those in the text of section 2.2, which exchanges those of figure 1.
     pub text_weights: bool,
 }
 
@@ -57,7 +57,7 @@ pub enum Fractions {
     Down,
 }
 
-/// The numbers of these variants in `bpf/real.h` are their places here.
+/// The numbers of these variants in `bpf/real.h` are their indices here.
 const OPENINGS: [Opening; 4] = [
     Opening::SlowStart,
     Opening::Figure,
@@ -126,7 +126,7 @@ impl Parameters {
         Ok(bytes)
     }
 
-    /// Reads the line that the program `real_parameters` writes.
+    /// Reads a line of the program `real_parameters`.
     pub(crate) fn from_line(line: &Line<'_>) -> Result<Self, Error> {
         let flag = |name| Ok::<_, Error>(line.number(name)? == 1);
         Ok(Self {
@@ -145,7 +145,7 @@ impl Parameters {
 
 fn number_of<T: PartialEq>(all: &[T], wanted: &T) -> u32 {
     let index = all.iter().position(|one| one == wanted);
-    // The tables above have every variant.
+    // The tables above contain every variant.
     index.map_or(0, |index| index as u32)
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct Pacing(Spread);
 
 #[pymethods]
 impl Pacing {
-    /// At a rate: starts are `wire / rate` apart.
+    /// At a rate: packets start `wire / rate` apart.
     #[staticmethod]
     fn rate(rate_bps: f64) -> PyResult<Self> {
         Ok(Self(Spread::Rate(rate("rate_bps", rate_bps)?)))
@@ -113,7 +113,7 @@ impl Pacing {
 /// | `on_wakeup(now_s)` | at the time `wakeup_s` |
 /// | `on_idle(idle)` | when the flow sends again after a pause |
 /// | `on_app_limited()` | before a packet after which nothing more can be sent for now |
-/// | `on_in_order_ack(ack)` | for each packet that is acknowledged at once and in order |
+/// | `on_in_order_ack(ack)` | when an acknowledgement covers the next packets in order |
 /// | `on_packet_acked(packet)` | for each packet that is acknowledged by its number, not with TCP |
 /// | `on_deflated(amount_bytes)` | when ns-2's NewReno takes these bytes from the window |
 ///
@@ -231,7 +231,7 @@ impl Controller {
         Ok(())
     }
 
-    /// When the controller itself declares silence a timeout. The transport probes no sooner.
+    /// When the controller's own no-feedback timer expires. The transport probes no earlier.
     #[getter]
     fn no_feedback_deadline_s(&self) -> Option<f64> {
         self.decision.no_feedback_deadline.map(Time::as_secs_f64)

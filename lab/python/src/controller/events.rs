@@ -46,7 +46,7 @@ pub(crate) struct Ack {
     rtt_s: Option<f64>,
     /// Still in flight.
     in_flight_bytes: u64,
-    /// Whether the flow had less to send than it was allowed. Growth has no evidence then.
+    /// Whether the flow had less to send than it was allowed, so its window is untested.
     app_limited: bool,
     /// Whether the flow is in a fast recovery.
     in_recovery: bool,
@@ -82,7 +82,7 @@ pub(crate) struct RateSample {
     delivered_bytes: u64,
     /// The longer of the send and the acknowledgement interval of that data; zero without a rate.
     interval_s: f64,
-    /// The time in which that data left; `None` if nothing was in flight at its beginning.
+    /// The time in which that data left; `None` before the first delivery of a flight.
     sending_s: Option<f64>,
     /// Delivered when the sampled packet left.
     prior_delivered_bytes: u64,
@@ -129,7 +129,7 @@ impl From<&congestion::RateSample> for RateSample {
     }
 }
 
-/// The arrival of one packet was acknowledged, at once and in order.
+/// An acknowledgement covered the next packets in order.
 #[pyclass(frozen, get_all, module = "comity.events")]
 pub(crate) struct InOrderAck {
     /// The time of the event, in seconds since the start of the run.
@@ -218,12 +218,12 @@ pub(crate) struct Loss {
     lost_bytes: u64,
     /// In flight when the loss was found, the lost part included (RFC 5681's FlightSize).
     in_flight_bytes: u64,
-    /// The window in force: congestion window with inflation, or receive window.
+    /// The window in force: the minimum of congestion window, with inflation, and receive window.
     window_bytes: u64,
-    /// Why: "reordering", "delay" or "mark". A mark is no loss: the network marked a packet
+    /// Why: "reordering", "delay" or "mark". A mark is not a loss: the network marked a packet
     /// instead of dropping it.
     cause: &'static str,
-    /// Whether the recovery begins again from one segment (Tahoe).
+    /// Whether the flow restarts with one segment (Tahoe).
     restart: bool,
 }
 
@@ -283,7 +283,7 @@ pub(crate) struct Idle {
     timeout_s: f64,
     /// The minimum window of a restart.
     initial_window_bytes: u64,
-    /// The halvings of a window that halves with every timeout of the pause after the first.
+    /// How often the window halves: once for every timeout of the pause after the first.
     halvings: u32,
 }
 

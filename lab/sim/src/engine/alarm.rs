@@ -2,11 +2,11 @@
 
 use comity_units::{Span, Time};
 
-/// The time of the event for an endpoint's timer. A timer that moves later keeps its event.
+/// The time of the queued event for an endpoint's timer. A timer that moves later keeps its event.
 ///
 /// An endpoint may request a time that has passed, for example with a late pacer. Its turn then
-/// comes after the present event, at the same instant. If it has just had its turn at this instant
-/// and sent everything it may, the next turn comes [`SOONEST`] later, so that time advances.
+/// comes after the current event, at the same instant. If it has already had a turn at this
+/// instant, the next turn comes [`SOONEST`] later, so that time advances.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Alarm {
     queued_for: Time,
@@ -24,7 +24,7 @@ impl Alarm {
         }
     }
 
-    /// Removes the event at `now`. Returns whether it is the timer's present event.
+    /// Removes the event at `now`. Returns whether it is the timer's current event.
     pub(super) fn take(&mut self, now: Time) -> bool {
         let is_meant = self.queued_for == now;
         if is_meant {
@@ -81,7 +81,7 @@ mod tests {
         alarm.ring(now);
         assert_eq!(alarm.set(now, Time::ZERO), Some(now + SOONEST));
         assert!(alarm.take(now + SOONEST));
-        // A request in time is granted in time.
+        // A request for a later time gets its event at that time.
         let soon = now + Span::from_nanos(1);
         assert_eq!(alarm.set(now, soon), Some(soon));
     }

@@ -1,4 +1,4 @@
-//! How far apart the packets of a flow arrive.
+//! The spacing of a flow's arrivals.
 
 use comity_units::Time;
 

@@ -1,4 +1,5 @@
-//! Rules that need no path: unique names, known nodes, and a warm-up that ends before the run.
+//! Rules that do not concern paths: unique names, known nodes, and a warm-up that ends before the
+//! run.
 
 use crate::network::{Network, NetworkError, NodeId};
 

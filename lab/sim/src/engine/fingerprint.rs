@@ -2,8 +2,8 @@
 
 /// Hashes pairs of a time and a small number, in order.
 ///
-/// One multiplication for each pair: the cost must be negligible beside the rest of a packet's
-/// handling. It detects accidental differences; it does not resist deliberate collisions.
+/// It costs one multiplication for each pair, which is negligible beside the rest of a packet's
+/// handling. It detects accidental differences, and does not resist deliberate collisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint(u64);
 

@@ -51,7 +51,7 @@ pub(super) struct FlowCounts {
     pub(super) received_packets: u64,
     pub(super) acks: u64,
     pub(super) dropped_packets: u64,
-    /// The part of them from the destination.
+    /// The dropped packets that came from the destination.
     pub(super) dropped_acks: u64,
     pub(super) in_flight_at_end: u64,
     pub(super) duplicated_packets: u64,
@@ -172,7 +172,6 @@ impl TcpFlow {
         }
     }
 
-    /// The size of a segment on the wire.
     #[inline]
     pub(super) fn wire_size(&self, segment: &Segment) -> u32 {
         let headers = match self.headers {
@@ -260,7 +259,7 @@ fn ssthresh(connection: &Connection) -> Option<u64> {
     connection.controller()?.decision().ssthresh.map(Bytes::get)
 }
 
-/// The capacity of the bottleneck, where the controller knows or estimates it.
+/// The capacity of the bottleneck, if the controller has it or an estimate of it.
 fn capacity_bps(connection: &Connection) -> Option<u64> {
     connection.controller()?.capacity().map(Rate::as_bps)
 }
@@ -275,7 +274,7 @@ impl TcpWorkload {
         }
     }
 
-    /// Whether the source never learns what the reader found.
+    /// Whether the source does not depend on its reader.
     pub(super) const fn is_blind_to_its_reader(&self) -> bool {
         match self {
             Self::Timeline(timeline) => timeline.is_greedy(),
@@ -294,7 +293,7 @@ impl TcpWorkload {
 }
 
 impl Flow {
-    /// Whether a path entry is on the reverse path, which lies behind the forward path.
+    /// Whether a path entry is on the reverse path, which follows the forward path.
     #[inline]
     pub(super) fn is_return(&self, at: u32) -> bool {
         at >= self.backward.start

@@ -1,5 +1,4 @@
-//! Paths, starts, sources and shares for a host outside of the simulator that runs the same
-//! scenario.
+//! Paths, starts, sources and shares for a host outside the simulator that runs the same scenario.
 //!
 //! Sources and starts use the random streams of a simulated run with the same seed, so a frame of a
 //! video has the same size in both worlds.
@@ -23,7 +22,7 @@ use crate::network::{FlowSpec, Network, NetworkError, TransportSpec, Workload};
 pub struct FlowPlan {
     /// The links from the source to the destination, as indices into [`Network::links`].
     pub forward: Vec<usize>,
-    /// The links back.
+    /// The links from the destination to the source.
     pub reverse: Vec<usize>,
     /// When the flow starts.
     pub started_at: Time,
@@ -196,8 +195,8 @@ impl Source {
         }
     }
 
-    /// The next frame, which the source has at `source_time`. An encoder follows `target`, the
-    /// present target bitrate of the connection.
+    /// The next frame, whose source time is `source_time`. An encoder follows `target`, the current
+    /// target bitrate of the connection.
     pub fn next_frame(
         &mut self,
         source_time: Time,
@@ -206,7 +205,7 @@ impl Source {
         self.0.next(source_time, target)
     }
 
-    /// The size of the next section in bytes, for transports that know nothing of frames.
+    /// The size of the next section in bytes, for transports without frames.
     pub fn next_size(&mut self) -> Option<u32> {
         self.0.producer.next(None).map(|(bytes, _)| bytes)
     }

@@ -19,18 +19,18 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// How much of `[from, to]` lies in the watched interval.
+    /// How much of `[from, to]` lies in the measured interval.
     fn overlap(&self, from: Time, to: Time) -> Span {
         to.min(self.end).saturating_since(from.max(self.warmup))
     }
 
-    /// The mean rate of a link over the watched interval.
+    /// The mean rate of a link over the measured interval.
     pub(super) fn mean_rate(&self, rate: &RateProfile) -> Option<Rate> {
         let watched = self.end.saturating_since(self.warmup).as_secs_f64();
         Some(Rate::from_bps_f64(self.capacity(rate)? * 8.0 / watched))
     }
 
-    /// The bytes that a link can carry in the watched interval.
+    /// The bytes that a link can carry in the measured interval.
     fn capacity(&self, rate: &RateProfile) -> Option<f64> {
         let from = match rate {
             // An opportunity at the end of the warm-up serves packets whose service begins then.
@@ -42,8 +42,8 @@ impl Watch {
         rate.bytes_between(from, self.end)
     }
 
-    /// The part of a transmission of `wire` bytes within the watched interval, in bytes. A trace
-    /// does not tell which bytes each opportunity carried: there only whole transmissions count.
+    /// The part of a transmission of `wire` bytes within the measured interval, in bytes. A trace
+    /// does not show which bytes each opportunity carried, so only whole transmissions count.
     fn transmitted(&self, rate: &RateProfile, (start, departure): (Time, Time), wire: u32) -> f64 {
         let is_whole = start >= self.warmup && departure <= self.end;
         let wire = f64::from(wire);
@@ -190,13 +190,13 @@ impl Counts {
         }
     }
 
-    /// Separate from the rest, so that a packet without queueing delay does not pay for it.
+    /// A separate function, so that packets without queueing delay do not pay for it.
     #[inline(never)]
     fn record_queueing_delay(&mut self, delay: Span) {
         self.queueing_delay.record(delay);
     }
 
-    /// Packets that the link took on their way.
+    /// Packets that the link carries or has carried.
     fn carried(&self) -> u64 {
         self.offered - self.dropped_full - self.dropped_early - self.lost - self.held
     }
@@ -232,8 +232,8 @@ impl LinkState {
         }
     }
 
-    /// Whether packets arrive in the order of their offers and their fate is known at the offer.
-    /// Only then may a link behind this one be computed ahead.
+    /// Whether packets arrive in the order of their offers, and their fate is known at the offer.
+    /// Only then may the next link be computed ahead.
     pub(super) fn is_predictable(&self) -> bool {
         self.decides_at_once() && matches!(self.wire, OnTheWire::Ordered { .. })
     }
@@ -324,13 +324,12 @@ impl LinkState {
         }
     }
 
-    /// Counts a duplicate that arrives at `arrival`.
     pub(super) fn count_duplicate(&mut self, arrival: Time, watch: &Watch) {
         self.counts.duplicated += 1;
         self.counts.in_flight_at_end += u64::from(arrival > watch.end);
     }
 
-    /// Packets that the link took on their way.
+    /// Packets that the link carries or has carried.
     pub(super) fn carried(&self) -> u64 {
         self.counts.carried()
     }

@@ -458,7 +458,7 @@ impl<O: Observer> Engine<O> {
                 let event = Event::new(playback.next_read, Class::Application, index * 2 + 1);
                 self.queue.schedule(event);
             }
-            // What follows the last read is of no use, and must not fill the buffer.
+            // Data after the last read is not needed, and must not fill the buffer.
             ReaderState::Playback(playback) if playback.is_over() => {
                 tcp.sink.connection.read(u64::MAX);
             }

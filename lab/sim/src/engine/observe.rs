@@ -18,8 +18,8 @@ pub trait Observer {
     /// Whether the observer receives events at all.
     const ACTIVE: bool = true;
 
-    /// Whether the run ends now, before its time. The engine asks before every event; the report
-    /// of such a run is of no use.
+    /// Whether the run ends now, early. The engine calls this before every event. The report of
+    /// such a run has no meaning.
     fn is_stopped(&self) -> bool {
         false
     }
@@ -166,10 +166,10 @@ pub enum Fate {
         arrival: Time,
         /// Whether it was marked.
         marked: bool,
-        /// When a copy that the link made arrives.
+        /// When the duplicate arrives that the link made, if any.
         duplicate: Option<Time>,
     },
-    /// It used the link until `departure` and was lost behind it.
+    /// It used the link until `departure`, and was then lost.
     Lost {
         /// The start of its transmission.
         start: Time,
@@ -214,7 +214,7 @@ impl Fate {
 /// The fate of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectionEvent {
-    /// When the receiver knew it.
+    /// When the receiver knew the fate.
     pub now: Time,
     /// The type of its frame.
     pub frame_type: FrameType,
@@ -229,11 +229,11 @@ pub struct SectionEvent {
 /// Something happened at an endpoint of a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowEvent<'a> {
-    /// When.
+    /// When it happened.
     pub now: Time,
-    /// At the destination instead of the source.
+    /// Whether it happened at the destination, not at the source.
     pub at_destination: bool,
-    /// What.
+    /// What happened.
     pub kind: FlowEventKind<'a>,
     /// The sender's state after it, for transports that have one.
     pub state: Option<SenderState>,
@@ -277,7 +277,6 @@ pub struct SenderState {
     pub fast_retransmits: u64,
     /// Whether the sender is in fast recovery.
     pub is_recovering: bool,
-    /// The capacity of the bottleneck in bits per second; zero if the controller does not
-    /// know it.
+    /// The capacity of the bottleneck in bits per second; zero if the controller has none.
     pub capacity_bps: u64,
 }

@@ -30,7 +30,7 @@ pub enum Body {
     Sections(SectionPacket),
 }
 
-/// A packet of the deadline transport; its payload lies elsewhere.
+/// A packet of the deadline transport. Its payload is stored apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectionPacket {
     /// Its number in its direction.
@@ -55,7 +55,7 @@ pub(super) struct Header {
     pub(super) wire: u32,
     /// The next path entry.
     pub(super) at: u32,
-    /// The packet behind it on its link, or the next free slot.
+    /// The next packet on its link, or the next free slot.
     next: Slot,
 }
 
@@ -76,9 +76,9 @@ impl Header {
 
 /// Holds all packets in flight, each link's as a chain through the arena.
 ///
-/// The content of a packet is read only at its end, and lies apart from its header. The arena has
-/// room for the maximum number of packets ever in flight. It reuses free slots last in, first out,
-/// so a small simulation stays in the cache.
+/// The content of a packet is read only at the end of its path, and is stored apart from its
+/// header. The arena grows to the maximum number of packets in flight. It reuses free slots last
+/// in, first out, so a small simulation stays in the cache.
 #[derive(Debug)]
 pub(super) struct Arena {
     headers: Vec<Header>,
@@ -193,7 +193,6 @@ impl Arena {
         }
     }
 
-    /// Marks the packet.
     #[cold]
     pub(super) fn mark(&mut self, slot: Slot) {
         match &mut self.bodies[slot as usize] {

@@ -9,10 +9,10 @@ pub(super) const DRAW: u32 = 1 << 30;
 /// The bit of the entry that ends a path.
 pub(super) const END: u32 = 1 << 29;
 
-/// The bit of a path's end whose endpoint may act ahead of its turn.
+/// The bit of a path's end that allows its endpoint to act ahead of its turn.
 pub(super) const ACTS_AHEAD: u32 = 1;
 
-/// The part of a path entry that is the link.
+/// The bits of a path entry that hold the link.
 pub(super) const LINK: u32 = END - 1;
 
 /// A path in the engine's list of path entries: the index of its first link; an end follows the

@@ -127,8 +127,8 @@ impl Paths {
     }
 
     /// Marks the entry at which a flow's packets first meet other flows, if its source can be drawn
-    /// from there: its first link carries nothing else, and no link up to the entry reorders or
-    /// duplicates.
+    /// from there. That requires that its first link carries nothing else, and that no link up to
+    /// the entry reorders or duplicates.
     fn mark_draw(&mut self, flow: &mut Flow, links: &[LinkState]) {
         let has_calendar = matches!(
             &flow.agent,

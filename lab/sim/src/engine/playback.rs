@@ -34,9 +34,9 @@ pub(super) struct Playback {
     pub(super) delay: Span,
     /// When the next read is due; never before the first byte.
     pub(super) next_read: Time,
-    /// The bytes that must be there before playback begins or goes on.
+    /// The bytes that must be readable before playback begins or continues.
     buffer: u64,
-    /// The bytes of the file that the reader has not taken; without an end otherwise.
+    /// The bytes of the file that the reader has not taken; `None` for a stream without an end.
     left: Option<u64>,
     is_waiting: bool,
     started_at: Option<Time>,
@@ -48,7 +48,7 @@ pub(super) struct Playback {
     longest_stall: Span,
 }
 
-/// The sizes of the reads to come.
+/// The sizes of the remaining reads.
 #[derive(Clone, Debug)]
 enum Sizes {
     Equal(u64),
@@ -71,7 +71,7 @@ impl Sizes {
 }
 
 impl Playback {
-    /// The player of a stream of `file` bytes, or of one without an end.
+    /// Creates the player of a stream of `file` bytes, or of a stream without an end.
     pub(super) fn new(reader: &Reader, file: Option<u64>) -> Option<Self> {
         let Reader::Playback {
             sizes,
@@ -108,10 +108,10 @@ impl Playback {
         self.left == Some(0) || self.sizes.next().is_none()
     }
 
-    /// Reads where `readable` bytes have arrived, and returns how many of them it takes.
+    /// Tries a read, with `readable` bytes available. Returns how many of them it takes.
     ///
-    /// The last read of a file takes what is left of it. Reads count from `warmup` on, and the part
-    /// of a stall after it.
+    /// The last read of a file takes the rest of it. Reads from `warmup` on are counted, and the
+    /// part of a stall after it.
     pub(super) fn read(&mut self, now: Time, readable: u64, warmup: Time) -> u64 {
         self.next_read = now + self.interval;
         let is_whole = self.left == Some(readable);
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_player_waits_for_its_buffer_before_it_begins_and_after_a_stall() {
         let mut player = player(10, 30, None);
-        // Due every 40 ms; the bytes that are there.
+        // Reads are due every 40 ms. The list has the readable bytes.
         let taken = [29, 30, 20, 10, 9, 29, 30].map({
             let mut now = 0;
             let player = &mut player;
@@ -244,7 +244,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each failed read after the first satisfied one is one interval of a stall.
+        /// Each failed read after the first satisfied one is an interval of a stall.
         #[test]
         fn failed_reads_are_the_time_of_stalls(
             arrivals in proptest::collection::vec(0u64..40, 1..200),

@@ -46,7 +46,7 @@ impl Producer {
         }
     }
 
-    /// The next section. `target` is the present target bitrate of the transport, if it has one.
+    /// The next section. `target` is the current target bitrate of the transport, if it has one.
     pub(super) fn next(&mut self, target: Option<Rate>) -> Option<(u32, FrameType)> {
         match self {
             Self::Greedy(bytes) => Some((*bytes, FrameType::Slice)),
@@ -82,7 +82,7 @@ impl FrameSource {
         }
     }
 
-    /// The next frame, which the source has at `source_time`, at the present target bitrate.
+    /// The next frame, whose source time is `source_time`, at the current target bitrate.
     pub(super) fn next(
         &mut self,
         source_time: Time,

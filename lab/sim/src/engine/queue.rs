@@ -7,12 +7,12 @@ use super::tournament::Tournament;
 
 /// A priority queue of events.
 ///
-/// A link has at most one event that matters for the packets on it, the next one to come out, and
-/// one for its service; packets therefore have a [`Tournament`] with a place for each link. Timers
-/// lie far ahead, and most of their sources have none at all, so they have a heap.
+/// A link has at most one event for its packets, the next arrival, and one for its service. So
+/// these events have a [`Tournament`] with a leaf for each. Timers are far ahead, and most of their
+/// sources have none, so they have a heap.
 ///
-/// Handling a timer usually sets the next one. Its event therefore stays at the top of the heap,
-/// [spent](EventQueue::begin), until the next one takes its place.
+/// Handling a timer usually sets the next one. So its event stays at the top of the heap,
+/// [spent](EventQueue::begin), until the next one replaces it.
 #[derive(Debug)]
 pub(super) struct EventQueue {
     links: usize,
@@ -22,7 +22,8 @@ pub(super) struct EventQueue {
 }
 
 impl EventQueue {
-    /// A queue for the events of `links` links; `any_serves` if a link serves its queue.
+    /// Creates a queue for the events of `links` links. `any_serves` says whether any link serves
+    /// its queue packet by packet.
     pub(super) fn new(links: usize, any_serves: bool) -> Self {
         Self {
             links,
@@ -32,9 +33,9 @@ impl EventQueue {
         }
     }
 
-    /// The earliest event, [`Event::NEVER`] if nothing is left. A timer stays in the queue, to be
-    /// replaced by the first one scheduled or taken off by [`EventQueue::end`]; a link's event
-    /// stays until [`EventQueue::set`] says when the next one is.
+    /// The earliest event, or [`Event::NEVER`] if there is none. A timer stays in the queue until
+    /// the first scheduled one replaces it, or [`EventQueue::end`] removes it. A link's event stays
+    /// until [`EventQueue::set`] sets the next one.
     #[inline]
     pub(super) fn begin(&mut self) -> Event {
         let (packet, timer) = (self.packets.first(), self.timers.first());
@@ -45,14 +46,14 @@ impl EventQueue {
         timer
     }
 
-    /// Says when a link's next event is, at [`Time::MAX`] if it has none.
+    /// Sets the time of a link's next event; [`Time::MAX`] if it has none.
     #[inline]
     pub(super) fn set(&mut self, class: Class, link: u32, time: Time) {
         let event = Event::new(time, class, link);
         self.packets.set(self.leaf(class, link), event);
     }
 
-    /// Says that a link's next event is earlier than it was.
+    /// Moves a link's next event to an earlier time.
     #[inline]
     pub(super) fn advance(&mut self, class: Class, link: u32, time: Time) {
         let event = Event::new(time, class, link);
@@ -67,7 +68,7 @@ impl EventQueue {
         }
     }
 
-    /// Adds an event that is not a link's, not before the one that is being handled.
+    /// Adds an event that does not belong to a link. It is not before the current one.
     #[inline]
     pub(super) fn schedule(&mut self, event: Event) {
         if core::mem::take(&mut self.is_timer_spent) {
@@ -77,7 +78,7 @@ impl EventQueue {
         }
     }
 
-    /// The event given by [`EventQueue::begin`] is dealt with.
+    /// Ends the handling of the event that [`EventQueue::begin`] returned.
     #[inline]
     pub(super) fn end(&mut self) {
         if core::mem::take(&mut self.is_timer_spent) {
@@ -90,7 +91,7 @@ impl EventQueue {
     }
 }
 
-/// A heap in which each event has up to four children, behind each other in memory.
+/// A heap in which each event has up to four children, adjacent in memory.
 #[derive(Debug, Default)]
 struct Heap {
     events: Vec<Event>,
@@ -128,7 +129,7 @@ impl Heap {
         }
     }
 
-    /// Puts `event` in the place of the earliest one.
+    /// Replaces the earliest event with `event`.
     fn replace_top(&mut self, event: Event) {
         let events = self.events.as_mut_slice();
         let mut at = 0;
@@ -137,8 +138,8 @@ impl Heap {
             let Some(children) = events.get(first..) else {
                 break;
             };
-            // A knockout of four leaves the compiler nothing to branch on; only the last parent may
-            // have fewer.
+            // A knockout of four compiles without branches. Only the last parent may have fewer
+            // children.
             let (winner, least) = match children.first_chunk::<ARITY>() {
                 Some(&[a, b, c, d]) => {
                     let left = if b < a { (1, b) } else { (0, a) };
@@ -164,7 +165,8 @@ impl Heap {
 mod tests {
     use super::*;
 
-    /// The events of three links and what else there is, each link's kept as the engine keeps it.
+    /// The events of three links and of other sources. Each link's events are kept as in the
+    /// engine.
     struct Model {
         queue: EventQueue,
         next: [[Time; 3]; 2],
@@ -178,7 +180,7 @@ mod tests {
             }
         }
 
-        /// Adds an event; whether it counts: of a link's events only the earliest does.
+        /// Adds an event, and returns it if it counts. Of a link's events only the earliest counts.
         fn schedule(&mut self, event: Event) -> Option<Event> {
             let (bank, link) = match event.class() {
                 Class::Arrival => (0, event.source() as usize),

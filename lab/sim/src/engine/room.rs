@@ -59,8 +59,8 @@ fn byte_limit(config: &LinkConfig) -> Option<u64> {
     }
 }
 
-/// The size on the wire of the largest packet that a source certainly sends, unless it stops
-/// earlier.
+/// The size on the wire of the largest packet that a source is certain to send, unless it stops
+/// before.
 fn full_packet(flow: &FlowSpec) -> u64 {
     match &flow.transport {
         TransportSpec::Datagram(datagram) => datagram.wire.get(),

@@ -9,8 +9,8 @@ use crate::network::{FlowError, FlowSpec, Network, NodeId};
 
 impl Network {
     /// The base round-trip time of each flow: the propagation delays of the links of its path and
-    /// of the path back, at the start of the run. Transmission, queues and jitter add to it. `None`
-    /// if no links lead there.
+    /// of the reverse path, at the start of the run. Transmission, queues and jitter add to it.
+    /// `None` if there is no path.
     pub fn base_rtts(&self) -> Vec<Option<Span>> {
         let mut router = Router::new(self);
         let mut base_rtt = |flow: &FlowSpec| {
@@ -27,8 +27,8 @@ impl Network {
 /// Finds paths of minimum propagation delay. Of equal paths it prefers fewer links, then links
 /// named earlier.
 ///
-/// A node with one outgoing link has no choice. The search therefore starts at the first node with
-/// a choice, and its result serves all leaves behind that node.
+/// A node with one outgoing link has no choice. So the search starts at the first node with a
+/// choice, and its result holds for all leaves at that node.
 #[derive(Debug)]
 pub(super) struct Router<'a> {
     network: &'a Network,
@@ -79,7 +79,7 @@ impl<'a> Router<'a> {
     pub(super) fn path(&mut self, source: NodeId, destination: NodeId) -> Option<Vec<u32>> {
         let mut path = Vec::new();
         let mut at = source;
-        // A chain of single outgoing links longer than the network is a circle.
+        // A chain of single outgoing links that is longer than the network is a cycle.
         while at != destination && path.len() <= self.network.nodes.len() {
             let [only] = self.outgoing.get(at.0 as usize)?.as_slice() else {
                 break;
@@ -141,7 +141,7 @@ impl<'a> Router<'a> {
     }
 }
 
-/// The delay of links at the start of a run, one behind the other.
+/// The total delay of links in a row, at the start of a run.
 pub(super) fn initial_delay(network: &Network, links: impl Iterator<Item = usize>) -> Span {
     links
         .map(|link| network.links[link].config.delay.at_start())

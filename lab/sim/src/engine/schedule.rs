@@ -1,4 +1,4 @@
-//! The times at which a source emits, without end.
+//! The times at which a source emits: an endless sequence.
 
 use comity_link::Random;
 use comity_units::{Rate, Span, Time};
@@ -215,8 +215,8 @@ mod tests {
                 gaps.iter()
                     .all(|gap| (least - 1e-6..most + 1e-6).contains(gap))
             );
-            // Kolmogorov and Smirnov: the largest distance to the uniform distribution passes 1.95
-            // / √n in one run of a thousand.
+            // Kolmogorov-Smirnov test: the largest distance to the uniform distribution exceeds
+            // 1.95 / √n in one run of a thousand.
             let mut sorted = gaps;
             sorted.sort_by(f64::total_cmp);
             let count = sorted.len() as f64;

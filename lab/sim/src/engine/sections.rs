@@ -134,15 +134,16 @@ impl SectionFlow {
                 return;
             }
             self.ledger.on_submitted(&frame);
-            // A section that is dropped at once leaves its room to the next one, without end.
+            // If a section is dropped at once, its room is free again, and the loop would never
+            // end.
             if self.source.connection.backlog() <= before {
                 return;
             }
         }
     }
 
-    /// Submits a frame, sheds it, or skips it without room. Each frame takes one number, so the
-    /// numbers of frames and of sections agree.
+    /// Submits a frame, sheds it, or skips it if there is no room. Each frame takes one number, so
+    /// the numbers of frames and of sections agree.
     fn submit(&mut self, now: Time, frame: &Frame) {
         let offer = self.target.and_then(|target| target.offer);
         let step = self.submitter.step(&Offered::from(frame), offer);

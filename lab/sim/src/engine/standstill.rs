@@ -76,7 +76,7 @@ fn takes_time(link: &LinkConfig) -> bool {
     has_rate(link) || delays(link)
 }
 
-/// Any rate suffices: a transmission takes at least a nanosecond, and for ever at rate zero.
+/// Any rate suffices: a transmission takes at least a nanosecond, and at rate zero it never ends.
 fn has_rate(link: &LinkConfig) -> bool {
     !matches!(link.rate, RateProfile::Unlimited)
 }

@@ -8,8 +8,8 @@ pub fn flow_stream(seed: Seed, flow: &str) -> Seed {
     seed.derive("flow").derive(flow)
 }
 
-/// The seeds of a link, from which all its streams derive. Its reverse direction, with `.reverse`
-/// behind the name, has the seed of the link as the one that both share.
+/// The seeds of a link, from which all its streams derive. Its reverse direction, whose name ends
+/// in `.reverse`, has the link's seed as the shared one.
 pub fn link_stream(seed: Seed, link: &str) -> LinkSeed {
     let links = seed.derive("link");
     LinkSeed {
@@ -30,7 +30,7 @@ mod tests {
         assert_eq!(of("a.reverse").pair, of("a").own);
         assert_ne!(of("a.reverse").own, of("a").own);
         assert_ne!(of("b").pair, of("a").pair);
-        // The name of a link may end so.
+        // The name of a link may end in `.reverse`.
         assert_eq!(of("a.reverse.reverse").pair, of("a.reverse").pair);
     }
 }

@@ -33,11 +33,11 @@ impl SectionSender for Connection {
 
 /// The source and the reader of a time-lined flow.
 ///
-/// A greedy source always has a section ready behind the one being sent. Section k, from 0, expires
-/// k + 1 lifetimes after the start; the next section follows one that was sent early at once. The
-/// source leaves out sections that expire before there is room for them. A section of another
-/// source expires one lifetime after its source time; frames have the deadlines of their groups
-/// (TLTCP, section 4).
+/// A greedy source always has a section ready after the one that is being sent. Section k, from 0,
+/// expires k + 1 lifetimes after the start; if a section is sent early, the next one follows at
+/// once. The source leaves out sections that expire before there is room for them. A section of
+/// another source expires one lifetime after its source time; frames have the deadlines of their
+/// groups (TLTCP, section 4).
 #[derive(Debug)]
 pub struct TimelineFlow {
     producer: Producer,
@@ -417,7 +417,7 @@ mod tests {
     #[test]
     fn the_stream_of_the_paper_has_the_deadlines_of_its_table() {
         // Sent as I11 P11 P21 I12 B11 P12 I13 B12, one frame every 40 ms. The first group has d1,
-        // and so has B11, sent after I12 (the paper displays it between P11 and P21; both places
+        // and so has B11, sent after I12 (the paper displays it between P11 and P21; both positions
         // give d1). The second group has d2, and so has B12, between P12 and I13.
         let stream: Vec<_> = [I, P, P, I, B, P, I, B]
             .into_iter()
@@ -430,7 +430,7 @@ mod tests {
 
     /// The paper's rule, by the order of display. A group is an intra frame and the predicted
     /// frames up to the next one. A bidirectional frame needs the nearest such frames before and
-    /// after it, and is due with the earlier one.
+    /// after it, and has the deadline of the earlier one.
     fn by_display(frames: &[(Time, FrameType)]) -> Vec<Time> {
         let mut display = Vec::new();
         let mut held = None;
@@ -504,7 +504,7 @@ mod tests {
                 let choice = feedback.selection.choice();
                 feedback.on_settled(before, choice, number < in_time);
             }
-            // The report is in flight until then.
+            // The report has not arrived yet.
             let under_way = (end + reverse_delay).saturating_sub(Span::from_nanos(1));
             let before = feedback.schedule(under_way, 0);
             (before, feedback.schedule(end + reverse_delay, 0))
@@ -565,7 +565,7 @@ mod tests {
             feedback.on_settled(at(0), 0, is_in_time);
         }
         assert_eq!(feedback.schedule(at(1), 9_000), Schedule::IntraAndPredicted);
-        // The last frame waits behind 2,000 bytes of this choice and none of another.
+        // The last frame queues behind 2,000 bytes of this choice and none of another.
         let second = [
             (9_000, 5_000),
             (10_000, 4_500),
@@ -580,8 +580,8 @@ mod tests {
         ] {
             assert_eq!(feedback.schedule(at(second), 12_000), schedule);
         }
-        // A late frame that waited behind no earlier choice judges its own: the third choice begins
-        // at 13,000 bytes.
+        // A late frame that did not queue behind an earlier choice judges its own: the third choice
+        // begins at 13,000 bytes.
         feedback.on_settled(at(3), 1, false);
         assert_eq!(feedback.schedule(at(4), 13_000), Schedule::Intra);
         let third = [(13_000, 0), (13_000, 1), (14_000, 1_000), (14_000, 1_001)];

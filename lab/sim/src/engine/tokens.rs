@@ -139,7 +139,7 @@ impl Rounds {
         self.end += rtt * (empty + 1);
     }
 
-    /// Adds an amount consumed in the present interval.
+    /// Adds an amount consumed in the current interval.
     pub(super) fn add(&mut self, amount: u64) {
         self.current += amount;
     }

@@ -2,7 +2,7 @@
 
 use super::event::Event;
 
-/// The earliest of a fixed number of events. Any of them can change.
+/// Finds the earliest of a fixed number of events. Any of them can change.
 ///
 /// The events are the leaves of a binary tree; each inner node holds the earlier event of its two
 /// children. A change moves up from the leaf to the root with one comparison a level. It needs no
@@ -15,7 +15,6 @@ use super::event::Event;
 #[derive(Debug)]
 pub(super) struct Tournament {
     nodes: Vec<Event>,
-    /// The number of leaves.
     leaves: usize,
 }
 
@@ -29,13 +28,12 @@ impl Tournament {
         }
     }
 
-    /// The earliest event.
     #[inline]
     pub(super) fn first(&self) -> Event {
         self.nodes[1]
     }
 
-    /// Changes the event of a place.
+    /// Changes the event of a leaf.
     #[inline]
     pub(super) fn set(&mut self, leaf: usize, event: Event) {
         let mut at = self.leaves + leaf;
@@ -53,7 +51,7 @@ impl Tournament {
         }
     }
 
-    /// Changes the event of a place to an earlier one; stops at a node with an earlier event.
+    /// Changes the event of a leaf to an earlier one. Stops at a node with an earlier event.
     #[inline]
     pub(super) fn advance(&mut self, leaf: usize, event: Event) {
         let mut at = self.leaves + leaf;

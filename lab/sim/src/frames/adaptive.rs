@@ -21,8 +21,8 @@ use super::{LARGEST_FRAME, PREDICTED};
 /// ```
 ///
 /// x and y are limited to [−1, 1], so that their means stay zero. Weights of a group average 1. A
-/// key frame begins each group. A new group begins early where the rate changes abruptly, and at
-/// the first frame after a pause. All other frames are predicted from the frame before.
+/// key frame begins each group. A new group begins early if the rate changes abruptly, and at the
+/// first frame after a pause. All other frames are predicted from the frame before.
 ///
 /// # Source
 /// RFC 8593, section 5: reaction time τ_v (5.1), burst of K_B frames (5.2), random intervals and
@@ -31,8 +31,8 @@ use super::{LARGEST_FRAME, PREDICTED};
 /// Differs from the RFC in: 1. the RFC gives the size of a key frame in bytes (B_0, 13.5 kB); here
 /// it is a multiple κ of the mean size, so that the burst has the target rate at every rate. 13.5
 /// kB are 3.24 mean sizes at 1 Mb/s and 30 frames a second. 2. after τ_v the encoder uses the
-/// newest target, also if it came earlier, because the transport announces a target only once. 3.
-/// key frames also come periodically, and none comes on demand of the receiver.
+/// newest target, also if that arrived before, because the transport announces a target only
+/// once. 3. key frames are also periodic, and receivers cannot request one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdaptiveVideo {
     /// The minimum rate R_min, above zero.
@@ -79,12 +79,11 @@ impl Pause {
 }
 
 impl AdaptiveVideo {
-    /// The frames of a burst.
     fn of_burst(&self) -> u32 {
         self.burst.min(self.group)
     }
 
-    /// The mean size of the frame at this place of its group, in mean sizes of all frames.
+    /// The mean size of the frame at this position in its group, in mean sizes of all frames.
     fn weight(&self, position: u32) -> f64 {
         let burst = self.of_burst();
         match position {
@@ -192,7 +191,7 @@ pub(crate) struct AdaptiveEncoder {
     /// The earliest time of the next change of the rate.
     may_change_at: Time,
     next_at: Time,
-    /// The place of the next frame in its group.
+    /// The position of the next frame in its group.
     position: u32,
     random: Random,
 }
@@ -216,7 +215,7 @@ impl AdaptiveEncoder {
         self.next_at
     }
 
-    /// The next frame. `target` is the present target bitrate.
+    /// The next frame. `target` is the current target bitrate.
     pub(crate) fn next(&mut self, target: Option<Rate>) -> (u32, FrameType) {
         self.adapt(target);
         let frame_type = if self.position == 0 {
@@ -408,7 +407,8 @@ mod tests {
             let squares = values.iter().map(|value| (value - mean) * (value - mean));
             let stddev = (squares.sum::<f64>() / n).sqrt();
             // A Laplace distribution has the standard deviation √2 · scale. Five standard errors:
-            // of the mean σ/√n, of σ (kurtosis 6) σ · √(5/n)/2. The limits take off less than 1 %.
+            // of the mean σ/√n, of σ (kurtosis 6) σ · √(5/n)/2. The limits reduce σ by less than
+            // 1 %.
             let expected = f64::sqrt(2.0) * scale;
             assert!((mean - 1.0).abs() < 5.0 * expected / n.sqrt(), "{mean}");
             let error = (stddev / expected - 1.0).abs();

@@ -1,4 +1,4 @@
-//! How long flows take to share equally.
+//! The time until flows share equally.
 
 use comity_units::{Span, Time};
 use serde::{Deserialize, Serialize};
@@ -9,9 +9,9 @@ use crate::words;
 /// When a set of flows counts as having converged.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Convergence {
-    /// How far each flow may be from the fair share, as a part of it (0.1: 10 %).
+    /// The maximum distance of each flow from the fair share, as a part of that share.
     pub tolerance: f64,
-    /// For how long they have to stay there, rounded up to whole bins and at least one.
+    /// How long the flows have to stay there, rounded up to whole bins, and at least one bin.
     #[serde(with = "words")]
     pub hold: Span,
 }
@@ -26,8 +26,7 @@ pub struct Convergence {
 /// ```
 ///
 /// A bin without any data is not near any share. For two flows this is the δ-fair convergence of
-/// RFC 5166, with shares of (1 + δ)/2 and (1 − δ)/2, at the end of the convergence rather than
-/// during it.
+/// RFC 5166, with shares of (1 + δ)/2 and (1 − δ)/2.
 ///
 /// * `flows`: the throughput of each flow in each bin, in any one unit, all equally long.
 /// * `bin`: the length of a bin; the first starts at zero.
@@ -37,9 +36,9 @@ pub struct Convergence {
 /// (also for the tolerance), [`Error::NotWholeBins`] when the bin is empty.
 ///
 /// Source: RFC 5166, section 2.5, after Bansal, Balakrishnan, Floyd and Shenker, SIGCOMM 2001,
-/// section 4.3. Differs from the source in: 1. any number of flows instead of two. 2. The shares
-/// have to stay for `hold`, because a bin's share crosses the fair one by chance long before flows
-/// have converged.
+/// section 4.3. Differs from the source in: 1. any number of flows instead of two. 2. the flows
+/// have to stay near the fair share for `hold`, because the share of a bin may be fair by chance
+/// long before flows have converged.
 pub fn convergence_time<S: AsRef<[f64]>>(
     flows: &[S],
     bin: Span,

@@ -7,9 +7,9 @@ use super::Error;
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// Half the width of the interval: the truth is in `mean ± half_width` with 95 % confidence, if
-    /// the values are independent and near enough to a normal distribution. `None` for a single
-    /// value.
+    /// Half the width of the interval: the true mean is in `mean ± half_width` with 95 %
+    /// confidence, if the values are independent and nearly normally distributed. `None` for a
+    /// single value.
     pub half_width: Option<f64>,
     /// How many values.
     pub count: usize,
@@ -23,10 +23,10 @@ pub struct Estimate {
 /// ```
 ///
 /// # Errors
-/// [`Error::TooFew`] without values; [`Error::Invalid`] when one is not finite (negative ones are
-/// welcome).
+/// [`Error::TooFew`] without values; [`Error::Invalid`] if one is not finite. Values may be
+/// negative.
 ///
-/// Source: Student (1908), in every textbook.
+/// Source: Student (1908).
 pub fn mean_with_interval(values: &[f64]) -> Result<Estimate, Error> {
     if values.is_empty() {
         return Err(Error::TooFew {
@@ -57,8 +57,8 @@ pub fn mean_with_interval(values: &[f64]) -> Result<Estimate, Error> {
 /// The 97.5 % quantile of Student's t distribution: two-sided 95 %. Infinite for zero degrees of
 /// freedom.
 ///
-/// Tabulated to 30 degrees, and beyond by the expansion in 1/ν around the normal quantile z, whose
-/// error there is below 1e-6.
+/// A table up to 30 degrees, and beyond that the expansion in 1/ν around the normal quantile z,
+/// whose error is below 1e-6 there.
 ///
 /// ```text
 /// t = z + (z³ + z)/(4ν) + (5z⁵ + 16z³ + 3z)/(96ν²) + (3z⁷ + 19z⁵ + 17z³ − 15z)/(384ν³)

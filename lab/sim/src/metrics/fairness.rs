@@ -1,11 +1,11 @@
-//! How equally flows share.
+//! Measures of fairness.
 
 use super::{Error, check, mean, ratio};
 
 /// The bits of a double that hold its power of two.
 const EXPONENT: u64 = 0x7ff0_0000_0000_0000;
 
-/// Jain's fairness index: 1 when all flows get the same, 1/n when one gets everything.
+/// Jain's fairness index: 1 if all flows have the same throughput, 1/n if one flow has everything.
 ///
 /// ```text
 /// J = (Σ x)² / (n Σ x²)
@@ -21,8 +21,8 @@ pub fn jain(throughputs: &[f64]) -> Result<f64, Error> {
     if largest == 0.0 {
         return Err(Error::AllZero);
     }
-    // Divided by the power of two at or below the largest, which rounds nothing, so that no square
-    // leaves the range of a double.
+    // Division by the power of two at or below the largest value is exact, and keeps all squares in
+    // the range of a double.
     let power = f64::from_bits(largest.to_bits() & EXPONENT).max(f64::MIN_POSITIVE);
     let scaled: Vec<f64> = throughputs.iter().map(|x| x / power).collect();
     let sum: f64 = scaled.iter().sum();
@@ -37,7 +37,7 @@ pub fn jain(throughputs: &[f64]) -> Result<f64, Error> {
 /// F = mean(T_tested) / mean(T_tcp)
 /// ```
 ///
-/// Infinite when only the TCP flows got nothing.
+/// Infinite if only the TCP flows have no throughput.
 ///
 /// # Errors
 /// [`Error::TooFew`] when a group is empty, [`Error::Invalid`] (the index counts within its group),
@@ -50,7 +50,7 @@ pub fn friendliness(tested: &[f64], tcp: &[f64]) -> Result<f64, Error> {
     ratio(mean(tested), mean(tcp))
 }
 
-/// The friendliness ratio among equals, for the best and the worst division into halves.
+/// The friendliness ratio of flows of one kind, for the best and the worst division into halves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Baseline {
     /// The odd-ranked flows against the even-ranked: at least 1.
@@ -68,7 +68,7 @@ pub struct Baseline {
 /// F_best  = max(o, e) / min(o, e),  o = mean(x_1, x_3, …), e = mean(x_2, x_4, …)
 /// ```
 ///
-/// A ratio whose divisor alone is zero is infinite: the lower half of the flows got nothing.
+/// A ratio whose divisor alone is zero is infinite: the lower half of the flows has no throughput.
 ///
 /// # Errors
 /// [`Error::TooFew`] for fewer than two flows, [`Error::Odd`], [`Error::Invalid`],
@@ -77,8 +77,8 @@ pub struct Baseline {
 /// Source: TLTCP, section 6.2. Differs from the source in: 1. the sentence on F_worst names "the
 /// N/2 lowest bandwidth flows" on both sides of the ratio; this follows the formula,
 /// max_{n/2}/min_{n/2}, with the highest flows in the numerator. 2. the source calls F_best "the
-/// best possible F"; dividing by odd and even ranks is near the most equal division and not always
-/// equal to it.
+/// best possible F"; the division into odd and even ranks is nearly, but not always, the most equal
+/// one.
 pub fn baseline(throughputs: &[f64]) -> Result<Baseline, Error> {
     check(throughputs, 2)?;
     if throughputs.len() % 2 == 1 {
@@ -111,7 +111,7 @@ pub fn baseline(throughputs: &[f64]) -> Result<Baseline, Error> {
 /// S = max x / min x
 /// ```
 ///
-/// Infinite if one flow got nothing and another one something.
+/// Infinite if a flow has no throughput, and another one has some.
 ///
 /// # Errors
 /// [`Error::TooFew`] without values, [`Error::Invalid`], [`Error::AllZero`].

@@ -1,9 +1,8 @@
 //! Measures of runs: fairness, friendliness, smoothness, convergence and confidence intervals.
 //!
-//! Pure functions over slices, each with its equation and its source. A throughput is any
-//! non-negative number in any one unit: every measure here is a ratio, and the unit cancels. A
-//! quotient whose divisor alone is zero is [`f64::INFINITY`], the limit that it tends to; where
-//! divisor and dividend are both zero there is no such limit, and the answer is [`Error::AllZero`].
+//! Pure functions over slices, each with its equation and its source. Throughputs are non-negative
+//! numbers in one unit; most measures are ratios, in which the unit cancels. A quotient whose
+//! divisor alone is zero is [`f64::INFINITY`]. If both are zero, the result is [`Error::AllZero`].
 
 mod convergence;
 mod estimate;
@@ -26,7 +25,7 @@ use core::fmt;
 
 use comity_units::Span;
 
-/// Why a measure does not exist for these values.
+/// Why a measure is undefined for these values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
@@ -34,31 +33,31 @@ pub enum Error {
     TooFew {
         /// How many there are.
         count: usize,
-        /// How many it takes.
+        /// How many are needed.
         needed: usize,
     },
-    /// There is an odd number of flows, and they have to be divided into halves.
+    /// The number of flows is odd, but they have to be divided into halves.
     Odd {
         /// How many there are.
         count: usize,
     },
     /// A value is negative, infinite or not a number.
     Invalid {
-        /// Its place in the slice.
+        /// Its index in the slice.
         index: usize,
         /// The value.
         value: f64,
     },
-    /// Both sides of a ratio are zero.
+    /// Dividend and divisor of a ratio are zero.
     AllZero,
-    /// Two series that belong together differ in length.
+    /// Two series have different lengths.
     Unequal {
         /// The length of the first.
         left: usize,
-        /// The length of the other.
+        /// The length of the second.
         right: usize,
     },
-    /// All values of a series are equal, so that they have no order to compare.
+    /// All values of a series are equal, so they have no order to compare.
     Constant,
     /// A time scale is not a whole number of bins.
     NotWholeBins {
@@ -132,7 +131,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// A quotient of two numbers that are not negative.
+/// The quotient of two non-negative numbers.
 fn ratio(dividend: f64, divisor: f64) -> Result<f64, Error> {
     if dividend == 0.0 && divisor == 0.0 {
         Err(Error::AllZero)

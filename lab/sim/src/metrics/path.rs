@@ -53,8 +53,8 @@ pub fn summary(delays: &[f64]) -> Result<Summary, Error> {
     })
 }
 
-/// The interarrival jitter as RTP's receivers estimate it, after the last packet, in the unit of
-/// the delays.
+/// The interarrival jitter as RTP receivers estimate it, after the last packet, in the unit of the
+/// delays.
 ///
 /// ```text
 /// J_0 = 0,   J_i = J_{i−1} + (|d_i − d_{i−1}| − J_{i−1}) / 16
@@ -123,7 +123,7 @@ mod tests {
         // Differences 16, 0, 32: 1, then 15/16, then 15/16 + (32 − 15/16)/16.
         let got = interarrival_jitter(&[100.0, 116.0, 116.0, 84.0]).unwrap();
         assert!((got - (0.9375 + (32.0 - 0.9375) / 16.0)).abs() < 1e-14);
-        // A constant difference is approached, and a clock's offset does not matter.
+        // The jitter approaches a constant difference, and a clock's offset has no effect.
         let ramp: Vec<f64> = (0..400).map(|i| f64::from(i) * 3.0 - 1e3).collect();
         assert!((interarrival_jitter(&ramp).unwrap() - 3.0).abs() < 1e-9);
         assert_eq!(

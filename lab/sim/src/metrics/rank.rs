@@ -27,8 +27,8 @@ pub fn ranks(values: &[f64]) -> Result<Vec<f64>, Error> {
     Ok(ranks)
 }
 
-/// Spearman's rank correlation: 1 when `right` always grows with `left`, −1 when it always falls,
-/// near 0 when neither.
+/// Spearman's rank correlation: 1 if `right` always grows with `left`, −1 if it always falls, and
+/// near 0 if neither.
 ///
 /// ```text
 /// ρ = Σ (a_i − ā)(b_i − b̄) / sqrt( Σ (a_i − ā)² · Σ (b_i − b̄)² ),   a, b the ranks

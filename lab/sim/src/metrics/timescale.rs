@@ -22,8 +22,8 @@ pub fn rates(bytes: &[u64], bin: Span) -> Result<Vec<f64>, Error> {
 /// The means over longer bins of `scale`, without the incomplete bin at the end.
 ///
 /// # Errors
-/// [`Error::NotWholeBins`] unless `scale` is a positive multiple of `bin`; [`Error::TooFew`] when
-/// not even one longer bin is full; [`Error::Invalid`].
+/// [`Error::NotWholeBins`] unless `scale` is a positive multiple of `bin`; [`Error::TooFew`] if no
+/// longer bin is complete; [`Error::Invalid`].
 pub fn rebin(values: &[f64], bin: Span, scale: Span) -> Result<Vec<f64>, Error> {
     let whole =
         !bin.is_zero() && !scale.is_zero() && scale.as_nanos().is_multiple_of(bin.as_nanos());
@@ -64,8 +64,8 @@ pub fn variation_over_scales(rates: &[f64], bin: Span, scales: &[Span]) -> Resul
         .collect()
 }
 
-/// The equivalence ratio of two flows: 1 when they have the same rate in every bin, 0 when one of
-/// them is always silent.
+/// The equivalence ratio of two flows: 1 if they have the same rate in every bin, 0 if never both
+/// send in the same bin.
 ///
 /// ```text
 /// e(t) = min( R_a(t) / R_b(t), R_b(t) / R_a(t) )     where R_a(t) > 0 or R_b(t) > 0
@@ -74,7 +74,7 @@ pub fn variation_over_scales(rates: &[f64], bin: Span, scales: &[Span]) -> Resul
 ///
 /// # Errors
 /// [`Error::Unequal`], [`Error::TooFew`] without values, [`Error::Invalid`], [`Error::AllZero`]
-/// when both flows are silent throughout.
+/// if neither flow ever sends.
 ///
 /// Source: as [`coefficient_of_variation`].
 pub fn equivalence(a: &[f64], b: &[f64]) -> Result<f64, Error> {
@@ -156,7 +156,7 @@ mod tests {
             equivalence_over_scales(&a, &b, BIN, &[BIN * 2]),
             Ok(vec![0.4])
         );
-        // Two flows that take turns are alike only at a long time scale.
+        // Two flows that take turns are equal only at a long time scale.
         let turns = ([4.0, 0.0, 4.0, 0.0], [0.0, 4.0, 0.0, 4.0]);
         assert_eq!(
             equivalence_over_scales(&turns.0, &turns.1, BIN, &[BIN, BIN * 2]),

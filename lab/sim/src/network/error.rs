@@ -43,7 +43,7 @@ pub enum NetworkError {
     NoPacketFits {
         /// The link.
         link: String,
-        /// What its queue holds.
+        /// The limit of its queue.
         limit: Bytes,
         /// The flow.
         flow: String,
@@ -60,9 +60,9 @@ pub enum NetworkError {
 pub enum FlowError {
     /// No links lead from one end of the flow to the other.
     Unreachable {
-        /// The name of the node that packets would start at.
+        /// The name of the source node.
         from: String,
-        /// The name of the node that they would go to.
+        /// The name of the destination node.
         to: String,
     },
     /// The source is the destination.
@@ -77,15 +77,15 @@ pub enum FlowError {
     Standstill,
     /// The controller does not exist.
     Controller(UnknownController),
-    /// A custom controller could not be built; why.
+    /// A custom controller could not be built, with the reason.
     CustomController(String),
-    /// The controller has no form that drives TCP.
+    /// The controller cannot drive TCP.
     NotForTcp,
-    /// The controller does not take its parameters.
+    /// The controller refuses its parameters.
     Parameter(ParameterError),
     /// A setting of the deadline transport is out of range.
     Sections(datagram::ConfigError),
-    /// The headers of a segment take the whole packet.
+    /// The headers of a segment fill the whole packet.
     NoPayload,
     /// The receive buffer holds less than one segment.
     WindowBelowSegment,

@@ -1,4 +1,4 @@
-//! Tables as named, typed readers over rows that exist only while they are written.
+//! Tables as named, typed readers of rows. The rows exist only while they are written.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::report::Summary;
 /// Reads one value from a row.
 pub(super) type Read<'a, R, T> = Box<dyn Fn(&R) -> Option<T> + 'a>;
 
-/// The readers of one column, by the type that files give it.
+/// The readers of one column, by its type in files.
 pub(super) enum Values<'a, R> {
     Boolean(Read<'a, R, bool>),
     Integer(Read<'a, R, i64>),
@@ -21,7 +21,7 @@ pub(super) struct Column<'a, R> {
     pub(super) name: Cow<'static, str>,
     /// Whether some row may have no value.
     pub(super) is_optional: bool,
-    /// Whether it counts what only some scenarios have: zero in every row says nothing.
+    /// Whether it counts things that only some scenarios have. Then a column of zeros is left out.
     pub(super) is_of_some: bool,
     pub(super) values: Values<'a, R>,
 }
@@ -78,7 +78,8 @@ impl<'a, R> Columns<'a, R> {
         self.maybe(name.into(), Values::Number(Box::new(read)))
     }
 
-    /// The columns of a summary: its count, and what exists only when something was counted.
+    /// Adds the columns of a summary: its count, and the values that exist only if the count is
+    /// above zero.
     pub(super) fn summary(self, prefix: &str, of: impl Fn(&R) -> Summary + Copy + 'a) -> Self {
         let fields: [(&str, Field); 7] = [
             ("mean_s", |summary| summary.mean),
@@ -98,7 +99,7 @@ impl<'a, R> Columns<'a, R> {
         })
     }
 
-    /// A count of what only some scenarios have.
+    /// Adds a count of things that only some scenarios have.
     pub(super) fn count_of_some(
         self,
         name: impl Into<Cow<'static, str>>,
@@ -133,7 +134,7 @@ impl<'a, R> Columns<'a, R> {
 }
 
 impl<'a, R> Column<'a, R> {
-    /// The unit that the name ends in.
+    /// The unit at the end of the name.
     pub(super) fn unit(&self) -> &'static str {
         const UNITS: [(&str, &str); 5] = [
             ("_bps", "bit/s"),
@@ -151,7 +152,7 @@ impl<'a, R> Column<'a, R> {
             .map_or("1", |(_, unit)| unit)
     }
 
-    /// Whether a table may leave it out, if no value of any row fills it.
+    /// Whether a table may leave it out if no row fills it.
     pub(super) const fn may_be_empty(&self) -> bool {
         self.is_optional || self.is_of_some
     }
@@ -177,7 +178,7 @@ impl<'a, R> Column<'a, R> {
     }
 }
 
-/// What the names of axis columns begin with.
+/// The prefix of the names of axis columns.
 pub(super) const AXIS: &str = "axis.";
 
 /// One value.
@@ -191,8 +192,8 @@ pub(super) enum Cell<'a> {
     Unsigned(u64),
 }
 
-/// A count as tables hold it: readers subtract counts, and the difference of unsigned ones wraps. A
-/// count beyond the range becomes the largest.
+/// A count as tables store it. It is signed, because readers subtract counts, and a difference of
+/// unsigned ones wraps. A count beyond the range becomes the largest number.
 pub(super) fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
@@ -204,7 +205,7 @@ pub(super) struct Table<'a, R> {
     pub(super) rows: Box<dyn Iterator<Item = R> + 'a>,
 }
 
-/// What is done with each table in turn.
+/// An operation on each table in turn.
 pub(super) trait Visitor {
     type Error;
 
@@ -227,7 +228,7 @@ impl<V: Visitor> Visitor for Filled<'_, V> {
     }
 
     fn table<'a, R>(&mut self, make: impl Fn() -> Table<'a, R>) -> Result<(), V::Error> {
-        // Rows can be read once only, so the table is made twice.
+        // Rows can be read only once, so the table is made twice.
         let Table { columns, rows, .. } = make();
         let mut filled: Vec<bool> = columns.0.iter().map(|it| !it.may_be_empty()).collect();
         for row in rows {

@@ -13,9 +13,9 @@ use super::tables::Tables;
 pub struct ColumnarTable {
     /// Its name.
     pub name: &'static str,
-    /// How many rows it has.
+    /// The number of rows.
     pub rows: usize,
-    /// The columns that some row fills, and those that are never left out.
+    /// The columns that some row fills, and those that every table has.
     pub columns: Vec<ColumnarColumn>,
 }
 
@@ -39,28 +39,28 @@ pub struct ColumnarColumn {
 pub enum ColumnarValues {
     /// Yes or no.
     Boolean(Vec<bool>),
-    /// Whole numbers. Counts are signed, so that differences do not wrap; a value beyond the range
-    /// becomes the largest.
+    /// Whole numbers. Counts are signed, so that differences do not wrap. A value beyond the range
+    /// becomes the largest number.
     Integer(Vec<i64>),
     /// Numbers.
     Number(Vec<f64>),
-    /// Texts, one behind the other.
+    /// Texts, one after another.
     Text {
-        /// Where each text begins in `bytes`, and behind them all the length.
+        /// The beginning of each text in `bytes`, and then the length of `bytes`.
         offsets: Vec<i64>,
         /// All texts, in UTF-8.
         bytes: Vec<u8>,
     },
 }
 
-/// One table of these results; `None` if they do not have it.
+/// One table of these results; `None` if there is no such table.
 ///
 /// # Errors
 /// [`WriteError::RepeatedAxis`] when a run has two values for one axis.
 pub fn table(set: &ResultSet, name: &str) -> Result<Option<ColumnarTable>, WriteError> {
     let tables = Tables::new(set.runs.iter(), &set.scenario)?;
     let mut gatherer = Gatherer { name, table: None };
-    // The gatherer leaves out what no row fills, and reads the rows of the one table once.
+    // The gatherer leaves out columns that no row fills, and reads only the rows of this table.
     match tables.each_whole(&mut gatherer) {
         Ok(()) => Ok(gatherer.table),
         Err(never) => match never {},

@@ -38,7 +38,7 @@ pub struct Difference {
     pub row: usize,
     /// The column.
     pub column: String,
-    /// The value in the first set; empty when there is none.
+    /// The value in the first set; empty if there is none.
     pub left: String,
     /// The value in the second set, likewise.
     pub right: String,
@@ -75,14 +75,14 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether the sets hold the same runs with the same values.
+    /// Whether the sets have the same runs with the same values.
     #[must_use]
     pub fn is_same(&self) -> bool {
         self.only_left.is_empty() && self.only_right.is_empty() && self.differences.is_empty()
     }
 }
 
-/// Compares two sets run by run, matched by axes and seed whatever their order, over all tables.
+/// Compares all tables of two sets, run by run. Runs match by axes and seed, in any order.
 ///
 /// ```text
 /// x and y are the same  ⇔  |x − y| ≤ tolerance · max(|x|, |y|)     for numbers of any kind
@@ -100,7 +100,7 @@ pub fn compare(
     tolerance: f64,
 ) -> Result<Comparison, WriteError> {
     let mut others: BTreeMap<String, Vec<&CompletedRun>> = BTreeMap::new();
-    // In reverse, so that `pop` gives equal keys in their order.
+    // In reverse order, so that `pop` returns runs with equal keys in order.
     for run in right.runs.iter().rev() {
         others.entry(key(run).to_string()).or_default().push(run);
     }
@@ -251,7 +251,7 @@ fn is_same(left: &Cell<'_>, right: &Cell<'_>, tolerance: f64) -> bool {
         return false;
     };
     // Infinities of one sign are equal by the check above. With any other infinity the difference
-    // is infinite, and exceeds every finite bound.
+    // is infinite, and above every finite bound.
     let bound = tolerance * left.abs().max(right.abs());
     (left.is_nan() && right.is_nan()) || (bound.is_finite() && (left - right).abs() <= bound)
 }

@@ -1,4 +1,4 @@
-//! The tables of flows, links and their bins, and what their columns mean.
+//! The tables of flows, links and their bins.
 
 use std::borrow::Cow;
 
@@ -15,13 +15,13 @@ use crate::report::{
     TimelineReport,
 };
 
-/// Some runs, with the axes that they are points of.
+/// Runs with the axes of their sweep.
 pub(super) struct Things<'a> {
     axes: Vec<Axis<'a>>,
     pub(super) runs: Vec<NumberedRun<'a>>,
 }
 
-/// A run under its number.
+/// A run with its number.
 pub(super) struct NumberedRun<'a> {
     pub(super) number: u64,
     axes: &'a [(String, AxisValue)],
@@ -45,7 +45,7 @@ enum Kind {
     Text,
 }
 
-/// One thing of one run; `of` is the thing.
+/// One object of one run, such as a flow or a link.
 pub(super) struct Row<'a, T> {
     pub(super) run: &'a NumberedRun<'a>,
     pub(super) index: u64,
@@ -80,7 +80,7 @@ impl<T> Bin<'_, T> {
 }
 
 impl<'a> Things<'a> {
-    /// These runs, each under its number.
+    /// These runs with their numbers.
     ///
     /// # Errors
     /// [`WriteError::RepeatedAxis`] when a run has two values for one axis.
@@ -105,7 +105,7 @@ impl<'a> Things<'a> {
         self.runs.iter().any(|run| run.report.series.is_some())
     }
 
-    /// Shows every table to the visitor; those of series only when some run has series.
+    /// Shows every table to the visitor, and those of series only if some run has series.
     pub(super) fn each<V: Visitor>(&self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.table(|| self.flows())?;
         visitor.table(|| self.links())?;
@@ -318,7 +318,7 @@ impl<'a> Things<'a> {
         }
     }
 
-    /// The columns that every row of a thing within a run begins with; the thing is called `name`.
+    /// The first columns of a table of objects of a run. `name` is the column of the object's name.
     pub(super) fn leading<'s, T: 's>(
         &'s self,
         name: &'static str,
@@ -453,7 +453,7 @@ impl<'a> Things<'a> {
         }
     }
 
-    /// The columns that every table begins with.
+    /// The first columns of every table.
     pub(super) fn of_run<'s, R: 's>(
         &'s self,
         run: fn(&R) -> &'s NumberedRun<'s>,
@@ -500,7 +500,7 @@ impl<'a> Things<'a> {
     }
 }
 
-/// The axes in the order in which the runs first name them.
+/// The axes, in the order of their first use in the runs.
 fn axes<'a>(runs: impl Iterator<Item = &'a CompletedRun>) -> Result<Vec<Axis<'a>>, WriteError> {
     let mut axes: Vec<Axis<'a>> = Vec::new();
     for run in runs {
@@ -531,7 +531,7 @@ fn axes<'a>(runs: impl Iterator<Item = &'a CompletedRun>) -> Result<Vec<Axis<'a>
     Ok(axes)
 }
 
-/// Adds what became of the sections of a flow; empty for other flows.
+/// Adds the fates of the sections of a flow; empty for other flows.
 fn sections<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a, FlowReport>> {
     type Count = fn(&SectionsReport) -> u64;
     const COUNTS: [(&str, Count); 37] = [
@@ -589,12 +589,12 @@ fn sections<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a
         .maybe_unsigned("closed_ns", move |row| of(row)?.closed.map(Time::as_nanos))
 }
 
-/// A count of the player of a flow.
+/// Reads a count of the playback of a flow.
 fn playback(of: fn(&PlaybackReport) -> u64) -> impl Fn(&Row<'_, FlowReport>) -> Option<u64> {
     move |row| row.of.playback.as_ref().map(of)
 }
 
-/// Adds what became of the sections of time-lined TCP; empty for other flows.
+/// Adds the fates of the sections of time-lined TCP; empty for other flows.
 fn timeline<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a, FlowReport>> {
     type Count = fn(&TimelineReport) -> u64;
     const COUNTS: [(&str, Count); 21] = [
@@ -631,7 +631,7 @@ fn timeline<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a
     })
 }
 
-/// Whether a window or threshold is one at all; without a limit it is the largest number.
+/// Whether a window or threshold has a limit; the largest number stands for none.
 fn is_limited(bytes: &u64) -> bool {
     *bytes < u64::MAX
 }
@@ -689,7 +689,7 @@ fn histogram_bins<'a>(
     })
 }
 
-/// The bins of each of several things, thing by thing.
+/// The bins of several objects, one object after another.
 fn bins<'a, T: 'a>(
     run: &'a NumberedRun<'a>,
     bin: Span,

@@ -33,7 +33,7 @@ pub(super) fn document(
     out.write_all(b"}}\n")
 }
 
-/// The metadata with the units of all columns, also of those that no row fills.
+/// The metadata with the units of all columns, also those that no row fills.
 pub(super) fn object(
     tables: &Tables<'_>,
     metadata: &Metadata,

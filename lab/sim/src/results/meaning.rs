@@ -1,6 +1,6 @@
-//! What tables and columns mean.
+//! The meanings of tables and columns.
 
-/// The tables, in their order, and what they have a row for.
+/// The tables in order, with the meaning of a row.
 pub const TABLES: [(&str, &str); 11] = [
     ("runs", "One row for each run."),
     ("groups", "One row for each group of flows in a run."),
@@ -36,7 +36,7 @@ pub const TABLES: [(&str, &str); 11] = [
     ),
 ];
 
-/// The numbers of a distribution, by the end of the column's name.
+/// The values of a distribution, by the end of the column's name.
 const SUMMARY: [(&str, &str); 8] = [
     ("_count", "number of values of"),
     ("_mean_s", "mean of"),
@@ -48,7 +48,7 @@ const SUMMARY: [(&str, &str); 8] = [
     ("_p99_s", "99th percentile, to about 1 %, of"),
 ];
 
-/// Distributions by the beginning of their columns' names.
+/// Distributions, by the beginning of their columns' names.
 const DISTRIBUTIONS: [(&str, &str); 4] = [
     (
         "completion",
@@ -66,7 +66,7 @@ const DISTRIBUTIONS: [(&str, &str); 4] = [
     ),
 ];
 
-/// What a column means, by the table that has it, or `*`, and its name.
+/// The meaning of a column, by its table, or `*`, and its name.
 const MEANINGS: &str = include_str!("columns.txt");
 
 /// The table, or `*`, the column and the meaning of every column outside of distributions.

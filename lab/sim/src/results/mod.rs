@@ -1,4 +1,4 @@
-//! Results as columns, in files that say where they come from.
+//! Results as columns, in files that state their origin.
 //!
 //! [`write()`] turns the runs of a scenario into tables and stores them as Parquet or CSV (a
 //! directory with a file for each table) or JSON (one file). [`compare`] lists the differences of
@@ -18,17 +18,17 @@
 //! | `packets` | a packet at a link | [`PacketRecord`](crate::packets::PacketRecord), if requested |
 //!
 //! In every table `run` is the number of the run in the set. All tables repeat the axes and the
-//! seed of the run, so each can be read alone. [`table`] gives one of them in memory. An axis `p`
+//! seed of the run, so each can be read alone. [`table`] returns one of them in memory. An axis `p`
 //! is the column `axis.p`. A column's name ends in its unit: `_bps` bits per second, `_bytes`,
 //! `_ns` nanoseconds, `_s` seconds, `_packets`. Names without a unit are counts, ratios, names and
 //! indices. A value that does not exist, such as the mean of no delays, is null (an empty field in
 //! CSV), never zero. The fingerprint and the hash of the scenario are 16 hexadecimal digits.
 //!
-//! Files carry the version of the layout ([`SCHEMA_VERSION`]), of this crate and of the engine
-//! ([`ENGINE_VERSION`]), the scenario's text, the values that replaced some of it, the command, and
-//! the unit of every column: as key-value metadata in Parquet, in `metadata.json` beside CSV, under
-//! `metadata` in JSON. Nothing in them depends on the machine or the date, so the same results give
-//! the same bytes.
+//! Files have metadata: the versions of the layout ([`SCHEMA_VERSION`]), of this crate and of the
+//! engine ([`ENGINE_VERSION`]), the scenario's text, the values that replaced some of it, the
+//! command, and the unit of every column. They are key-value metadata in Parquet, `metadata.json`
+//! beside CSV, and `metadata` in JSON. They do not depend on the machine or the date, so the same
+//! results give the same bytes.
 
 mod column;
 mod columnar;
@@ -68,7 +68,7 @@ pub enum Format {
     /// One JSON file: `{"metadata": {…}, "tables": {"runs": [{…}, …], …}}`, a line for each row. A
     /// number that is not finite is null.
     Json,
-    /// A directory of Parquet files, compressed with Snappy. The feature `parquet` has it.
+    /// A directory of Parquet files, compressed with Snappy. Needs the feature `parquet`.
     #[cfg(feature = "parquet")]
     Parquet,
 }
@@ -98,12 +98,12 @@ impl Format {
 /// Stores results at `path`: a directory for [`Format::Csv`] and [`Format::Parquet`], a file for
 /// [`Format::Json`].
 ///
-/// Everything is written beside `path` under a hidden name and renamed in one step when it is whole
-/// and on the disk, so that an interrupted run leaves what was there before. Earlier
-/// results at `path` are replaced; a directory that holds anything else is left alone.
+/// Everything is written beside `path` under a hidden name, and renamed in one step once it is
+/// complete and on the disk. So an interrupted run leaves the earlier results. Earlier results at
+/// `path` are replaced; a directory with other files is not changed.
 ///
 /// # Errors
-/// [`WriteError`] says what went wrong and at which path. Nothing is left behind then.
+/// [`WriteError`] says what failed and at which path. No partial results remain.
 pub fn write(set: &ResultSet, format: Format, path: &Path) -> Result<(), WriteError> {
     let tables = tables::Tables::new(set.runs.iter(), &set.scenario)?;
     let metadata = Metadata::new(set);
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::report::{Cost, FlowReport, RunReport};
 
-    /// A disk with so much room.
+    /// A disk with this much room.
     struct Disk {
         room: usize,
     }
@@ -184,8 +184,8 @@ mod tests {
         let tables = tables::Tables::new(set.runs.iter(), &set.scenario).unwrap();
         let metadata = Metadata::new(&set);
         let path = Path::new("results");
-        // Each writer of a format, as a function of the room on the disk: how much is left, or what
-        // it says.
+        // The writer of each format, as a function of the room on the disk. It returns the
+        // remaining room, or the error.
         let json = |room| {
             let mut disk = Disk { room };
             json::document(&tables, &metadata, &mut disk).map_err(|e| WriteError::io(path, e))?;

@@ -19,8 +19,8 @@ use super::partial::Partial;
 use super::set::Metadata;
 use super::tables::Tables;
 
-/// Rows are gathered in groups of this many: what a reader can skip or take in parallel, and the
-/// bound on the memory that writing takes.
+/// The rows of a group. A reader can skip groups or read them in parallel, and a group bounds the
+/// memory that writing takes.
 const GROUP: usize = 1 << 17;
 
 pub(super) fn write(
@@ -53,7 +53,7 @@ impl Visitor for Files<'_, '_> {
     }
 }
 
-/// All tables one behind the other, for tests of what can go wrong on the way.
+/// All tables, one after another, for tests of failures.
 #[cfg(test)]
 pub(super) struct InOneFile<'a, W> {
     pub(super) metadata: &'a Metadata,
@@ -158,7 +158,7 @@ fn fill<R>(
             put::<Int64Type>(optional, values, into)
         }
         Values::Text(read) => {
-            // Neighbours often have the same text; they share one copy of it.
+            // Successive rows often have the same text, and share one copy of it.
             let mut last = ByteArray::from("");
             let values = rows.iter().map(|row| {
                 let text = read(row)?;

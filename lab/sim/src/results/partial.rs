@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::error::{WriteError, parent};
 use super::meaning::TABLES;
 
-/// The file beside the tables that says where they come from.
+/// The file beside the tables that states their origin.
 pub(super) const METADATA: &str = "metadata.json";
 
 /// A file or a directory under a hidden name beside its target. If it is dropped before
@@ -21,14 +21,14 @@ pub(super) struct Partial<'a> {
 }
 
 impl<'a> Partial<'a> {
-    /// A directory that becomes `target`, which may hold nothing but earlier results.
+    /// Creates a directory that becomes `target`. The target may contain only earlier results.
     pub(super) fn directory(target: &'a Path) -> Result<Self, WriteError> {
         may_replace(target)?;
         let at = beside(target, "partial", |at| fs::create_dir(at))?.0;
         Ok(Self { target, at })
     }
 
-    /// A file that becomes `target`.
+    /// Creates a file that becomes `target`.
     pub(super) fn file(target: &'a Path) -> Result<(Self, Writer<'a>), WriteError> {
         if target.is_dir() {
             return Err(WriteError::Occupied {
@@ -40,15 +40,15 @@ impl<'a> Partial<'a> {
         Ok((Self { target, at }, Writer::new(file, target)))
     }
 
-    /// A new file in the directory.
+    /// Creates a file in the directory.
     pub(super) fn create(&self, name: &str) -> Result<Writer<'a>, WriteError> {
         let file = File::create_new(self.at.join(name));
         let file = file.map_err(|source| WriteError::io(self.target, source))?;
         Ok(Writer::new(file, self.target))
     }
 
-    /// Replaces the target. If several finish at once, each replaces it as a whole, and the last
-    /// one stays.
+    /// Replaces the target. If several writers finish at once, each replaces it as a whole, and the
+    /// last one stays.
     pub(super) fn finish(self) -> Result<(), WriteError> {
         let fail = |source| WriteError::io(self.target, source);
         loop {
@@ -92,7 +92,7 @@ impl<'a> Partial<'a> {
 
 impl Drop for Partial<'_> {
     fn drop(&mut self) {
-        // After `finish` nothing is left here. Nobody could handle a failure to remove.
+        // After `finish` nothing is left here. A failure to remove the rest has no remedy.
         if self.at.is_dir() {
             let _ = fs::remove_dir_all(&self.at);
         } else {
@@ -101,8 +101,8 @@ impl Drop for Partial<'_> {
     }
 }
 
-/// Makes a hidden neighbour of `target`. Its name is new in this process, and no killed process of
-/// the same number left a file under it.
+/// Creates a hidden file or directory beside `target`. Its name is new in this process, and a
+/// killed process with the same number has left nothing under it.
 fn beside<T>(
     target: &Path,
     role: &str,
@@ -129,7 +129,7 @@ fn beside<T>(
     }
 }
 
-/// Whether there is nothing at a path, or a directory with nothing but results in it.
+/// Checks that there is nothing at a path, or a directory with results only.
 fn may_replace(target: &Path) -> Result<(), WriteError> {
     let entries = match fs::read_dir(target) {
         Ok(entries) => entries,
@@ -170,7 +170,7 @@ fn is_result(name: &OsStr) -> bool {
     }
 }
 
-/// A file that reports errors under the path that the user knows.
+/// A file that reports errors under the user's path.
 pub(super) struct Writer<'a> {
     pub(super) file: BufWriter<File>,
     pub(super) target: &'a Path,
@@ -316,7 +316,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_is_noticed_at_the_latest_when_a_file_is_closed() {
-        // Every write to this device fails as on a full disk; a small one only reaches it at the
+        // Every write to this device fails as on a full disk. A small write reaches it only at the
         // end.
         let target = Path::new("results");
         let full = fs::OpenOptions::new()

@@ -1,4 +1,4 @@
-//! Flows that a default of the preset limits, and not the network.
+//! Flows that a default of the preset limits, not the network.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::network::{TransportSpec, Workload};
 use crate::report::{FlowReport, RunReport};
 use crate::scenario::{Run, Scenario};
 
-/// Finds the groups with a flow that fills the preset's receive window all the time.
+/// Finds the groups with a flow that always fills the preset's receive window.
 #[derive(Debug, Default)]
 pub struct LimitedByReceiveWindow(BTreeSet<String>);
 
@@ -21,7 +21,7 @@ impl LimitedByReceiveWindow {
         }
         let default = Config::default().receive_buffer;
         let is_new = |flow: &FlowReport| {
-            // What arrives within a round trip is at most the window.
+            // At most a window arrives in a round trip.
             let arrives = flow.goodput_bps / 8.0 * flow.mean_rtt_s.unwrap_or(0.0);
             arrives > 0.9 * default.get() as f64 && !self.0.contains(&flow.group)
         };
@@ -42,7 +42,7 @@ impl LimitedByReceiveWindow {
         self.0.extend(limited);
     }
 
-    /// What to say of each group.
+    /// A note on each group.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let default = Config::default().receive_buffer.get() >> 20;
         self.0.iter().map(move |group| {

@@ -1,4 +1,4 @@
-//! Seeds that change nothing.
+//! Seeds without an effect.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ impl<P: Ord> SeedsWithoutEffect<P> {
         point.are_equal &= point.fingerprint == fingerprint;
     }
 
-    /// What to say of them, if there are any.
+    /// A warning about these points, if there are any.
     pub fn warning(&self) -> Option<String> {
         let repeated = self.0.values().filter(|point| point.runs > 1);
         let points = repeated.clone().count();

@@ -35,7 +35,7 @@ impl Visitor for Partial<'_> {
     }
 }
 
-/// All tables one behind the other, for tests of what can go wrong on the way.
+/// All tables, one after another, for tests of failures.
 #[cfg(test)]
 pub(super) struct InOneFile<'a, W> {
     pub(super) out: &'a mut W,
@@ -63,8 +63,8 @@ fn rows<R>(table: Table<'_, R>, out: &mut impl io::Write) -> io::Result<()> {
                 Cell::Boolean(value) => write!(field, "{value}")?,
                 Cell::Integer(value) => write!(field, "{value}")?,
                 Cell::Missing => {}
-                // Unlike `Display`, this turns to powers of ten for the very large and the very
-                // small.
+                // Unlike `Display`, this writes very large and very small numbers with powers of
+                // ten.
                 Cell::Number(value) => write!(field, "{value:?}")?,
                 Cell::Text(text) => field.extend_from_slice(text.as_bytes()),
                 Cell::Unsigned(value) => write!(field, "{value}")?,

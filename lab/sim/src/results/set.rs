@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::report::RunReport;
 use crate::words;
 
-/// The version of the tables. It rises when a column changes its name, type or meaning or is
-/// removed, not with a new column.
+/// The version of the tables. It rises when a column is removed or changes its name, type or
+/// meaning, not when a column is added.
 pub const SCHEMA_VERSION: u32 = 3;
 
-/// The version of the engine's results. It rises with a change that gives other results for the
-/// same network and seed.
+/// The version of the engine's results. It rises when a change gives other results for the same
+/// network and seed.
 pub const ENGINE_VERSION: u32 = 2;
 
 /// The runs of one scenario.
@@ -27,7 +27,7 @@ pub struct ResultSet {
     pub runs: Vec<CompletedRun>,
 }
 
-/// What was run.
+/// The scenario that was run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScenarioInfo {
     /// Its name, not a path.

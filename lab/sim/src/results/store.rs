@@ -1,4 +1,4 @@
-//! Runs on the disk, stored as they end, so that a sweep that is cut short can go on.
+//! Runs on the disk, stored as they end, so that an interrupted sweep can continue.
 //!
 //! A store is the folder `PATH.runs` beside the results at `PATH`. It holds `sweep.json`, which
 //! describes the sweep, and journals. Each process appends to a journal of its own:
@@ -9,11 +9,11 @@
 //! body    = the run with its report, as CBOR (RFC 8949)
 //! ```
 //!
-//! A process that is killed leaves at most one record that is not whole at the end of its journal.
-//! Readers ignore what is not whole, so several processes can use a store at once, also over a
-//! network file system. The id of a run depends on all that its results depend on, see
-//! [`Scenario::sweep`](crate::scenario::Scenario::sweep). A journal is brought to the disk after
-//! every megabyte and at the end: after a power failure, the last runs may be missing.
+//! A process that is killed leaves at most one incomplete record at the end of its journal. Readers
+//! ignore incomplete records, so several processes can use a store at once, also over a network
+//! file system. The id of a run depends on all that its results depend on, see
+//! [`Scenario::sweep`](crate::scenario::Scenario::sweep). A journal is flushed to the disk after
+//! every megabyte and at the end. After a power failure the last runs may be missing.
 
 mod error;
 mod journal;
@@ -38,21 +38,21 @@ use journal::{ENDING, Journal, read_journals, read_record};
 const FORMAT: &str = "comity-runs/1";
 const DESCRIPTION: &str = "sweep.json";
 
-/// All runs of a sweep, as a store describes them.
+/// The runs of a sweep, as a store describes them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
     format: String,
     /// The scenario.
     pub scenario: ScenarioInfo,
-    /// The command without what does not change results.
+    /// The command, without options that do not change results.
     pub command: String,
-    /// The id of each run, in their order.
+    /// The ids of the runs, in order.
     #[serde(with = "hexadecimal")]
     pub ids: Vec<u64>,
 }
 
 impl Sweep {
-    /// The sweep of the runs with these ids.
+    /// Creates the sweep of the runs with these ids.
     pub fn new(scenario: ScenarioInfo, command: String, ids: Vec<u64>) -> Self {
         Self {
             format: FORMAT.into(),
@@ -63,7 +63,7 @@ impl Sweep {
     }
 }
 
-/// The runs of a sweep that are stored, and a journal for those that follow.
+/// The stored runs of a sweep, and a journal for further ones.
 #[derive(Debug)]
 pub struct RunStore {
     /// `None` for a store in memory.
@@ -75,12 +75,11 @@ pub struct RunStore {
 }
 
 impl RunStore {
-    /// Opens the store of the results at `path`, or makes one. With `anew`, earlier runs are
-    /// removed.
+    /// Opens or creates the store of the results at `path`. With `anew`, removes earlier runs.
     ///
     /// # Errors
     /// [`StoreError::WouldLose`] and [`StoreError::Exists`] if results at `path`, or runs of
-    /// another sweep, would be lost; else what the system says.
+    /// another sweep, would be lost; otherwise the error of the system.
     pub fn open(path: &Path, sweep: Sweep, anew: bool) -> Result<Self, StoreError> {
         let folder = folder_of(path);
         if anew {
@@ -109,7 +108,7 @@ impl RunStore {
         writer.close()?;
         partial.finish()?;
         let mut stored = read_journals(&folder, &sweep.ids)?;
-        // The number of a run depends on the sweep, the rest on its id alone.
+        // The number of a run depends on the sweep; everything else depends only on its id.
         for (number, id) in sweep.ids.iter().enumerate() {
             if let Some(run) = stored.get_mut(id) {
                 run.number = number;
@@ -124,7 +123,7 @@ impl RunStore {
         })
     }
 
-    /// A store that keeps runs in memory alone.
+    /// Creates a store that keeps runs only in memory.
     pub const fn in_memory(sweep: Sweep) -> Self {
         Self {
             folder: None,
@@ -140,18 +139,18 @@ impl RunStore {
         self.folder.as_deref().unwrap_or(Path::new(""))
     }
 
-    /// How many runs the sweep has.
+    /// The number of runs of the sweep.
     #[allow(clippy::len_without_is_empty, reason = "no sweep is empty")]
     pub fn len(&self) -> usize {
         self.sweep.ids.len()
     }
 
-    /// How many runs of the sweep were stored when the store was opened.
+    /// The number of runs that were stored when the store was opened.
     pub const fn found(&self) -> usize {
         self.found
     }
 
-    /// How many runs of the sweep are stored now.
+    /// The number of runs that are stored now.
     pub fn stored(&self) -> usize {
         lock(&self.stored).len()
     }
@@ -168,10 +167,10 @@ impl RunStore {
         id.is_some_and(|id| lock(&self.stored).contains_key(id))
     }
 
-    /// Stores a run that ended.
+    /// Stores a completed run.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be written.
+    /// [`StoreError`] if it cannot be written.
     pub fn add(&self, run: CompletedRun) -> Result<(), StoreError> {
         let Some(&id) = self.sweep.ids.get(run.number) else {
             return Ok(());
@@ -184,10 +183,11 @@ impl RunStore {
         Ok(())
     }
 
-    /// Stores a run that another process did, from its [`record()`].
+    /// Stores a run of another process, from its [`record()`].
     ///
     /// # Errors
-    /// [`StoreError::Foreign`] if the run is not one of this sweep; else as [`add`](Self::add).
+    /// [`StoreError::Foreign`] if the run is not one of this sweep; otherwise as
+    /// [`add`](Self::add).
     pub fn add_record(&self, record: &[u8]) -> Result<(), StoreError> {
         let (id, run) = read_record(record).ok_or(StoreError::Foreign)?;
         if self.sweep.ids.get(run.number) != Some(&id) {
@@ -215,10 +215,10 @@ impl RunStore {
         StoreError::new(self.folder(), error)
     }
 
-    /// Brings all runs to the disk.
+    /// Flushes all runs to the disk.
     ///
     /// # Errors
-    /// [`StoreError`] when the system cannot.
+    /// [`StoreError`] if that fails.
     pub fn sync(&self) -> Result<(), StoreError> {
         match &*lock(&self.journal) {
             Some(journal) => journal.sync().map_err(|error| self.fail(error)),
@@ -231,7 +231,7 @@ impl RunStore {
         results(&self.sweep, lock(&self.stored).clone())
     }
 
-    /// The stored runs of the sweep, in order. They leave the memory of the store.
+    /// The stored runs of the sweep, in order. The store no longer keeps them in memory.
     pub fn take_results(&self) -> ResultSet {
         results(&self.sweep, std::mem::take(&mut *lock(&self.stored)))
     }
@@ -246,7 +246,8 @@ pub struct Merged {
     pub missing: Vec<usize>,
 }
 
-/// Reads the runs of stores of one sweep, by the `PATH` of their results or by their folders.
+/// Reads the runs of several stores of one sweep, by the `PATH` of their results or by their
+/// folders.
 ///
 /// # Errors
 /// [`StoreError`] if there is no store, or if two describe different sweeps.
@@ -291,7 +292,7 @@ pub fn merge(stores: &[PathBuf]) -> Result<Merged, StoreError> {
 }
 
 fn results(sweep: &Sweep, mut runs: BTreeMap<u64, CompletedRun>) -> ResultSet {
-    // Points whose axes set the same key may have the same run.
+    // Points whose axes set the same key may share a run.
     let last: BTreeMap<u64, usize> = sweep.ids.iter().copied().zip(0..).collect();
     let numbered = sweep.ids.iter().enumerate().filter_map(|(number, id)| {
         let mut run = match last.get(id) == Some(&number) {
@@ -308,14 +309,14 @@ fn results(sweep: &Sweep, mut runs: BTreeMap<u64, CompletedRun>) -> ResultSet {
     }
 }
 
-/// Where the runs of the results at `path` are stored.
+/// The folder of the runs of the results at `path`.
 pub fn folder_of(path: &Path) -> PathBuf {
     let mut name = path.file_name().map(OsString::from).unwrap_or_default();
     name.push(".runs");
     parent(path).join(name)
 }
 
-/// Whether there is anything at a path but an empty folder.
+/// Whether a path exists that is not an empty folder.
 pub fn has_something(path: &Path) -> bool {
     match fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_some(),
@@ -323,8 +324,8 @@ pub fn has_something(path: &Path) -> bool {
     }
 }
 
-/// Refuses a sweep that lacks runs which an earlier one stored. Without its description they are
-/// no longer found.
+/// Refuses a sweep without runs that an earlier one stored. Without its description they could no
+/// longer be found.
 fn refuse_to_lose(folder: &Path, earlier: Sweep, sweep: &Sweep) -> Result<(), StoreError> {
     let known: BTreeSet<u64> = sweep.ids.iter().copied().collect();
     let stored = read_journals(folder, &earlier.ids)?;
@@ -339,7 +340,7 @@ fn refuse_to_lose(folder: &Path, earlier: Sweep, sweep: &Sweep) -> Result<(), St
     }
 }
 
-/// Removes a store, and nothing else that lies there.
+/// Removes the files of a store, and no others.
 fn remove(folder: &Path) -> Result<(), StoreError> {
     let fail = |error| StoreError::new(folder, error);
     let entries = match fs::read_dir(folder) {
@@ -375,7 +376,7 @@ fn describe(folder: &Path) -> Result<Option<Sweep>, StoreError> {
     }
 }
 
-/// A thread that panicked while it held the lock left the value as it was before.
+/// A thread that panics while it holds the lock leaves the value unchanged.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Which tables there are and what their columns mean.
+//! The tables and their columns.
 
 use comity_units::Span;
 
@@ -11,15 +11,15 @@ use crate::histogram::{Distribution, Summary};
 use crate::metrics;
 use crate::report::{FlowReport, RunReport};
 
-/// The runs with what is computed over the flows of each.
+/// The runs, with values computed from the flows of each.
 pub(super) struct Tables<'a> {
     scenario: &'a ScenarioInfo,
     things: Things<'a>,
-    /// How the flows of each run share.
+    /// The sharing of the flows of each run.
     shares: Vec<Shares<'a>>,
 }
 
-/// How the flows of a run share.
+/// The sharing of the flows of a run.
 struct Shares<'a> {
     all: Sharing,
     groups: Vec<Group<'a>>,
@@ -31,20 +31,20 @@ struct Group<'a> {
     sharing: Sharing,
     friendliness: Option<f64>,
     convergence: Option<f64>,
-    /// The least and the largest base round trip of its flows, in seconds.
+    /// The minimum and maximum base round trip of its flows, in seconds.
     base_rtt: Option<[f64; 2]>,
     completion: Completion,
 }
 
 /// The flows of a group that have an end and started in measured time.
 struct Completion {
-    /// The completion times of those that ended.
+    /// The completion times of the flows that ended.
     times: Summary,
-    /// How many did not end; `None` without such flows.
+    /// How many flows did not end; `None` if no flow has an end.
     unfinished: Option<u64>,
 }
 
-/// How a set of flows shares.
+/// The sharing of a set of flows.
 struct Sharing {
     flows: u64,
     goodput: f64,
@@ -88,8 +88,8 @@ impl<'a> Tables<'a> {
         })
     }
 
-    /// Shows every table to the visitor with the columns that some row fills; those of series only
-    /// when some run has series.
+    /// Shows every table to the visitor, with the columns that some row fills. Tables of series
+    /// appear only if some run has series.
     pub(super) fn each<V: Visitor>(&self, visitor: &mut V) -> Result<(), V::Error> {
         self.each_whole(&mut Filled(visitor))
     }
@@ -331,8 +331,8 @@ fn total(row: &Row<'_, Sharing>, field: fn(&FlowReport) -> u64) -> u64 {
     row.run.report.flows.iter().map(field).sum()
 }
 
-/// The share of all packets put into the network, copies and acknowledgements included, that it
-/// dropped.
+/// The share of dropped packets among all packets in the network, duplicates and acknowledgements
+/// included.
 fn loss_ratio(flows: &[FlowReport]) -> Option<f64> {
     let dropped = flows.iter().map(|flow| flow.dropped_packets).sum();
     let offered = flows

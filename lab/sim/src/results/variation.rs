@@ -21,7 +21,7 @@ pub(super) struct Variation {
 }
 
 /// The variation of each flow over 1, 2, 5, 10, ... bins, up to scales with two intervals in
-/// measured time. Bins cut by the end of the warm-up or of the run are left out.
+/// measured time. Incomplete bins at the end of the warm-up or of the run are left out.
 pub(super) fn variations(report: &RunReport) -> Vec<Variation> {
     let Some(series) = report
         .series

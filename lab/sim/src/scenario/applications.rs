@@ -10,7 +10,7 @@ use super::source::SourceSpan;
 pub struct Parameter {
     /// The key of a flow that it belongs to.
     pub of: &'static str,
-    /// The key, as the reference tells of it.
+    /// The key, as in the reference.
     pub key: Key,
     /// The value of the application, as TOML; `None` if the application does not set it.
     pub value: Option<String>,
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
     use crate::scenario::{Folder, Reading, Scenario};
 
-    /// The parser of scenarios takes each as it stands, and gives a flow that sends.
+    /// The parser of scenarios accepts each as written, and its flow sends.
     #[test]
     fn each_is_a_flow_of_a_scenario() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/tltcp");
@@ -82,13 +82,13 @@ mod tests {
         assert_eq!(value("token-bucket", "depth").as_deref(), Some("\"20kB\""));
         assert_eq!(value("mpeg1", "feedback").as_deref(), Some("\"2s\""));
         assert_eq!(value("mpeg1", "section"), None);
-        // Nothing of a choice that was not made.
+        // Keys of other choices are not listed.
         let names: Vec<String> = of("udp-jitter")
             .into_iter()
             .map(|known| known.key.name)
             .collect();
         assert_eq!(names, ["rate", "interval", "gap", "jitter"]);
-        // Every key that is written is one of a table, or a plain one.
+        // Every written key is one of a table, or a plain one.
         for application in APPLICATIONS {
             let parameters = application.parameters();
             for (of, text) in application.keys {

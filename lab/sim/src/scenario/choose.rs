@@ -1,4 +1,4 @@
-//! Choosing runs of a sweep, by the values of its axes and as a part of them.
+//! The choice of runs of a sweep: by the values of its axes, and by shards.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,8 +34,8 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Whether the run with this number belongs to it. Neighbours go to different shards, because
-    /// they take about as long.
+    /// Whether the run with this number belongs to it. Successive runs take about as long, and
+    /// belong to different shards.
     pub const fn has(self, number: usize) -> bool {
         number % self.of == self.part - 1
     }
@@ -91,7 +91,7 @@ impl Scenario {
         Ok(runs)
     }
 
-    /// The number of the axis with this name, which has this value.
+    /// The number of the axis with this name. Checks that it has this value.
     fn check_axis_value(&self, name: &str, value: &str) -> Result<usize, ChoiceError> {
         let axes = self.axes();
         let axis = self
@@ -137,7 +137,7 @@ impl Scenario {
     }
 }
 
-/// How a value of the command line may be meant: as a number or as a text.
+/// The possible meanings of a value of the command line: a number or a text.
 fn identities(text: &str) -> Vec<String> {
     let text = text.trim();
     let number = text

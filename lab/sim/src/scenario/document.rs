@@ -13,7 +13,7 @@ pub(super) struct Node {
     pub(super) value: Value,
 }
 
-/// What is written.
+/// A value as written.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Text(String),
@@ -98,7 +98,7 @@ impl Node {
         }
     }
 
-    /// The value as one line of TOML, cut if it is long.
+    /// The value as one line of TOML, shortened if it is long.
     pub(super) fn show(&self) -> String {
         const LONGEST: usize = 60;
         let mut text = String::new();
@@ -167,7 +167,7 @@ impl Node {
     }
 }
 
-/// Reads a whole document. If the grammar is violated, reports all mistakes and reads nothing.
+/// Reads a whole document. If the text is not TOML, reports all errors and reads nothing.
 pub(super) fn parse(sources: &mut Sources, name: &str, text: &str) -> Result<Node, Vec<Problem>> {
     let source = sources.add(name, text);
     if text.len() > MAX_TEXT {

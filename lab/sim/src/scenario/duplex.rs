@@ -1,4 +1,4 @@
-//! Reads a link alone, for hosts without a scenario.
+//! Reads a single link, for hosts without a scenario.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct Setting {
     pub origin: String,
     /// The key, such as `rate` or `reverse.queue.limit`.
     pub path: String,
-    /// The value. If it is not TOML, it is a text.
+    /// The value. A value that is not TOML is a text.
     pub value: String,
 }
 
@@ -30,11 +30,11 @@ pub struct Setting {
 ///
 /// Differs from a link in a scenario in: 1. a link without `rate` and `trace` is unlimited, and one
 /// without `delay` has none. 2. `settings` for the forward direction do not change the reverse
-/// direction, except by a loss that names both. 3. a setting for `rate` replaces a `trace`, and the
-/// other way round.
+/// direction, except by a loss that names both. 3. a setting for `rate` replaces a `trace`, and one
+/// for `trace` replaces a `rate`.
 ///
 /// # Errors
-/// Everything that is wrong with the text and the settings.
+/// All problems of the text and the settings.
 ///
 /// ```
 /// use comity_link::RateProfile;
@@ -89,7 +89,7 @@ pub fn read_duplex(
     }
 }
 
-/// Adds the implied keys, so that each direction is complete by itself.
+/// Adds the implied keys, so that each direction is complete.
 fn spell_out(document: &mut Node) {
     let span = document.span;
     let text = |word: &str| Node {
@@ -132,7 +132,7 @@ fn spell_out(document: &mut Node) {
     }
 }
 
-/// Removes the `trace` that a `rate` at `path` replaces, and the other way round.
+/// Removes the `trace` that a `rate` at `path` replaces, or the `rate` that a `trace` replaces.
 fn remove_rival(document: &mut Node, path: &str) {
     let (table, key) = match path.split_once('.') {
         Some(("reverse", key)) => (entry(document, "reverse"), key),

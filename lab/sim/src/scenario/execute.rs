@@ -16,18 +16,19 @@ use crate::series::Recorder;
 /// Options for executing runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Execution<'c> {
-    /// How many runs execute at a time; `None` for one on each processor.
+    /// How many runs execute at a time; `None` for one per processor.
     pub jobs: Option<NonZeroUsize>,
     /// Begins with the runs that are likely to take longest, so that the last ones to finish are
-    /// short. Results keep the order of the runs in any case, so early ones wait in memory.
+    /// short. Results always keep the order of the runs, so reports that finish early wait in
+    /// memory.
     pub longest_first: bool,
-    /// When this becomes true, no further run is begun.
+    /// When this becomes true, no further run begins.
     pub cancel: Option<&'c AtomicBool>,
 }
 
 impl Execution<'_> {
-    /// How so many runs are usually executed. Among many the last ones matter little, and reports
-    /// that are done before their turn would pile up.
+    /// The default options for this many runs. With many runs the last ones matter little, and
+    /// reports that finish early would fill the memory.
     pub const fn of(runs: usize) -> Self {
         const FEW: usize = 1_000;
         Self {
@@ -74,7 +75,8 @@ impl std::error::Error for Interrupted {}
 
 /// Executes one run, with time series if its settings say so: the `simulate` of [`execute()`].
 ///
-/// # Errors The engine's error about the network. A network from a valid scenario has none.
+/// # Errors
+/// The engine's error about the network. A network from a valid scenario has none.
 pub fn simulate(
     network: &Network,
     run: &Run,
@@ -143,7 +145,7 @@ fn observed(
     let mut stop = (stop, UntilFailure(custom));
     let (mut bins, mut log) = records(network, settings, packets);
     let report = if bins.is_none() && log.is_none() {
-        // Without observers the engine need not show them anything.
+        // Without observers the engine does not report events.
         run_with(network, run.seed, &options, custom, &mut stop)
     } else {
         let mut observer = (stop, (bins, log));
@@ -154,10 +156,10 @@ fn observed(
     Ok(with_records(report?, (bins, log), settings))
 }
 
-/// What a run records beside its report.
+/// The records of a run beside its report.
 pub(super) type Records = (Option<Recorder>, Option<PacketRecorder>);
 
-/// Empty records, of what the settings and `packets` ask for.
+/// Empty records, as the settings and `packets` request.
 pub(super) fn records(network: &Network, settings: &RunSettings, packets: bool) -> Records {
     (
         settings.bins.map(|bin| Recorder::new(network, bin)),
@@ -165,7 +167,7 @@ pub(super) fn records(network: &Network, settings: &RunSettings, packets: bool) 
     )
 }
 
-/// The report, and what was recorded.
+/// Adds the records to the report.
 pub(super) fn with_records(
     report: RunReport,
     (bins, log): Records,
@@ -196,15 +198,15 @@ impl<C: CustomControllers> Observer for UntilFailure<C> {
 /// Runs `runs` of `scenario` with `simulate` and hands each outcome to `on_outcome`, in the order
 /// of `runs` whatever the number of threads.
 ///
-/// `simulate` is called on several threads; [`simulate()`] is the one that simulates. After every
-/// run `on_finished` gets the number of finished runs. `on_outcome` and `on_finished` are called on
-/// the caller's thread. Each network is made right before its run and dropped after it.
+/// `simulate` is called on several threads; [`simulate()`] runs the simulator. After every run
+/// `on_finished` gets the number of finished runs. `on_outcome` and `on_finished` are called on the
+/// caller's thread. Each network is built right before its run and dropped after it.
 ///
 /// # Errors
-/// [`Interrupted`] when `execution.cancel` was set before all runs were run.
+/// [`Interrupted`] if `execution.cancel` was set before all runs were executed.
 ///
 /// # Panics
-/// When `simulate` does, on the caller's thread.
+/// If `simulate` panics, on the caller's thread.
 pub fn execute<'r, R: Send, E: Send>(
     scenario: &Scenario,
     runs: &'r [Run],
@@ -228,7 +230,7 @@ pub fn execute<'r, R: Send, E: Send>(
             let (network, settings) = scenario.prepare(run);
             simulate(&network, run, &settings)
         });
-        // The receiver is gone only when the caller's thread panicked.
+        // The receiver is gone only if the caller's thread panicked.
         let _ = sender.send((index, report));
     };
     let mut collect = |receiver: mpsc::Receiver<(usize, Option<Result<R, E>>)>| {
@@ -256,7 +258,7 @@ pub fn execute<'r, R: Send, E: Send>(
             drop(sender);
             collect(receiver);
         }),
-        // No thread can be started: the runs execute here, one after the other.
+        // If no thread can be started, the runs execute here, one after another.
         Err(_) => {
             for index in order {
                 work(index, &sender);
@@ -306,7 +308,7 @@ fn cost(network: &Network) -> u64 {
         .filter(|bps| *bps > 0)
         .min()
         .unwrap_or(1_000_000_000);
-    // A packet of 1,500 bytes has 12,000 bits. A flow costs a little even if nothing gets through.
+    // A packet of 1,500 bytes has 12,000 bits. A flow costs a little even if no packet arrives.
     let packets_per_second = slowest / 12_000 + network.flows.len() as u64;
     packets_per_second.saturating_mul(network.duration.as_millis().max(1))
 }
@@ -338,7 +340,7 @@ mod tests {
         Scenario::parse("x", text, NoFiles, &Reading::default()).unwrap()
     }
 
-    /// A stand-in for the engine whose result depends on everything that a run is made of.
+    /// A substitute for the engine, whose result depends on all properties of a run.
     fn checked(network: &Network, run: &Run, _: &RunSettings) -> Result<u64, String> {
         if run.seed.get() == 3 {
             return Err("three".into());

@@ -1,4 +1,4 @@
-//! What the results of a run depend on, as numbers.
+//! Hashes of all that the results of a run depend on.
 
 use rayon::prelude::*;
 use twox_hash::XxHash64;

@@ -13,7 +13,7 @@ use super::problem::ProblemKind;
 use super::schema::{Context, Kind, Shape, is_text, item_label};
 use super::source::SourceSpan;
 
-/// Any text; what it means.
+/// Any text, with its meaning.
 pub(super) struct Text(pub(super) &'static str);
 
 impl Kind for Text {
@@ -66,7 +66,7 @@ fn is_integer(node: &Node) -> bool {
     matches!(node.value, Value::Integer(_) | Value::HugeInteger(_))
 }
 
-/// Whether a value is a text that begins like a number; the problem is then its unit.
+/// Whether a value is a text that begins like a number. The problem is then its unit.
 fn is_numeric_text(node: &Node) -> bool {
     node.text().is_some_and(|text| {
         text.trim_start()
@@ -133,7 +133,7 @@ impl Template {
         self.parts.iter().any(|part| matches!(part, Part::Index(_)))
     }
 
-    /// The name for flow `index`; `None` when an expansion falls below zero.
+    /// The name for flow `index`; `None` if an expansion is below zero.
     pub(super) fn expand(&self, index: u32) -> Option<String> {
         let mut name = String::new();
         for part in &self.parts {
@@ -149,7 +149,6 @@ impl Template {
     }
 }
 
-/// A [`Template`].
 pub(super) struct NameTemplate(pub(super) &'static str);
 
 impl Kind for NameTemplate {
@@ -397,11 +396,11 @@ impl<Q: Quantity> Kind for Amount<Q> {
     }
 }
 
-/// The longest time that any key takes. It keeps sums of times far from the end of the clock.
+/// The longest time that any key accepts. Sums of such times stay far from the end of the clock.
 pub(super) const LONGEST: Span = Span::from_secs(365 * 24 * 3600);
-/// The fastest rate that any key takes.
+/// The fastest rate that any key accepts.
 pub(super) const FASTEST: Rate = Rate::from_mbps(10_000_000);
-/// The most data that any key takes.
+/// The most data that any key accepts.
 pub(super) const LARGEST: Bytes = Bytes::new(1 << 50);
 
 /// Any time from zero.
@@ -429,7 +428,7 @@ pub(super) const POSITIVE_BYTES: Amount<Bytes> = Amount {
     min: Bytes::new(1),
     max: LARGEST,
 };
-/// The size of a packet, from a byte over an IPv4 header to the most that IP carries.
+/// The size of a packet, from one byte more than an IPv4 header to the maximum of IP.
 pub(super) const PACKET: Amount<Bytes> = Amount {
     min: Bytes::new(21),
     max: Bytes::new(65_535),
@@ -437,7 +436,7 @@ pub(super) const PACKET: Amount<Bytes> = Amount {
 /// A share of a whole.
 pub(super) const SHARE: Real = Real { min: 0.0, max: 1.0 };
 
-/// One of some words.
+/// One of several words.
 pub(super) struct Choice<T: 'static>(pub(super) &'static [(&'static str, T, &'static str)]);
 
 impl<T: Copy> Kind for Choice<T> {
@@ -500,7 +499,7 @@ impl<T: Clone> Kind for Word<T> {
     }
 }
 
-/// The first of two kinds that takes the node.
+/// The first of two kinds that accepts the node.
 pub(super) struct Either<T, A, B> {
     first: A,
     second: B,
@@ -552,7 +551,6 @@ where
     }
 }
 
-/// A list.
 pub(super) struct List<K> {
     pub(super) item: K,
     pub(super) min: usize,
@@ -701,7 +699,7 @@ impl Kind for ExtentKind {
     }
 }
 
-/// Anything at all: the value of a sweep, which the swept key checks.
+/// Any value: one of a sweep, which the swept key checks.
 pub(super) struct Anything;
 
 impl Kind for Anything {
@@ -733,7 +731,7 @@ mod tests {
         assert_eq!(template.expand(3).as_deref(), Some("n2-x"));
         assert_eq!(template.expand(0), None, "below zero");
         assert!(!Template::parse("left").unwrap().varies());
-        // A group may have a name as long as names can be.
+        // A group may have the longest name.
         let longest = "g".repeat(64);
         assert!(is_name(&longest));
         let first = Template::of_group(&longest).expand(0);

@@ -3,7 +3,7 @@
 //! A scenario file describes a network, its flows, and the parameters that vary. [`Scenario::load`]
 //! reads it and checks every point of its sweep. It reports all problems at once, each with file,
 //! line, column, key, value and the expected form. [`Scenario::runs`] lists the runs,
-//! [`Scenario::prepare`] gives the network of one, and [`execute()`] runs them all.
+//! [`Scenario::prepare`] builds the network of one, and [`execute()`] executes them all.
 //!
 //! The tables of the file are declared once, in `tables`. The reader, the checks, the paths of
 //! sweeps, the reference in `docs/reference/scenario.md` and the JSON Schema ([`mod@reference`])
@@ -103,7 +103,7 @@ pub struct Reading {
     pub seeds: Option<Vec<u64>>,
     /// The names of the [custom controllers](crate::CustomControllers) that flows may have.
     pub controllers: Vec<String>,
-    /// How large the scenario may become.
+    /// The maximum size of the scenario.
     pub limits: Limits,
 }
 
@@ -157,9 +157,10 @@ impl Scenario {
         Self::outline(path, reading)?.checked()
     }
 
-    /// Reads a file as far as needed to tell its name and its number of runs.
+    /// Reads only as much of a file as its name and its number of runs need.
     ///
-    /// # Errors The problems of its grammar, its `[scenario]` or its axes.
+    /// # Errors
+    /// The problems of its grammar, its `[scenario]` or its axes.
     pub fn outline(path: &Path, reading: &Reading) -> Result<Self, Problems> {
         let name = path.display().to_string();
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
@@ -269,7 +270,7 @@ impl Scenario {
         &self.overrides
     }
 
-    /// What overrides do beside replacing values of the text: the axes whose values they replace.
+    /// Notes on the overrides: the axes whose values they replace.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -299,7 +300,7 @@ impl Scenario {
         )
     }
 
-    /// The runs of this scenario that `command` has run.
+    /// The results of these runs, which `command` has executed.
     pub fn results(&self, command: String, runs: Vec<CompletedRun>) -> ResultSet {
         ResultSet {
             scenario: ScenarioInfo {
@@ -312,7 +313,7 @@ impl Scenario {
         }
     }
 
-    /// The seeds that every point is run with.
+    /// The seeds. Every point runs once with each.
     pub fn seeds(&self) -> &[u64] {
         &self.seeds
     }
@@ -325,12 +326,12 @@ impl Scenario {
             .collect()
     }
 
-    /// How many points the sweep has, 1 without axes.
+    /// The number of points of the sweep; 1 without axes.
     pub fn points(&self) -> usize {
         self.groups.iter().map(Group::len).product()
     }
 
-    /// How many runs there are: points times seeds.
+    /// The number of runs: points times seeds.
     pub fn run_count(&self) -> usize {
         self.points() * self.seeds.len()
     }
@@ -364,7 +365,7 @@ impl Scenario {
     /// The network and the settings of a run.
     ///
     /// # Panics
-    /// With a run of another scenario.
+    /// If the run belongs to another scenario.
     pub fn prepare(&self, run: &Run) -> (Network, RunSettings) {
         match self.read_point(run.point) {
             Ok((prepared, _)) => prepared,
@@ -489,7 +490,6 @@ impl Scenario {
     }
 }
 
-/// The network of a run, and its settings.
 type Prepared = (Network, RunSettings);
 
 /// Applies an override.
@@ -514,7 +514,7 @@ fn set(
 /// Reads a value of the command line, reported under `name`.
 fn value_of(sources: &mut Sources, name: &str, value: &str) -> Result<Node, Vec<Problem>> {
     document::parse_value(sources, name, value).or_else(|problems| {
-        // `rate=1.5Mbps` without the quotes that a shell would eat anyway.
+        // `rate=1.5Mbps`, without the quotes that a shell would remove.
         let span = problems.first().and_then(|problem| problem.span);
         let span = span.ok_or(problems)?;
         Ok(Node {
@@ -524,12 +524,12 @@ fn value_of(sources: &mut Sources, name: &str, value: &str) -> Result<Node, Vec<
     })
 }
 
-/// What is known before any point is read.
+/// The parts that are known before any point is read.
 struct Outline {
     table: ScenarioTable,
     seeds: Vec<u64>,
     groups: Vec<Group>,
-    /// What overrides do to the axes.
+    /// The effects of overrides on axes.
     notes: Vec<String>,
 }
 

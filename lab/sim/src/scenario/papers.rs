@@ -1,4 +1,4 @@
-//! Systems and applications of the papers, and their names here.
+//! The systems and applications of the papers, with their names in Comity.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use comity_congestion::table::other_name;
 /// An application of a paper, as keys of a flow in a scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Application {
-    /// Its name here.
+    /// Its name in Comity.
     pub name: &'static str,
     /// A description in one sentence.
     pub summary: &'static str,
@@ -18,7 +18,7 @@ pub struct Application {
 }
 
 impl Application {
-    /// Its keys in a scenario, a line each.
+    /// Its keys in a scenario, one in each line.
     pub fn toml(&self) -> String {
         self.keys
             .iter()
@@ -56,8 +56,8 @@ pub const APPLICATIONS: &[Application] = &[
     },
     Application {
         name: "vreal",
-        summary: "VREAL: 1 Mb/s is read, in pieces of 5 KB every 40 ms, or of 12.5 KB every 100 ms; what counts is the \
-                  share of reads that find their data.",
+        summary: "VREAL: a reader of 1 Mb/s, in pieces of 5 KB every 40 ms, or of 12.5 KB every 100 ms. The result is \
+                  the share of reads that find their data.",
         source: "Zhang and Tsaoussidis, TCP-Real, NOSSDAV 2001, sections 3 and 4.2",
         keys: &[
             ("workload", "{ kind = \"greedy\" }"),
@@ -69,8 +69,8 @@ pub const APPLICATIONS: &[Application] = &[
     },
     Application {
         name: "token-bucket",
-        summary: "A sender that may send as tokens of 1 KB allow, 20 every 30 ms into a bucket of 20; what counts is how \
-                  many it uses in a round trip.",
+        summary: "A sender with a token bucket: 20 tokens of 1 KB arrive every 30 ms, in a bucket for 20. The result is \
+                  the number of tokens that it uses in a round trip.",
         source: "Zhang and Tsaoussidis, TCP-Real, NOSSDAV 2001, sections 3 and 4.4",
         keys: &[(
             "workload",
@@ -79,7 +79,7 @@ pub const APPLICATIONS: &[Application] = &[
     },
     Application {
         name: "udp-cbr",
-        summary: "Datagrams at a constant rate, beside which the delay of IFTP is judged.",
+        summary: "Datagrams at a constant rate, with which the delay of IFTP is compared.",
         source: "ElAarag and Bassiouni, IFTP, section 5.2; the rate is chosen here",
         keys: &[
             ("transport", "\"datagram\""),
@@ -88,7 +88,7 @@ pub const APPLICATIONS: &[Application] = &[
     },
     Application {
         name: "udp-jitter",
-        summary: "Datagrams at a constant rate whose intervals vary by up to half either way.",
+        summary: "Datagrams at a constant rate, with intervals that are shorter or longer by up to half.",
         source: "random_ of ns-2's CBR",
         keys: &[
             ("transport", "\"datagram\""),
@@ -100,7 +100,7 @@ pub const APPLICATIONS: &[Application] = &[
     },
     Application {
         name: "udp-unspaced",
-        summary: "Datagrams as fast as the sender's own link takes them.",
+        summary: "Datagrams at the rate of the sender's own link.",
         source: "Feng, Feng and Belford, Packet Spacing, sections 1.1 and 3.2",
         keys: &[
             ("transport", "\"datagram\""),
@@ -120,8 +120,8 @@ pub const APPLICATIONS: &[Application] = &[
     },
 ];
 
-/// The meaning of a word that is no choice at its place: another name of a system of the papers, or
-/// an application. Case and hyphens do not matter.
+/// The meaning of a word that is not among the choices: another name of a system of the papers, or
+/// an application. Case and hyphens have no effect.
 pub(super) fn known_as(word: &str) -> Option<String> {
     if let Some(other) = other_name(word) {
         return Some(other.instead.into());

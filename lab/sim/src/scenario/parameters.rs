@@ -7,7 +7,6 @@ use super::papers::known_as;
 use super::problem::ProblemKind;
 use super::schema::{Context, Kind, Shape, is_text};
 
-/// The name of a controller.
 pub(super) struct ControllerName;
 
 impl Kind for ControllerName {
@@ -117,7 +116,7 @@ impl ParameterTable {
     }
 }
 
-/// A parameter of a custom controller, which alone knows what it may be.
+/// A parameter of a custom controller. Only the controller can check its value.
 fn plain(entry: &Entry) -> Result<Setting, ProblemKind> {
     match &entry.node.value {
         Value::Integer(number) => Ok(Setting::Number(*number as f64)),

@@ -10,15 +10,14 @@ use crate::report::is_within;
 /// A key of one document: names of keys, and numbers of list items.
 pub(super) type Location = Vec<String>;
 
-/// Puts `value` at `path`, creates the tables on the way that are missing, and returns the keys
-/// that got it.
+/// Sets `value` at `path`, creates missing tables on the path, and returns the keys that were set.
 ///
 /// A `name`, a `group` or a number from 0 chooses an item of a list, and `*` chooses all. `net`
 /// chooses the groups `net+long` and `net+short`, because results count them together under that
 /// name.
 ///
 /// # Errors
-/// When the schema has no such key, or the list no such item.
+/// If the schema has no such key, or the list no such item.
 pub(super) fn assign(
     root: &mut Node,
     shape: &Shape,
@@ -45,9 +44,9 @@ pub(super) fn inside<'n>(node: &'n Node, rest: &[String]) -> Option<&'n Node> {
 
 struct Assignment<'v> {
     value: &'v Node,
-    /// The keys that lead to the present node.
+    /// The keys that lead to the current node.
     at: Location,
-    /// The keys that have the value.
+    /// The keys that were set.
     done: Vec<Location>,
 }
 
@@ -164,7 +163,7 @@ impl Assignment<'_> {
                     .collect();
                 Err(unknown(part, labels))
             }
-            // Which parameters there are depends on the controller.
+            // The parameters depend on the controller.
             (Some(Shape::Parameters), Value::Table(entries)) => {
                 if !rest.is_empty() {
                     return Err(ProblemKind::PathIntoValue {

@@ -1,4 +1,4 @@
-//! Scenarios for processes that have none of their files.
+//! Scenarios for processes without access to their files.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{Files, Problems, Reading, Scenario};
 
-/// A scenario with all that its runs depend on, for another process.
+/// A scenario with everything that its runs depend on, for another process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Portable {
     /// The name under which problems are reported.
@@ -34,7 +34,7 @@ impl Scenario {
     /// The scenario for another process.
     ///
     /// # Errors
-    /// A file cannot be read any more.
+    /// A file can no longer be read.
     pub fn portable(&self) -> io::Result<Portable> {
         let files = self.library.names().into_iter().map(|file| {
             let text = self.files.read(Path::new(&file))?;
@@ -55,7 +55,7 @@ impl Portable {
     /// Reads the scenario and checks every point.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the scenario.
     pub fn scenario(self) -> Result<Scenario, Problems> {
         let reading = Reading {
             set: self.set,
@@ -63,7 +63,7 @@ impl Portable {
             ..Reading::default()
         };
         let read = || Scenario::parse(&self.name, &self.text, self.files, &reading);
-        // A process that was forked has none of the threads of the global pool, and waits forever.
+        // A forked process has no threads of the global pool, and would wait for ever.
         match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
             Ok(pool) => pool.install(read),
             Err(_) => read(),

@@ -54,7 +54,7 @@ pub enum ProblemKind {
         /// Where the key does exist: a tag and its value, such as `transport` and `datagram`.
         elsewhere: Option<(String, String)>,
     },
-    /// A key that has to be there.
+    /// A required key is missing.
     Missing {
         /// What is expected as its value.
         expected: String,
@@ -68,7 +68,7 @@ pub enum ProblemKind {
         /// What was expected.
         expected: String,
     },
-    /// A text that is no quantity.
+    /// A text that is not a quantity.
     Quantity {
         /// The text as written.
         value: String,
@@ -120,14 +120,14 @@ pub enum ProblemKind {
         what: &'static str,
         /// The name.
         name: String,
-        /// Where it stands first.
+        /// Its first use.
         first: Option<SourceSpan>,
     },
     /// A node that the network does not have.
     UnknownNode {
         /// The name.
         name: String,
-        /// The nodes that there are.
+        /// The nodes of the network.
         known: Vec<String>,
         /// The one that is spelled most like it.
         nearest: Option<String>,
@@ -143,9 +143,9 @@ pub enum ProblemKind {
     Unreachable {
         /// The name of the flow.
         flow: String,
-        /// Where its packets would start.
+        /// The source node.
         from: String,
-        /// Where they would go.
+        /// The destination node.
         to: String,
     },
     /// Two keys that exclude each other.
@@ -220,11 +220,11 @@ pub enum ProblemKind {
         /// What the link says.
         error: ConfigError,
     },
-    /// A path in a sweep or an override that leads nowhere.
+    /// A path in a sweep or an override that does not exist.
     UnknownPath {
-        /// The part of the path that is not known.
+        /// The unknown part of the path.
         part: String,
-        /// What could stand there.
+        /// The known names.
         known: Vec<String>,
         /// The one that is spelled most like it.
         nearest: Option<String>,
@@ -240,7 +240,7 @@ pub enum ProblemKind {
     NotSwept,
     /// An override that is not `key=value`.
     BadOverride {
-        /// The text as given.
+        /// The text of the override.
         text: String,
     },
     /// An override whose keys an axis sets as well, and which cannot replace the axis's values.
@@ -260,7 +260,7 @@ pub enum ProblemKind {
         /// Why.
         why: &'static str,
     },
-    /// Seeds of the scenario, beside other ones from outside.
+    /// Seeds in the scenario, and others from outside.
     SeedsTwice,
     /// Axes that advance together have different lengths.
     UnevenZip {
@@ -271,30 +271,30 @@ pub enum ProblemKind {
         /// How many the first one has.
         expected: usize,
     },
-    /// A range that gives no values, or too many.
+    /// A range without values, or with too many.
     BadRange {
         /// Why.
         reason: RangeFault,
     },
-    /// A base round trip below that of the links with delays of their own.
+    /// A base round trip that is shorter than that of the links with delays of their own.
     RttTooShort {
-        /// What is requested.
+        /// The requested round trip.
         rtt: Span,
-        /// What the other links take.
+        /// The round trip of the other links.
         rest: Span,
     },
     /// More runs than allowed.
     TooManyRuns {
         /// The product, as in `20 (a) * 30 (b) * 5 seeds`.
         product: String,
-        /// How many runs that is.
+        /// The number of runs.
         runs: u128,
         /// The most.
         limit: u64,
     },
     /// More flows, nodes or links than allowed.
     TooManyThings {
-        /// What there are too many of.
+        /// The kind of thing.
         what: &'static str,
         /// How many.
         found: u64,
@@ -303,7 +303,7 @@ pub enum ProblemKind {
     },
 }
 
-/// Why a range gives no usable values.
+/// Why a range has no usable values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RangeFault {
@@ -352,11 +352,11 @@ pub enum Unfit {
     RepeatedPoint,
     /// The bins are so short that their number would exhaust memory.
     BinsTooShort,
-    /// A workload of a flow of programs, which send what they like.
+    /// A workload of a flow of programs, which produce their own data.
     WorkloadOfCommand,
     /// SACK recovery without the option.
     SackRecoveryWithoutSack,
-    /// More than the header can offer.
+    /// A window above the maximum without window scaling.
     WindowNeedsScaling,
     /// A flow that stops before it can start.
     StopBeforeStart,
@@ -380,15 +380,15 @@ pub enum Unfit {
     NameWithoutIndex,
     /// An expansion below zero.
     IndexBelowZero,
-    /// A flow that starts when the run is over.
+    /// A flow that starts after the end of the run.
     StartAfterEnd,
-    /// A way to count the pipe without SACK recovery.
+    /// A rule for the pipe without SACK recovery.
     PipeWithoutSack,
     /// A variant of RACK without RACK.
     KeyOfRack,
     /// RACK for a time-lined stream.
     RackWithTimeline,
-    /// A time-line that is to hold passed data, and knows what arrived.
+    /// A time-line with `holds_passed`, but with SACK or without the blind spot.
     NothingToHold,
     /// Delays of an access link that does not exist.
     DelaysWithoutAccess,
@@ -398,7 +398,7 @@ pub enum Unfit {
     MeanBeyondMax,
     /// Losses of a reverse direction with a direction.
     DirectionOfReverse,
-    /// Losses by the packets of a direction, which both directions cannot share.
+    /// A loss model that depends on the packets of one direction, for both directions.
     NoStateOfBoth,
 }
 
@@ -485,7 +485,7 @@ impl Problem {
         lines.join("; ")
     }
 
-    /// The problem in one sentence, which begins with the keys that lead to it.
+    /// The problem in one sentence, which begins with its key path.
     fn headline(&self) -> String {
         let path = &self.path;
         match &self.kind {

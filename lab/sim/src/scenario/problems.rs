@@ -17,7 +17,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// The most problems that are kept; further ones are counted.
+    /// The most problems that are kept. Further ones are only counted.
     pub const MOST: usize = 50;
 
     pub(super) fn new(sources: Arc<Sources>, mut list: Vec<Problem>) -> Self {
@@ -43,12 +43,12 @@ impl Problems {
         self.list.iter()
     }
 
-    /// The texts that they stand in.
+    /// The texts with the problems.
     pub fn sources(&self) -> &Sources {
         &self.sources
     }
 
-    /// How many there are.
+    /// The number of problems.
     pub fn count(&self) -> usize {
         self.list.len() + self.more
     }

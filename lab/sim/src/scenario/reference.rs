@@ -1,4 +1,4 @@
-//! The reference of scenario files, made from the tables that read them.
+//! The reference of scenario files, from the tables that read them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use super::schema::{FieldDoc, Presence, Shape, Table, TableDoc};
 use super::tables::ScenarioFile;
 use super::tables::flow::PRESETS;
 
-/// The reference as Markdown, which also reads well as it is.
+/// The reference as Markdown.
 pub fn markdown() -> String {
     let mut page = tables(INTRODUCTION, &ScenarioFile::describe());
     page.push_str(&applications());
@@ -40,7 +40,7 @@ fn applications() -> String {
     let mut text = String::from(
         "\n## Applications of the papers\n\nThe keys that make a `[[flow]]` an application of one of the papers. `comity list NAME`\n\
          prints each with all of its parameters.\n\n\
-         | name | what it is | source | keys |\n| --- | --- | --- | --- |\n",
+         | name | meaning | source | keys |\n| --- | --- | --- | --- |\n",
     );
     for application in APPLICATIONS {
         let keys: Vec<String> = application
@@ -78,7 +78,7 @@ pub(super) fn tables(introduction: &str, table: &TableDoc) -> String {
 pub struct Key {
     /// Its name.
     pub name: String,
-    /// What values it takes.
+    /// The values that it accepts.
     pub values: String,
     /// Its default, or what applies without the key; `None` if the key is required.
     pub default: Option<String>,
@@ -111,7 +111,7 @@ pub struct Choice {
     pub name: &'static str,
     /// What it is.
     pub summary: String,
-    /// Where it is defined, of what has a source.
+    /// Its source, if it has one.
     pub source: Option<&'static str>,
 }
 
@@ -196,7 +196,7 @@ fn find(table: &TableDoc, title: &str) -> Option<TableDoc> {
         .find_map(|field| in_shape(&field.shape, title))
 }
 
-/// The description of a key, and of each word that it takes.
+/// The description of a key, and of each word that it accepts.
 fn described(field: &FieldDoc) -> String {
     let mut doc = field.doc.clone();
     if let Shape::Choice(options) = &field.shape {
@@ -217,7 +217,7 @@ const INTRODUCTION: &str = "\
 # Scenario files
 
 Generated from the tables in `lab/sim/src/scenario/tables`;
-`COMITY_UPDATE=1 cargo test -p comity-sim --test it scenario_reference` writes it anew, and
+`COMITY_UPDATE=1 cargo test -p comity-sim --test it scenario_reference` updates it, and
 `comity sim schema` prints it.
 
 A scenario is a TOML file. Every quantity has its unit in the value: durations such as `\"40ms\"`
@@ -225,14 +225,13 @@ A scenario is a TOML file. Every quantity has its unit in the value: durations s
 `Mbps`, `Gbps`), amounts of data such as `\"1500B\"` (`B`, `kB`, `MB`, `GB` and `KiB`, `MiB`, `GiB`).
 Windows and queues also take packets: `10` or `\"10 packets\"`. An unknown key is an error.
 
-Paths of keys, in sweeps and in `comity sim run --set`, join keys with dots; an item of a list is
-meant by its `name`, its `group` or its number from 0, and `*` means all of them: `flow.tcp.rwnd`,
+Paths of keys, in sweeps and in `comity sim run --set`, join keys with dots. The `name`, the `group`
+or the number from 0 identifies an item of a list, and `*` means all items: `flow.tcp.rwnd`,
 `topology.bottleneck.queue`, `flow.*.start.spread`.
 
-Nodes and links have names, which `comity sim trace --link` takes. The host of a flow called `tcp-0`
-is the node `tcp-0.source` with the link `tcp-0.source` to its router, and `tcp-0.destination` at
-the other end; the reverse direction of every link has `.reverse` behind the
-name.
+Nodes and links have names, which `comity sim trace --link` accepts. The source of a flow called
+`tcp-0` is the node `tcp-0.source`, with the link `tcp-0.source` to its router. Its destination is
+`tcp-0.destination`. The reverse direction of every link has the suffix `.reverse`.
 ";
 
 #[derive(Default)]
@@ -266,7 +265,7 @@ impl Page {
                 None => ", required".into(),
             };
             self.line(&format!(
-                "\n`{}` chooses what else there is{default}:",
+                "\n`{}` selects the other keys{default}:",
                 variants.tag
             ));
             for (value, option) in &variants.options {
@@ -296,7 +295,7 @@ impl Page {
         if table.fields.is_empty() {
             return;
         }
-        self.line("\n| key | value | default | what it is |");
+        self.line("\n| key | value | default | meaning |");
         self.line("| --- | --- | --- | --- |");
         for field in &table.fields {
             let presence = match field.presence {
@@ -383,7 +382,7 @@ fn bounds(min: u64, max: u64) -> String {
     }
 }
 
-/// The bounds of a number. The largest number in either direction stands for no bound.
+/// The bounds of a number. The largest number in either direction means no bound.
 fn real_bounds(min: f64, max: f64) -> String {
     match (min == f64::MIN, max == f64::MAX) {
         (true, true) => String::new(),

@@ -47,7 +47,7 @@ pub(super) enum Shape {
     Either(Vec<Self>),
     /// The parameters of the chosen controller.
     Parameters,
-    /// Whatever the swept key takes.
+    /// Any value that the swept key accepts.
     Anything,
 }
 
@@ -138,7 +138,7 @@ impl Shape {
 }
 
 impl TableDoc {
-    /// The names of all keys, those of all alternatives included.
+    /// All keys, those of all alternatives included.
     pub(super) fn all_fields(&self) -> Vec<&FieldDoc> {
         let mut fields: Vec<_> = self.fields.iter().collect();
         if let Some(variants) = &self.variants {
@@ -154,7 +154,8 @@ impl TableDoc {
 pub trait Files {
     /// The text of a file. A relative path starts at the folder of the scenario.
     ///
-    /// # Errors The error of the system when the file cannot be read.
+    /// # Errors
+    /// The error of the system if the file cannot be read.
     fn read(&self, path: &Path) -> io::Result<String>;
 }
 
@@ -171,7 +172,7 @@ impl Files for Folder {
 /// The longest trace that is read, in bytes.
 const MAX_IN_A_FILE: u64 = 1 << 30;
 
-/// The text of a file. Refuses devices and pipes, which may have no end.
+/// Reads the text of a file. Refuses devices and pipes, which may have no end.
 pub(super) fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     let mut text = String::new();
     let file = std::fs::File::open(path)?.take(limit + 1);
@@ -202,7 +203,7 @@ impl Files for NoFiles {
     }
 }
 
-/// The state of a reader: the path to the current key, and the problems so far.
+/// The state of a reader: the path of the current key, and the problems so far.
 pub(super) struct Context<'f> {
     path: Vec<String>,
     pub(super) problems: Vec<Problem>,
@@ -307,7 +308,7 @@ impl At {
             .map_or(self.span, |(_, span)| Some(*span))
     }
 
-    /// The keys that lead to `key`; to the table itself when it is empty.
+    /// The path of `key`, or of the table if `key` is empty.
     pub(super) fn path_of(&self, key: &str) -> String {
         match (self.path.as_str(), key) {
             (path, "") => path.into(),
@@ -316,7 +317,6 @@ impl At {
         }
     }
 
-    /// Whether `key` is written.
     pub(super) fn has(&self, key: &str) -> bool {
         self.keys.iter().any(|(name, _)| name == key)
     }
@@ -324,9 +324,9 @@ impl At {
 
 /// A kind of value: its reader and its description.
 pub(super) trait Kind {
-    /// What reading gives.
+    /// The type of the value that was read.
     type Value;
-    /// Its form, for messages.
+    /// The form of its values, for messages.
     fn shape(&self) -> Shape;
     /// Whether a value has the form of this kind, so that [`Kind::read`] reports its problems.
     fn takes(&self, node: &Node) -> bool;
@@ -420,7 +420,7 @@ impl<K: Kind> Field for Default<K> {
     }
 }
 
-/// All keys of another declaration, as if they were declared here.
+/// All keys of another declaration, as if declared here.
 pub(super) struct Keys<T>(std::marker::PhantomData<T>);
 
 impl<T: Table> Keys<T> {
@@ -501,7 +501,7 @@ impl<T: Table> Kind for Nested<T> {
     }
 }
 
-/// Returns the values of a table and remembers which keys were read.
+/// Reads the values of a table, and records which keys were read.
 pub(super) struct TableReader<'n, 'c, 'f> {
     entries: &'n [Entry],
     span: SourceSpan,

@@ -11,8 +11,8 @@ use crate::report::RunReport;
 
 /// A run that pauses at chosen times. Pauses do not change its report.
 ///
-/// Events are handled in the order of their times, so that a controller has seen all of its events
-/// before a pause and none of those behind it.
+/// Events are handled in the order of their times. So a controller has received all of its events
+/// before a pause, and none of those after it.
 ///
 /// ```
 /// use comity_sim::NoControllers;
@@ -57,7 +57,7 @@ impl<C> std::fmt::Debug for Simulation<C> {
 }
 
 impl<C: CustomControllers + Clone> Simulation<C> {
-    /// A run at its beginning, which records every packet if `packets` is true.
+    /// Creates a run at its beginning. It records every packet if `packets` is true.
     ///
     /// # Errors
     /// The engine's error about the network. A network from a valid scenario has none, unless a
@@ -81,7 +81,7 @@ impl<C: CustomControllers + Clone> Simulation<C> {
         })
     }
 
-    /// Handles all events before `time`. A run whose custom controller failed stands still.
+    /// Handles all events before `time`. A run whose custom controller failed does not continue.
     pub fn run_until(&mut self, time: Time) {
         self.engine.run_until(time);
     }

@@ -34,7 +34,7 @@ impl SourceSpan {
     }
 }
 
-/// A text with the name it is reported under: a file's path, or `--set`.
+/// A text with its name in messages: the path of a file, or `--set`.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The name.
@@ -50,8 +50,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// A text that is already present is not added again, such as the value of an option for both
-    /// directions of a link.
+    /// Adds a text. A text that is already present, such as an option for both directions of a
+    /// link, is not added again.
     pub(super) fn add(&mut self, name: &str, text: &str) -> u32 {
         let is_same = |source: &Source| source.name == name && source.text == text;
         if let Some(at) = self.list.iter().position(is_same) {
@@ -74,7 +74,7 @@ impl Sources {
         self.list.get(span.source())
     }
 
-    /// What is written at `span`.
+    /// The text at `span`.
     pub fn text(&self, span: SourceSpan) -> Option<&str> {
         self.source(span)?.text.get(span.range())
     }

@@ -1,4 +1,4 @@
-//! What is varied from run to run.
+//! The axes of a sweep.
 
 use std::collections::BTreeSet;
 
@@ -62,7 +62,7 @@ impl Group {
         self.axes.first().map_or(1, |axis| axis.values.len())
     }
 
-    /// Reports the first point that repeats an earlier one: its runs would be the same.
+    /// Reports the first point that is equal to an earlier one: their runs would be the same.
     fn report_repeated(&self, cx: &mut Context<'_>) {
         let Some(first) = self.axes.first() else {
             return;
@@ -84,7 +84,7 @@ impl Group {
     }
 }
 
-/// A value from outside of the scenario, and the keys that got it.
+/// A value from outside the scenario, and the keys that it sets.
 #[derive(Clone, Debug)]
 pub(super) struct Override {
     pub(super) path: String,
@@ -92,7 +92,7 @@ pub(super) struct Override {
     pub(super) keys: Vec<Location>,
 }
 
-/// Whether everything that `keys` name is within what `others` name.
+/// Whether each of `keys` is one of `others` or below one.
 fn is_covered(keys: &[Location], others: &[&Location]) -> bool {
     keys.iter()
         .all(|key| others.iter().any(|other| key.starts_with(other)))
@@ -114,8 +114,8 @@ pub(super) fn report_set_again(overrides: &[Override], cx: &mut Context<'_>) {
     }
 }
 
-/// Lets overrides replace the values of the axes that set the same keys. Returns what to tell the
-/// user. Reports overrides that axes would hide, and axes that later ones hide.
+/// Lets overrides replace the values of axes that set the same keys. Returns notes for the user.
+/// Reports overrides that axes would hide, and axes that later ones hide.
 pub(super) fn overrule(
     groups: &mut [Group],
     document: &Node,
@@ -134,7 +134,7 @@ pub(super) fn overrule(
                 continue;
             };
             let assigned = axis.paths.iter().map(|path| {
-                // Paths that lead nowhere are reported when the point is read.
+                // Unknown paths are reported when the point is read.
                 path::assign(&mut document, shape, path, value).unwrap_or_default()
             });
             let keys: Vec<Location> = assigned.flatten().collect();
@@ -187,7 +187,7 @@ impl Axis {
     ) -> Option<(String, Node)> {
         let mut hidden = overrides.iter().filter(|it| it.meets(keys)).peekable();
         let by = *hidden.peek()?;
-        // Of two overrides of one key the last one counts.
+        // Of two overrides of one key, the last one counts.
         let last = |key: &Location| overrides.iter().rfind(|it| it.keys.contains(key));
         let values: Option<Vec<&Override>> = keys.iter().map(last).collect();
         let value = values.filter(|values| {
@@ -450,7 +450,7 @@ fn steps(from: &Node, to: &Node, step: &Node) -> Result<Vec<Value>, RangeFault> 
     if to < from {
         return Err(RangeFault::Reversed);
     }
-    // A little more than the last whole step, because 0.3 is not 3 times 0.1 in binary.
+    // Slightly more than the last whole step, because 0.3 is not 3 times 0.1 in binary.
     let count = ((to - from) / step + 1e-6).floor() + 1.0;
     if count > MAX_VALUES as f64 {
         return Err(RangeFault::TooMany);
@@ -461,7 +461,7 @@ fn steps(from: &Node, to: &Node, step: &Node) -> Result<Vec<Value>, RangeFault> 
 }
 
 fn factors(from: &Node, to: &Node, factor: f64) -> Result<Vec<Value>, RangeFault> {
-    // NaN is above nothing.
+    // NaN also fails this comparison.
     if !(factor > 1.0 && factor.is_finite()) {
         return Err(RangeFault::Factor);
     }
@@ -529,7 +529,7 @@ mod tests {
             .join(" "))
     }
 
-    /// Long values are not shortened: neither where they are compared nor in the results.
+    /// Long values are shortened neither in comparisons nor in the results.
     #[test]
     fn long_values_that_begin_alike_are_two() {
         let text = |last| format!("[{}{last}]", "100, ".repeat(40));

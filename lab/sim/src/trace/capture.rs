@@ -1,9 +1,9 @@
 //! Captures before and after links, in the order of time.
 //!
-//! Before a link, a packet is captured when it is offered: `bottleneck:before` shows every packet,
+//! Before a link, a packet is captured when it is offered. `bottleneck:before` shows every packet,
 //! and a comment that begins with `dropped:` marks those that never arrive. After a link, a packet
-//! is captured when it arrives at the far end: `bottleneck:after` shows what a receiver could see,
-//! and each packet counts the drops since the packet in front of it.
+//! is captured when it arrives at the far end. `bottleneck:after` shows the packets that a receiver
+//! could see, and each has the number of drops since the packet before it.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -22,7 +22,7 @@ use crate::network::Network;
 /// Where on a link packets are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CapturePoints {
-    /// In front of its queue.
+    /// Before its queue.
     Before,
     /// At its far end.
     After,
@@ -35,7 +35,7 @@ pub enum CapturePoints {
 struct Interfaces {
     before: Option<u32>,
     after: Option<u32>,
-    /// Drops since the last packet offered that is to arrive.
+    /// The drops since the last offered packet that arrives.
     dropped: u64,
 }
 
@@ -50,13 +50,13 @@ struct Pending {
     is_settled: bool,
 }
 
-/// The place of a packet in the file: its time, and the order of packets at one time.
+/// The position of a packet in the file: its time, and its order among packets of that time.
 type Place = (Time, u64);
 
 /// Writes the packets of some links.
 ///
-/// Arrivals and the fates of queued packets become known out of order, so packets wait until
-/// nothing can come before them.
+/// Arrivals and the fates of queued packets become known out of order. So packets wait until no
+/// earlier packet can follow.
 pub(super) struct LinkCapture<'n, W: Write> {
     network: &'n Network,
     out: PcapngWriter<W>,
@@ -122,7 +122,7 @@ impl<'n, W: Write> LinkCapture<'n, W> {
         })
     }
 
-    /// A link took a packet into its queue.
+    /// Takes a packet that a link queued.
     pub(super) fn on_queued(&mut self, link: u32, token: u32, now: Time, packet: &Packet) {
         let interface = self.links.get(link as usize).and_then(|link| link.before);
         if let Some(interface) = interface {
@@ -134,7 +134,7 @@ impl<'n, W: Write> LinkCapture<'n, W> {
         }
     }
 
-    /// The fate of a packet is known.
+    /// Takes the fate of a packet.
     pub(super) fn on_link(&mut self, index: u32, event: &LinkEvent<'_>) {
         let Some(link) = self.links.get_mut(index as usize) else {
             return;
@@ -200,7 +200,7 @@ impl<'n, W: Write> LinkCapture<'n, W> {
         entry
     }
 
-    /// Writes what is certain: no packet from before `now` will be added.
+    /// Writes the packets that are certain: no packet from before `now` will be added.
     pub(super) fn advance(&mut self, now: Time) -> Result<(), TraceError> {
         self.now = self.now.max(now);
         while let Some(first) = self.pending.first_entry() {

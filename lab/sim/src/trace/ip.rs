@@ -7,7 +7,7 @@ use comity_tcp::codec::Ports;
 
 /// The length of a UDP header in bytes.
 pub(super) const UDP_HEADER: usize = 8;
-/// As hosts send them; the simulator counts no hops.
+/// The initial value of hosts. The simulator counts no hops.
 const HOP_LIMIT: u8 = 64;
 
 /// The length of the IP header between two addresses, in bytes.
@@ -74,7 +74,7 @@ pub(super) fn push_udp(addresses: &PseudoHeader, ports: Ports, length: u16, out:
     front[0..2].copy_from_slice(&ports.source.to_be_bytes());
     front[2..4].copy_from_slice(&ports.destination.to_be_bytes());
     front[4..6].copy_from_slice(&length.to_be_bytes());
-    // Zero would say that there is no checksum; all ones is the same number.
+    // Zero would mean that there is no checksum. All ones is the same number.
     let checksum = match addresses.sum(PROTOCOL_UDP, length).then(&front).finish() {
         0 => 0xffff,
         checksum => checksum,

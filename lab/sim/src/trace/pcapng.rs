@@ -1,13 +1,13 @@
 //! Captures of simulated links, as pcapng files.
 //!
 //! Each capture point is an interface of the file; its packets are raw IP packets (`LINKTYPE_RAW`)
-//! with TCP or UDP headers made up from what the simulator knows. Times are nanoseconds since the
-//! start of the run, which readers show as since 1970. Numbers are little-endian on every machine,
-//! so that the same run gives the same bytes.
+//! with TCP or UDP headers built from the simulated packets. Times are nanoseconds since the start
+//! of the run, which readers show as times in 1970. Numbers are little-endian on every machine, so
+//! the same run gives the same bytes.
 //!
 //! # Sizes
-//! A simulated packet has a size on the wire and, apart from it, an amount of payload;
-//! configurations of ns-2's time weigh every header as 40 bytes, whatever options it has.
+//! A simulated packet has a size on the wire and, independently, an amount of payload:
+//! configurations of ns-2's time count every header as 40 bytes, whatever its options.
 //!
 //! ```text
 //! IP length = IP header + TCP or UDP header, options included + payload
@@ -16,14 +16,14 @@
 //! ```
 //!
 //! The IP length follows the payload, not the wire size, because Wireshark computes sequence
-//! numbers from it: a wire size a few bytes off would show every segment as a gap or a
-//! retransmission. Where the simulated size is larger, the rest appears as a trailer behind the
-//! packet, as link-layer padding does. Where it is smaller than its real headers and payload, a
-//! capture cannot say so, and the frame shows the real size.
+//! numbers from it: if it were a few bytes off, every segment would look like a gap or a
+//! retransmission. If the simulated size is larger, the rest appears as a trailer of the packet,
+//! like link-layer padding. If it is smaller than the real headers and payload, a capture cannot
+//! show that, and the frame has the real size.
 //!
 //! # Checksums
-//! All are right for a payload of zeros. With [`Capture::Headers`] a reader cannot verify those of
-//! packets with payload and says so; with [`Capture::Whole`] it can.
+//! All checksums are correct for a payload of zeros. With [`Capture::Headers`] a reader cannot
+//! verify those of packets with payload, and says so. With [`Capture::Whole`] it can.
 //!
 //! Source: draft-ietf-opsawg-pcapng, sections 4.1 to 4.3.
 
@@ -67,9 +67,9 @@ pub struct InterfaceDescription<'a> {
 /// A packet on a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacketRecord<'a> {
-    /// Where it comes from.
+    /// Its source address.
     pub source: IpAddr,
-    /// Where it goes; of the same family.
+    /// Its destination address, of the same family.
     pub destination: IpAddr,
     /// Its ports, in its own direction.
     pub ports: Ports,
@@ -77,7 +77,7 @@ pub struct PacketRecord<'a> {
     pub kind: PacketKind<'a>,
     /// Its simulated size in bytes, headers included.
     pub wire_bytes: u32,
-    /// What happened to it, if anything, as in `dropped: queue full`.
+    /// A comment, such as `dropped: queue full`.
     pub comment: Option<&'a str>,
     /// How many packets were dropped since the last packet of the interface (`epb_dropcount`).
     pub dropped_before: u64,
@@ -101,14 +101,14 @@ pub enum Capture {
     /// The headers.
     #[default]
     Headers,
-    /// The headers, and the payload as zeros: files many times as large, whose checksums all
+    /// The headers, and the payload as zeros. Files are many times as large, and all checksums
     /// verify.
     Whole,
 }
 
 /// Writes a pcapng file.
 ///
-/// Each packet is several small writes: give it a [`BufWriter`](io::BufWriter).
+/// Each packet needs several small writes, so use a [`BufWriter`](io::BufWriter).
 pub struct PcapngWriter<W: Write> {
     out: PcapNgWriter<W>,
     interfaces: u32,
@@ -117,7 +117,7 @@ pub struct PcapngWriter<W: Write> {
 }
 
 impl<W: Write> PcapngWriter<W> {
-    /// Begins a file with the capture points of its packets.
+    /// Begins a file with these capture points.
     ///
     /// # Errors
     /// [`PcapngError::Io`] and [`PcapngError::TextTooLong`].
@@ -141,7 +141,7 @@ impl<W: Write> PcapngWriter<W> {
         Ok(writer)
     }
 
-    /// The same, keeping `capture` of each packet.
+    /// Sets the captured part of each packet.
     #[must_use]
     pub fn keeping(mut self, capture: Capture) -> Self {
         self.capture = capture;
@@ -175,7 +175,7 @@ impl<W: Write> PcapngWriter<W> {
     /// * `now`: when the packet was there.
     ///
     /// # Errors
-    /// [`PcapngError`]. After one that is not [`PcapngError::Io`] the file is as it was before.
+    /// [`PcapngError`]. Unless it is [`PcapngError::Io`], the file has not changed.
     pub fn packet(
         &mut self,
         interface: u32,
@@ -254,7 +254,7 @@ impl<W: Write> PcapngWriter<W> {
     /// Flushes and returns the file.
     ///
     /// # Errors
-    /// When it cannot be flushed.
+    /// If it cannot be flushed.
     pub fn finish(self) -> Result<W, PcapngError> {
         let mut out = self.out.into_inner();
         out.flush()?;
@@ -275,9 +275,9 @@ fn text(text: &str) -> Result<Cow<'_, str>, PcapngError> {
 pub enum PcapngError {
     /// The addresses of a packet are of different families.
     Families {
-        /// Where the packet comes from.
+        /// The source address.
         source: IpAddr,
-        /// Where it goes.
+        /// The destination address.
         destination: IpAddr,
     },
     /// The segment has no header.
@@ -296,7 +296,7 @@ pub enum PcapngError {
         /// Its length in bytes.
         length: usize,
     },
-    /// A packet is longer than an IP header can say.
+    /// A packet is longer than the maximum of an IP header.
     TooLong {
         /// Its length in bytes.
         bytes: u64,

@@ -1,4 +1,4 @@
-//! Random sizes: a Pareto distribution, or the one of a file.
+//! Random sizes: a Pareto distribution, or the distribution of a file.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ pub struct Sizes(Distribution);
 enum Distribution {
     /// A Pareto distribution between two sizes.
     Pareto {
-        /// The least size L, in bytes.
+        /// The minimum size L, in bytes.
         min: f64,
         /// The shape α.
         shape: f64,
-        /// The probability that a size of the distribution without a limit is above it.
+        /// The probability that a size of the unlimited distribution is above the limit.
         above: f64,
     },
     /// The points of a distribution function.
@@ -44,7 +44,8 @@ impl Sizes {
     /// ```
     ///
     /// H is `max`, at most 1 PiB. L is the root of the second equation, so the limit does not lower
-    /// the mean. One word of the stream. Sizes are rounded to whole bytes, and are at least one.
+    /// the mean. A size takes one word of the random stream. Sizes are rounded to whole bytes, and
+    /// are at least one.
     ///
     /// Returns `None` unless α > 1 and 0 < mean < max.
     ///
@@ -63,7 +64,7 @@ impl Sizes {
         let tail = |min: f64, power: f64| 1.0 - libm::pow(min / max, power);
         let mean_of =
             |min: f64| shape / (shape - 1.0) * min * tail(min, shape - 1.0) / tail(min, shape);
-        // The mean exceeds the least size and grows with it; the limit lowers the mean.
+        // The mean exceeds the minimum size and grows with it. The limit lowers the mean.
         let (mut low, mut high) = (mean * (shape - 1.0) / shape, mean);
         // Halves the interval until it is below the precision of the numbers.
         for _ in 0..60 {
@@ -89,8 +90,8 @@ impl Sizes {
     ///        B_1                                                     u < S_1
     /// ```
     ///
-    /// u is uniform in [0, 1): one word of the stream. Empty lines, lines that begin with `#` and a
-    /// heading `bytes,...` are skipped.
+    /// u is uniform in [0, 1), from one word of the random stream. Empty lines, lines that begin
+    /// with `#` and a heading `bytes,...` are skipped.
     ///
     /// # Errors
     /// [`TransfersError`] for the first invalid line.
@@ -157,7 +158,7 @@ impl Sizes {
         self.quantile(random.uniform())
     }
 
-    /// The least size, at least one byte.
+    /// The minimum size, at least one byte.
     pub fn min(&self) -> Bytes {
         self.quantile(0.0)
     }
@@ -203,7 +204,7 @@ mod tests {
 
     #[test]
     fn pareto_sizes_have_their_mean_and_tail() {
-        // A shape above 2, so that the mean has a standard error without a limit.
+        // A shape above 2, so that the mean has a standard error also without a limit.
         let sizes = pareto(30_000, 2.5, u64::MAX).unwrap();
         let n = 100_000.0;
         let of = draws(&sizes, 100_000);
@@ -230,8 +231,8 @@ mod tests {
             (1.001, 1 << 40),
         ] {
             let sizes = pareto(30_000, shape, max).unwrap();
-            // The integral of the quantile over [0, 1], by the midpoint rule in (1 − u)^(1/k): most
-            // of the points lie in the tail.
+            // The integral of the quantile over [0, 1], by the midpoint rule in (1 − u)^(1/k), with
+            // most of the points in the tail.
             let (k, steps) = (40.0, 200_000);
             let mean: f64 = (0..steps)
                 .map(|step| {

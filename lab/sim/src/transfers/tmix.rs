@@ -23,7 +23,7 @@ pub struct TraceConnection {
 /// | original format | alternate format | meaning |
 /// |---|---|---|
 /// | `SEQ start epochs x id` | `S start epochs x id` | a connection whose sides take turns; the start in µs |
-/// | `CONC start units units x id` | `C start units units x id` | a connection whose sides do not |
+/// | `CONC start units units x id` | `C start units units x id` | a connection whose sides do not take turns |
 /// | `> bytes`, `c> bytes` | `I wait wait bytes` | a unit of data from the initiator |
 /// | `< bytes`, `c< bytes` | `A wait wait bytes` | a unit of data from the acceptor |
 /// | `t µs`, `t> µs`, `t< µs` | | a time between two units |
@@ -78,7 +78,7 @@ pub fn parse_tmix(text: &str) -> Result<Vec<TraceConnection>, TransfersError> {
                     acceptor: Bytes::ZERO,
                 });
             }
-            // Rates of loss are no whole numbers.
+            // Loss rates are not whole numbers.
             "t" | "t>" | "t<" | "w" | "r" | "l" => {
                 number.parse::<f64>().map_err(|_| invalid())?;
             }
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn both_formats_have_the_same_connections() {
-        // A request and its answer twice, and a connection whose sides send when they like.
+        // Two requests with their answers, and a connection whose sides send independently.
         let original = "# a comment\n\
             SEQ 1500 2 17 1\nw 65535 5840\nr 31000\nl 0.0 0.01\n\
             > 300\nt 200\n< 4000\nt 70000\n> 310\nt 100\n< 90000\nt 500\n> 0\n\

@@ -5,7 +5,7 @@ use super::*;
 
 const LIMIT: u32 = 1_000;
 
-/// A stream of sections in parts, and where each part's content lies.
+/// A stream of sections in parts, and the position of each part's content.
 fn stream(sections: &[(u64, Vec<usize>)]) -> (Vec<u8>, Vec<(u64, Vec<u8>)>) {
     let (mut stream, mut contents) = (Vec::new(), Vec::new());
     let mut number = 0;
@@ -40,7 +40,7 @@ fn sections() -> impl Strategy<Value = Vec<(u64, Vec<usize>)>> {
 }
 
 proptest! {
-    /// However the stream is split, every section comes out whole and once.
+    /// However the stream is split, every section is returned whole and once.
     #[test]
     fn whole_streams_are_read_exactly(sections in sections(), cuts in vec(1..90_usize, 1..60)) {
         let (stream, contents) = stream(&sections);
@@ -65,8 +65,8 @@ proptest! {
         prop_assert_eq!(reader.poll(), None);
     }
 
-    /// With gaps anywhere, a section is complete exactly if its headers and its content arrived,
-    /// and what comes of the others is the beginning of their content.
+    /// With arbitrary gaps, a section is complete exactly if its headers and its content arrived.
+    /// Of the others, the beginning of their content is returned.
     #[test]
     fn sections_are_found_again_behind_gaps(
         sections in sections(),
@@ -108,7 +108,7 @@ proptest! {
         prop_assert!(received.is_sorted_by(|a, b| a.number < b.number));
     }
 
-    /// Any bytes are sections or an error.
+    /// Any bytes are read as sections or refused with an error.
     #[test]
     fn any_bytes_are_read_or_refused(
         pieces in vec((any::<bool>(), vec(any::<u8>(), 0..100), any::<u32>()), 0..20),

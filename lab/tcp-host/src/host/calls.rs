@@ -11,17 +11,18 @@ use crate::id::{ConnectionId, ListenerId};
 use crate::socket::{Owner, Socket};
 use crate::tuple::Tuple;
 
-/// What each connection may hold in its send buffer, however much the others hold.
+/// What each connection may hold in its send buffer, regardless of the others.
 const MIN_SHARE: usize = 16 << 10;
 
 impl Host {
-    /// Listens at an address of the host. At most `backlog` connections may wait for
-    /// [`Host::accept`]. Further requests are dropped; the peers repeat them. At most as many, and
-    /// 1,024 at least, may be in the handshake: beyond, a request takes the place of the oldest
-    /// one.
+    /// Listens at an address of the host.
+    ///
+    /// At most `backlog` connections may wait for [`Host::accept`]. Further requests are dropped,
+    /// and the peers repeat them. In the handshake there may be at most as many, or 1,024 if that
+    /// is more. Beyond, a new request replaces the oldest one.
     ///
     /// # Errors
-    /// [`ListenError`], if the address is not the host's or has a listener.
+    /// [`ListenError`] if the address does not belong to the host or has a listener.
     pub fn listen(&mut self, local: SocketAddr, backlog: usize) -> Result<ListenerId, ListenError> {
         if !self.is_local(local.ip()) {
             return Err(ListenError::NotLocal(local.ip()));
@@ -54,7 +55,7 @@ impl Host {
         }
     }
 
-    /// The next established connection of a listener. The application has to release it.
+    /// The next established connection of a listener. The application must release it.
     pub fn accept(&mut self, id: ListenerId) -> Option<ConnectionId> {
         let connection = self.listeners.get_mut(&id)?.accept()?;
         let socket = self.sockets.get_mut(&connection)?;
@@ -68,11 +69,11 @@ impl Host {
         Some(connection)
     }
 
-    /// Opens a connection, from `local` if given. A port of 0 stands for an ephemeral port.
-    /// [`Event::Connected`] or [`Event::Ended`] follows.
+    /// Opens a connection from `local`, or from any address of the host. Port 0 stands for an
+    /// ephemeral port. [`Event::Connected`] or [`Event::Ended`] follows.
     ///
     /// # Errors
-    /// [`ConnectError`], if the connection cannot begin.
+    /// [`ConnectError`] if the connection cannot begin.
     pub fn connect(
         &mut self,
         now: Time,
@@ -107,7 +108,7 @@ impl Host {
         Ok(id)
     }
 
-    /// The ends of a new connection; `None` if all ports are in use.
+    /// The addresses of a new connection; `None` if all ports are in use.
     fn free_tuple(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<Tuple> {
         let is_free = |tuple: &Tuple| {
             !self.by_tuple.contains_key(tuple) && !self.by_address.contains_key(&tuple.local)
@@ -128,8 +129,8 @@ impl Host {
         Some(tuple)
     }
 
-    /// Submits bytes to send. Returns how many the send buffer accepted, at least one unless
-    /// `bytes` is empty. During the handshake they wait.
+    /// Submits bytes to send. Returns the number that the send buffer accepted, at least one unless
+    /// `bytes` is empty. During the handshake, they wait.
     ///
     /// # Errors
     /// [`StreamError::WouldBlock`] if the buffer is full; [`Event::Writable`] follows.
@@ -164,8 +165,8 @@ impl Host {
         Ok(length)
     }
 
-    /// The most bytes that one connection may hold in its send buffer now; `None` while less than
-    /// half of the memory is used.
+    /// The maximum number of bytes that one connection may now hold in its send buffer; `None`
+    /// while less than half of the memory is used.
     fn share(&self) -> Option<usize> {
         let half = self.config.max_send_memory / 2;
         match self.send_memory {
@@ -175,12 +176,12 @@ impl Host {
         }
     }
 
-    /// The bytes that are left of the memory for send buffers.
+    /// The number of free bytes in the memory for send buffers.
     const fn free(&self) -> usize {
         self.config.max_send_memory.saturating_sub(self.send_memory)
     }
 
-    /// Counts what the send buffer of a connection holds.
+    /// Counts the bytes in the send buffer of a connection.
     pub(super) fn count_memory(&mut self, id: ConnectionId) {
         if let Some(socket) = self.sockets.get_mut(&id) {
             let held = socket.send.len();
@@ -189,11 +190,11 @@ impl Host {
         }
     }
 
-    /// Reads bytes in order. Returns 0 if the peer's stream ended, or `buffer` is empty. Data that
-    /// arrived before an abnormal end can be read.
+    /// Reads bytes in order. Returns 0 if the peer's stream has ended, or `buffer` is empty. Data
+    /// that arrived before an abnormal end can still be read.
     ///
     /// # Errors
-    /// [`StreamError::WouldBlock`] if nothing arrived; [`Event::Readable`] follows.
+    /// [`StreamError::WouldBlock`] if there is nothing to read; [`Event::Readable`] follows.
     /// [`StreamError::Gap`] before a gap.
     pub fn read(&mut self, id: ConnectionId, buffer: &mut [u8]) -> Result<usize, StreamError> {
         let socket = self.sockets.get_mut(&id).ok_or(StreamError::Unknown)?;
@@ -215,11 +216,11 @@ impl Host {
         Ok(length)
     }
 
-    /// Returns `Ok` if the peer acknowledged everything that was written, and the FIN if the
-    /// writing side is shut down.
+    /// Returns `Ok` if the peer has acknowledged everything that was written, and, if the writing
+    /// side is shut down, the FIN.
     ///
     /// # Errors
-    /// [`StreamError::WouldBlock`] if it has not yet; [`Event::Writable`] follows.
+    /// [`StreamError::WouldBlock`] if it has not; [`Event::Writable`] follows.
     pub fn acknowledged(&mut self, id: ConnectionId) -> Result<(), StreamError> {
         let socket = self.sockets.get_mut(&id).ok_or(StreamError::Unknown)?;
         if socket.is_all_acknowledged() {
@@ -232,7 +233,8 @@ impl Host {
         Err(StreamError::WouldBlock)
     }
 
-    /// Ends the writing side; a FIN follows the data and the sections. The peer may still send.
+    /// Shuts down the writing side. A FIN follows the data and the sections. The peer may continue
+    /// to send.
     pub fn shutdown(&mut self, now: Time, id: ConnectionId) {
         if let Some(socket) = self.sockets.get_mut(&id) {
             socket.on_call();
@@ -242,9 +244,9 @@ impl Host {
         }
     }
 
-    /// The application is done with a connection. Written data and a FIN still leave. If data was
-    /// not read, the connection is reset, because the peer must not believe that all of it was used
-    /// (RFC 2525, section 2.17). A connection that is not established ends.
+    /// Releases a connection that the application no longer needs. Written data and a FIN are still
+    /// sent. If some data was not read, the connection is reset, because the peer must not assume
+    /// that all of it was used (RFC 2525, section 2.17). A connection that is not established ends.
     pub fn release(&mut self, now: Time, id: ConnectionId) {
         let Some(socket) = self.sockets.get_mut(&id) else {
             return;
@@ -261,7 +263,7 @@ impl Host {
         self.shutdown(now, id);
     }
 
-    /// Resets a connection. [`Event::Ended`] follows if an application has it.
+    /// Resets a connection. If an application holds it, [`Event::Ended`] follows.
     pub fn abort(&mut self, now: Time, id: ConnectionId) {
         let Some(socket) = self.sockets.get_mut(&id) else {
             return;
@@ -269,8 +271,8 @@ impl Host {
         let state = socket.tcp.state();
         if !socket.is_over() {
             socket.end = Some(End::Aborted);
-            // Before our SYN is acknowledged, the peer has no connection to reset. In TIME-WAIT it
-            // has closed its own.
+            // Before our SYN is acknowledged, the peer has no connection to reset. In TIME-WAIT, it
+            // has closed its connection.
             if !matches!(state, State::SynSent | State::Listen | State::TimeWait) {
                 self.push_reset(id);
             }
@@ -288,7 +290,7 @@ pub(super) fn is_shut(socket: &Socket) -> bool {
     has_fin || socket.sections.is_closing || socket.is_over()
 }
 
-/// The result of a read that finds nothing.
+/// The result of a read if there is nothing to read.
 pub(super) fn nothing_to_read(socket: &Socket) -> Result<usize, StreamError> {
     match socket.end {
         _ if socket.has_finished => Ok(0),

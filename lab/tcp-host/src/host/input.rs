@@ -1,4 +1,4 @@
-//! What arrives at a host.
+//! Handles the packets that arrive at a host.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,7 +16,7 @@ use crate::socket::Owner;
 use crate::tuple::Tuple;
 
 impl Host {
-    /// An IP packet arrived. It may contain anything.
+    /// Handles an IP packet that arrived. It may contain anything.
     pub fn handle_packet(&mut self, now: Time, bytes: &[u8]) {
         self.statistics.received += 1;
         let packet = match Packet::read(bytes) {
@@ -25,7 +25,7 @@ impl Host {
             Err(Unreadable::Fragment) => return self.statistics.dropped_fragments += 1,
         };
         if !self.is_local(packet.destination) || !self.can_be_peer(packet.source) {
-            // An error of the network comes from any router, but to the host.
+            // An error of the network may come from any router, but its destination is the host.
             let is_error = packet.protocol == Protocol::Icmp && self.is_local(packet.destination);
             if !is_error {
                 return self.statistics.dropped_address += 1;
@@ -46,7 +46,7 @@ impl Host {
         self.config.addresses.contains(&address)
     }
 
-    /// Whether a peer can have this address: that of a single other host.
+    /// Whether a peer can have this address, which must be that of a single other host.
     pub(super) fn can_be_peer(&self, address: IpAddr) -> bool {
         let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
         !address.is_unspecified()
@@ -77,7 +77,7 @@ impl Host {
             return self.replace(now, id, listener, segment);
         }
         if socket.is_over() {
-            // It waits only until its last segments have left.
+            // The connection waits only until its last segments have been sent.
             return self.on_stranger(now, tuple, segment);
         }
         self.statistics.accepted += 1;
@@ -86,7 +86,7 @@ impl Host {
         self.settle(now, id);
     }
 
-    /// A connection request takes the place of a connection in TIME-WAIT.
+    /// Replaces a connection in TIME-WAIT by that of a connection request.
     fn replace(&mut self, now: Time, id: ConnectionId, listener: ListenerId, segment: &Segment) {
         let Some(socket) = self.sockets.get_mut(&id) else {
             return;
@@ -98,7 +98,7 @@ impl Host {
         self.request(now, tuple, listener, segment, Some(after));
     }
 
-    /// A segment of no known connection.
+    /// Handles a segment of an unknown connection.
     fn on_stranger(&mut self, now: Time, tuple: Tuple, segment: &Segment) {
         let flags = segment.flags;
         let is_request =
@@ -116,7 +116,7 @@ impl Host {
         self.by_address.get(&local).copied()
     }
 
-    /// A peer opens a connection to a listener.
+    /// Handles a request to open a connection to a listener.
     fn request(
         &mut self,
         now: Time,
@@ -133,7 +133,7 @@ impl Host {
         if has_room && surplus.is_some() {
             self.end_oldest_half_open(listener);
         }
-        // The peer tries again; a reset would be final.
+        // Without an answer, the peer tries again. A reset would be final.
         let id = match has_room {
             true => {
                 let request = Some(&segment.options);
@@ -155,7 +155,7 @@ impl Host {
         self.settle(now, id);
     }
 
-    /// An ICMP message arrived.
+    /// Handles an ICMP message.
     fn on_error(&mut self, now: Time, packet: &Packet<'_>) {
         let error = icmp::read(packet);
         let known = error.and_then(|error| {
@@ -182,7 +182,7 @@ impl Host {
         }
     }
 
-    /// The path to `peer` carries at most `mtu` bytes.
+    /// Limits the path to `peer` to packets of `mtu` bytes.
     fn limit_path(&mut self, now: Time, peer: IpAddr, mtu: u32) {
         if mtu >= self.paths.mtu(now, peer, self.config.mtu) {
             return;

@@ -5,15 +5,15 @@ use std::net::SocketAddr;
 
 use crate::id::ConnectionId;
 
-/// Connections in the handshake, at least. At a megabit of false SYNs in a second, the oldest of so
-/// many came 300 ms ago.
+/// The minimum limit of connections in the handshake. With false SYNs at a megabit per second, the
+/// oldest of this many arrived 300 ms ago.
 pub(super) const HALF_OPEN: usize = 1_024;
 
 /// A port that accepts connections.
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) local: SocketAddr,
-    /// The maximum number of connections not accepted.
+    /// The maximum number of connections that wait to be accepted.
     backlog: usize,
     /// Connections whose handshake is not complete, in order.
     half_open: VecDeque<ConnectionId>,
@@ -31,13 +31,13 @@ impl Listener {
         }
     }
 
-    /// Whether it takes one more connection request.
+    /// Whether it accepts one more connection request.
     pub(super) fn has_room(&self) -> bool {
         self.queue.len() < self.backlog
     }
 
-    /// The connection that has to make room for one more request: the one whose handshake takes
-    /// longest.
+    /// The connection to end for one more request: the oldest one in the handshake. `None` while
+    /// there is room.
     pub(super) fn surplus(&self) -> Option<ConnectionId> {
         match self.half_open.len() < self.backlog.max(HALF_OPEN) {
             true => None,
@@ -45,7 +45,7 @@ impl Listener {
         }
     }
 
-    /// The connection whose handshake takes longest.
+    /// The oldest connection in the handshake.
     pub(super) fn oldest(&self) -> Option<ConnectionId> {
         self.half_open.front().copied()
     }
@@ -54,7 +54,7 @@ impl Listener {
         self.half_open.push_back(id);
     }
 
-    /// The handshake is complete; returns whether the connection can wait to be accepted.
+    /// Records a complete handshake. Returns whether the connection can wait to be accepted.
     pub(super) fn on_connected(&mut self, id: ConnectionId) -> bool {
         self.half_open.retain(|known| *known != id);
         let has_room = self.has_room();
@@ -64,7 +64,7 @@ impl Listener {
         has_room
     }
 
-    /// A connection ended before it was accepted.
+    /// Removes a connection that ended before it was accepted.
     pub(super) fn forget(&mut self, id: ConnectionId) {
         self.half_open.retain(|known| *known != id);
         self.queue.retain(|known| *known != id);

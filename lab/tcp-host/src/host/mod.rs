@@ -1,4 +1,4 @@
-//! The host: connections by their addresses, listeners, timers, and what leaves.
+//! The host: connections by their addresses, listeners, timers, and output.
 
 mod calls;
 mod input;
@@ -25,22 +25,22 @@ use crate::socket::{Beginning, Owner, Socket, mss};
 use crate::statistics::Statistics;
 use crate::tuple::Tuple;
 
-/// News for an application.
+/// An event for an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// [`Host::accept`] returns a connection.
     Acceptable(ListenerId),
     /// The connection is established.
     Connected(ConnectionId),
-    /// The host offered to be time-lined, and the peer of this connection does not understand it:
+    /// The host offered to be time-lined, but the peer of this connection does not support it:
     /// [`Delivery::Plain`](crate::Delivery::Plain). It follows [`Event::Connected`], or
     /// [`Host::accept`].
     Plain(ConnectionId),
-    /// More data or gaps can be read, or the peer's stream ended.
+    /// More data or gaps can be read, or the peer's stream has ended.
     Readable(ConnectionId),
-    /// A write that found no room may find some, or everything written is acknowledged.
+    /// A write that found no room may now find room, or everything written is acknowledged.
     Writable(ConnectionId),
-    /// The connection is over: [`Host::end`] says why. The application still has to release it.
+    /// The connection has ended: [`Host::end`] returns why. The application must still release it.
     Ended(ConnectionId),
 }
 
@@ -61,34 +61,34 @@ pub struct Host {
     row: &'static Row,
     secret: Secret,
     sockets: BTreeMap<ConnectionId, Socket>,
-    /// The connections that segments may reach; those that are over have none.
+    /// The connections that segments can reach. Connections that have ended are not in it.
     by_tuple: BTreeMap<Tuple, ConnectionId>,
     listeners: BTreeMap<ListenerId, Listener>,
     by_address: BTreeMap<SocketAddr, ListenerId>,
     timers: BTreeSet<(Time, ConnectionId)>,
-    /// Connections that may have segments to send; each at most once.
+    /// Connections that may have segments to send, each at most once.
     ready: VecDeque<ConnectionId>,
-    /// Packets that leave before all others.
+    /// Packets that are sent before all others.
     packets: VecDeque<Vec<u8>>,
     events: VecDeque<Event>,
-    /// Connections in the order in which they entered TIME-WAIT; some have left it.
+    /// Connections in the order in which they entered TIME-WAIT. Some have left it since.
     time_wait: VecDeque<ConnectionId>,
     paths: Paths,
     resets: Budget,
-    /// Bytes in the send buffers.
+    /// The number of bytes in send buffers.
     send_memory: usize,
     next_id: u64,
-    /// Ephemeral ports used so far.
+    /// The number of ephemeral ports used so far.
     ports_used: u32,
     statistics: Statistics,
 }
 
 impl Host {
-    /// Creates a host. `key` comes from a source of randomness. Whoever knows it can forge
+    /// Creates a host. `key` must come from a source of randomness. Anyone who has it can forge
     /// segments.
     ///
     /// # Errors
-    /// [`ConfigError`], if the settings are invalid.
+    /// [`ConfigError`] if the settings are invalid.
     pub fn new(config: Config, key: [u8; 32]) -> Result<Self, ConfigError> {
         let row = config.check()?;
         Ok(Self {
@@ -118,22 +118,22 @@ impl Host {
         &self.statistics
     }
 
-    /// The number of connections, those in TIME-WAIT included.
+    /// The number of connections, including those in TIME-WAIT.
     pub fn connections(&self) -> usize {
         self.sockets.len()
     }
 
-    /// The largest packets that the path of a connection carries, as far as the host knows.
+    /// The maximum packet size of a connection's path, as far as the host knows.
     pub fn path_mtu(&self, id: ConnectionId) -> Option<u32> {
         self.sockets.get(&id).map(Socket::path_mtu)
     }
 
-    /// The state machine of a connection; `None` once it was released and is over.
+    /// The state machine of a connection; `None` once it has been released and has ended.
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
         self.sockets.get(&id).map(|socket| &socket.tcp)
     }
 
-    /// Why a connection ended, if not by a FIN in each direction.
+    /// Why a connection ended; `None` if it ended with a FIN in each direction.
     pub fn end(&self, id: ConnectionId) -> Option<End> {
         self.sockets.get(&id).and_then(|socket| socket.end)
     }
@@ -150,7 +150,7 @@ impl Host {
         Some((tuple.local, tuple.remote))
     }
 
-    /// The next news.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -164,7 +164,8 @@ impl Host {
 
     /// Handles everything that is due.
     pub fn on_timer(&mut self, now: Time) {
-        // A connection may be due again at once and then has to be polled first: each has one turn.
+        // A connection may immediately be due again, and must then be polled first. So each has one
+        // turn.
         let due = self.timers.iter().take_while(|(at, _)| *at <= now);
         let due: Vec<ConnectionId> = due.map(|(_, id)| *id).collect();
         for id in due {
@@ -188,7 +189,7 @@ impl Host {
         }
     }
 
-    /// The connection took too long for its handshake, or for its end.
+    /// Ends a connection whose handshake, or whose end, took too long.
     fn expire(&mut self, id: ConnectionId) {
         let Some(socket) = self.sockets.get_mut(&id) else {
             return;
@@ -219,7 +220,7 @@ impl Host {
 
     // ---------------------------------------------------------------- connections
 
-    /// Adds a connection; `None` at the limit of connections.
+    /// Adds a connection. Returns `None` at the limit of connections.
     fn begin(
         &mut self,
         now: Time,
@@ -237,7 +238,7 @@ impl Host {
         let path_mtu = self.paths.mtu(now, tuple.remote.ip(), self.config.mtu);
         let mss = mss(path_mtu, &tuple, &self.agreed(request));
         let initial = self.secret.initial_sequence(now, &tuple);
-        // Controllers that draw random numbers draw others in each connection.
+        // Controllers that draw random numbers get another seed in each connection.
         let seed = Seed::new(initial.get().into());
         let Control { controller, meter } = self.config.control(self.row, mss, seed).ok()?;
         let timeout = match owner {
@@ -247,7 +248,7 @@ impl Host {
         let beginning = Beginning {
             tuple,
             owner,
-            // In place of a connection in TIME-WAIT, the numbers continue above its own.
+            // After a connection in TIME-WAIT, the sequence numbers continue above its own.
             initial_sequence: after.map_or(initial, |after| after.latest(initial)),
             timestamp_offset: self.secret.timestamp_offset(&tuple),
             skip_seed: self.secret.skip_seed(&tuple, initial),
@@ -264,8 +265,8 @@ impl Host {
         Some(id)
     }
 
-    /// The settings of a connection as far as a peer's request agrees to them. Without a request,
-    /// its answer is not known yet.
+    /// The settings of a connection that the peer's request agrees to. `request` is `None` before
+    /// the peer has answered.
     fn agreed(&self, request: Option<&Options>) -> tcp::Config {
         let own = tcp::Config {
             metered: self.row.has_meter(),
@@ -281,8 +282,8 @@ impl Host {
         }
     }
 
-    /// Ends the connection of a listener whose handshake takes longest; `false` if there is none.
-    /// Whoever completes it nevertheless gets a reset.
+    /// Ends the oldest connection of a listener in the handshake. Returns `false` if there is none.
+    /// A peer that still completes the handshake gets a reset.
     fn end_oldest_half_open(&mut self, listener: ListenerId) -> bool {
         let oldest = { self.listeners.get(&listener) }.and_then(Listener::oldest);
         if let Some(id) = oldest {
@@ -292,8 +293,8 @@ impl Host {
         oldest.is_some()
     }
 
-    /// Ends the connection that is in TIME-WAIT for the longest time; `false` if there is none
-    /// without an application.
+    /// Ends the oldest connection in TIME-WAIT that no application holds. Returns `false` if there
+    /// is none.
     fn end_oldest_time_wait(&mut self) -> bool {
         let is_free = |id: &ConnectionId| {
             let socket = self.sockets.get(id);
@@ -308,7 +309,7 @@ impl Host {
         true
     }
 
-    /// Draws the consequences of what a connection went through: events, timers, its end.
+    /// Updates a connection after a change: its events, its timers, its end.
     fn settle(&mut self, now: Time, id: ConnectionId) {
         let Some(socket) = self.sockets.get_mut(&id) else {
             return;
@@ -324,7 +325,7 @@ impl Host {
                     if is_queued {
                         self.events.push_back(Event::Acceptable(listener));
                     } else {
-                        // More handshakes were completed at once than the application accepts.
+                        // More handshakes were completed than the application accepts.
                         socket.end = Some(End::Aborted);
                         self.statistics.ended_handshakes += 1;
                         is_surplus = true;
@@ -357,7 +358,7 @@ impl Host {
             self.events.push_back(Event::Writable(id));
         }
         if socket.owner == Owner::Application && socket.is_connected {
-            // RFC 6429: a peer that answers probes of its closed window may be reset all the same.
+            // RFC 6429: even a peer that answers probes of its closed window may be reset.
             let is_stalled = socket.tcp.peer_window() == 0 && !socket.is_all_acknowledged();
             socket.deadline = match is_stalled {
                 true => socket.deadline.min(now + self.config.zero_window_timeout),
@@ -378,8 +379,8 @@ impl Host {
         }
         (socket.announced, socket.has_finished) = (progress, has_finished);
         if socket.owner == Owner::Nobody && readable > 0 && !socket.is_over() {
-            // Nobody will read it, and the peer must not believe that it arrived (RFC 2525, section
-            // 2.17).
+            // No application will read it, and the peer must not assume that it was read (RFC 2525,
+            // section 2.17).
             socket.end = Some(End::Aborted);
             self.push_reset(id);
         }
@@ -398,7 +399,7 @@ impl Host {
         self.reschedule(id);
     }
 
-    /// Resets a connection whose peer acknowledged what was not sent.
+    /// Resets a connection whose peer acknowledged data that was not sent.
     fn review_feedback(&mut self, id: ConnectionId) {
         if let Some(socket) = self.sockets.get_mut(&id)
             && socket.tcp.was_deceived()
@@ -419,7 +420,7 @@ impl Host {
         self.time_wait.push_back(id);
     }
 
-    /// Ends a connection whose state machine ended, or the reverse.
+    /// Ends a connection whose state machine has ended, or the reverse.
     fn review_end(&mut self, id: ConnectionId) {
         let Some(socket) = self.sockets.get_mut(&id) else {
             return;
@@ -436,11 +437,11 @@ impl Host {
                 socket.tcp.was_reset().then_some(End::Reset)
             };
         }
-        // What arrives now belongs to no connection.
+        // Segments that arrive from now on belong to no connection.
         if self.by_tuple.get(&socket.tuple) == Some(&id) {
             self.by_tuple.remove(&socket.tuple);
         }
-        // Its last segments still leave: they cannot be polled without the connection.
+        // Its last segments must still be sent, and they cannot be polled without the connection.
         if socket.is_ready && socket.end.is_none() {
             return;
         }
@@ -453,7 +454,7 @@ impl Host {
         }
     }
 
-    /// Forgets a connection.
+    /// Removes a connection.
     fn remove(&mut self, id: ConnectionId) {
         let Some(socket) = self.sockets.remove(&id) else {
             return;
@@ -472,7 +473,7 @@ impl Host {
         }
     }
 
-    /// Brings the timers and the sum of memory up to date.
+    /// Updates the timers and the sum of memory.
     fn reschedule(&mut self, id: ConnectionId) {
         self.count_memory(id);
         let Some(socket) = self.sockets.get_mut(&id) else {
@@ -491,7 +492,7 @@ impl Host {
         socket.scheduled = next;
     }
 
-    /// The connection may have something to send.
+    /// Marks a connection that may have something to send.
     fn mark_ready(&mut self, id: ConnectionId) {
         if let Some(socket) = self.sockets.get_mut(&id)
             && !socket.is_ready
@@ -510,7 +511,7 @@ const fn is_established(state: State) -> bool {
     )
 }
 
-/// Whether the peer's FIN arrived, and all data before it.
+/// Whether the peer's FIN has arrived, and all data before it.
 const fn is_finished(state: State) -> bool {
     matches!(
         state,

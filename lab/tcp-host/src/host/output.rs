@@ -1,4 +1,4 @@
-//! What leaves a host.
+//! Makes the packets that a host sends.
 
 use comity_tcp::{Flags, Segment};
 use comity_units::Time;
@@ -10,8 +10,8 @@ use crate::socket::Search;
 use crate::tuple::Tuple;
 
 impl Host {
-    /// Writes the next packet to send into `out`, which it replaces; `false` if nothing is to be
-    /// sent. Connections with data take turns.
+    /// Replaces `out` by the next packet to send. Returns `false` if there is nothing to send.
+    /// Connections with data take turns.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         loop {
             if let Some(packet) = self.packets.pop_front() {
@@ -72,7 +72,7 @@ impl Host {
         }
     }
 
-    /// Writes the packet of a segment of a connection; `false` if it cannot be written.
+    /// Writes the packet of a segment. Returns `false` if it cannot be written.
     fn write_packet(&self, id: ConnectionId, segment: &Segment, out: &mut Vec<u8>) -> bool {
         let Some(socket) = self.sockets.get(&id) else {
             return false;
@@ -87,7 +87,7 @@ impl Host {
         result.is_ok()
     }
 
-    /// A segment of a connection leaves before all others.
+    /// Sends a segment of a connection before all others.
     pub(super) fn push_segment(&mut self, id: ConnectionId, segment: &Segment) {
         let mut packet = Vec::new();
         if self.write_packet(id, segment, &mut packet) {
@@ -95,7 +95,7 @@ impl Host {
         }
     }
 
-    /// The reset of a connection leaves.
+    /// Sends the reset of a connection.
     pub(super) fn push_reset(&mut self, id: ConnectionId) {
         let Some(socket) = self.sockets.get(&id) else {
             return;
@@ -105,8 +105,8 @@ impl Host {
         self.push_segment(id, &reset);
     }
 
-    /// Answers a segment of no known connection with a reset (RFC 9293, section 3.10.7.1), unless
-    /// it is a reset itself, or too many were sent within a second.
+    /// Answers a segment of an unknown connection with a reset (RFC 9293, section 3.10.7.1), unless
+    /// it is itself a reset, or too many resets were sent within a second.
     pub(super) fn refuse(&mut self, now: Time, tuple: &Tuple, segment: &Segment) {
         if segment.flags.contains(Flags::RST)
             || !self.resets.take(now, self.config.resets_per_second)

@@ -1,4 +1,4 @@
-//! What the host learned about the paths to its peers.
+//! The MTUs that the host has found on paths to its peers.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -6,17 +6,17 @@ use std::net::IpAddr;
 use comity_congestion::SEARCH_INTERVAL as LIFE;
 use comity_units::Time;
 
-/// The maximum number of remembered paths. Beyond it, new connections learn anew.
+/// The maximum number of remembered paths. Beyond it, new connections search again.
 const MAX_PATHS: usize = 1_024;
 
-/// The MTU of paths that carry less than the interface does.
+/// The MTUs of paths that are smaller than that of the interface.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
     by_peer: BTreeMap<IpAddr, (u32, Time)>,
 }
 
 impl Paths {
-    /// The path to `peer` carries at most `mtu` bytes.
+    /// Records that the path to `peer` carries at most `mtu` bytes.
     pub(super) fn learn(&mut self, now: Time, peer: IpAddr, mtu: u32) {
         if self.by_peer.len() >= MAX_PATHS {
             self.by_peer

@@ -1,4 +1,4 @@
-//! The calls of applications that deal in sections (TLTCP, section 4).
+//! The calls of applications that use sections (TLTCP, section 4).
 
 use comity_tcp::timeline;
 use comity_units::Time;
@@ -15,12 +15,12 @@ impl Host {
         self.sockets.get(&id)?.delivery()
     }
 
-    /// Submits sections in order, each with its deadline (TLTCP, section 4: `sendmsg`). Returns how
-    /// many the send buffer accepted, at least one unless `sections` is empty. A section is
-    /// accepted whole.
+    /// Submits sections in order, each with its deadline (TLTCP, section 4: `sendmsg`). Returns the
+    /// number that the send buffer accepted, at least one unless `sections` is empty. A section is
+    /// accepted whole or not at all.
     ///
-    /// To a time-lined peer a section is sent until its deadline, and leaves the send buffer then.
-    /// To an ordinary one, see [`Delivery::Plain`].
+    /// To a time-lined peer, a section is sent until its deadline, and then removed from the send
+    /// buffer. For an ordinary peer, see [`Delivery::Plain`].
     ///
     /// # Errors
     /// [`StreamError::WouldBlock`] if the buffer is full or the handshake is not complete;
@@ -56,13 +56,13 @@ impl Host {
         Ok(count)
     }
 
-    /// Reads the next pieces of the stream in order (TLTCP, section 4: `recvmsg`). Data goes to
-    /// `buffer`, piece after piece; the rest of what does not fit remains for the next call. Gaps
-    /// need no room. Returns the number of pieces: 0 if the peer's stream ended, or there is room
-    /// for none.
+    /// Reads the next pieces of the stream in order (TLTCP, section 4: `recvmsg`). Data is written
+    /// to `buffer`, piece after piece. Data that does not fit remains for the next call. Gaps need
+    /// no room. Returns the number of pieces: 0 if the peer's stream has ended, or there is no room
+    /// for a piece.
     ///
     /// # Errors
-    /// [`StreamError::WouldBlock`] if nothing more is known;
+    /// [`StreamError::WouldBlock`] if no more pieces are known;
     /// [`Event::Readable`](super::Event::Readable) follows.
     pub fn receive(
         &mut self,
@@ -108,7 +108,7 @@ impl Host {
         nothing_to_read(socket)
     }
 
-    /// What became of the sections that a connection submitted.
+    /// The fates of the sections that a connection submitted.
     pub fn section_statistics(&self, id: ConnectionId) -> Option<SectionStatistics> {
         Some(self.sockets.get(&id)?.section_statistics())
     }

@@ -13,12 +13,12 @@ use tokio::io::unix::AsyncFd;
 
 use super::watch;
 
-/// A timer of the kernel (`timerfd`). The runtime's own timers have a resolution of a millisecond,
-/// which would make bursts of paced packets.
+/// A timer of the kernel (`timerfd`). The timers of the runtime have a resolution of a millisecond,
+/// so paced packets would leave in bursts.
 #[derive(Debug)]
 pub(super) struct Alarm {
     timer: AsyncFd<OwnedFd>,
-    /// When it rings.
+    /// When it expires.
     set_to: Time,
 }
 
@@ -32,13 +32,13 @@ impl Alarm {
         })
     }
 
-    /// Makes it ring once at this time, and not at the one before.
+    /// Makes it expire once, at this time, instead of the previous one.
     pub(super) fn set(&mut self, now: Time, at: Time) {
         if at == self.set_to && at > now {
             return;
         }
         self.set_to = at;
-        // Zero would disarm it.
+        // Zero would disarm the timer.
         let nanoseconds = at.saturating_since(now).as_nanos().max(1);
         let time = Itimerspec {
             it_interval: Timespec::default(),
@@ -56,7 +56,7 @@ impl Alarm {
         let Ok(mut ready) = self.timer.readable().await else {
             return;
         };
-        // Setting it again also takes the ring back.
+        // If the timer has been set again, this expiry no longer counts.
         if rustix::io::read(&self.timer, &mut [0; 8]) == Err(Errno::AGAIN) {
             ready.clear_ready();
         }

@@ -1,4 +1,4 @@
-//! TUN devices: where a host's packets come from and go to.
+//! TUN devices: the source and the destination of a host's packets.
 
 use std::io;
 use std::ops::Range;
@@ -8,9 +8,9 @@ use tun_rs::{DeviceBuilder, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
 
 use super::train::Train;
 
-/// The most segments of a large packet: the kernel's smallest segments have 48 bytes.
+/// The maximum number of segments in a large packet: the kernel's smallest segments have 48 bytes.
 const MAX_SEGMENTS: usize = 2_048;
-/// The largest IP packet.
+/// The maximum length of an IP packet.
 const LARGEST: usize = 65_535;
 
 /// A source and a destination of IP packets that never blocks.
@@ -22,41 +22,41 @@ pub trait Device: AsFd + Send + 'static {
     /// the next one.
     fn receive(&mut self) -> io::Result<&[u8]>;
 
-    /// Sends one packet, at the latest with the next [`Device::flush`].
+    /// Sends one packet, at the next [`Device::flush`] at the latest.
     ///
     /// # Errors
-    /// Any error: the packet, or one before it, is lost.
+    /// Any error: this packet, or an earlier one, is lost.
     fn send(&mut self, packet: &[u8]) -> io::Result<()>;
 
-    /// Sends what [`Device::send`] kept.
+    /// Sends the packets that [`Device::send`] kept.
     ///
     /// # Errors
     /// Any error: a packet is lost.
     fn flush(&mut self) -> io::Result<()>;
 }
 
-/// A TUN device of the kernel: an interface without a network behind it but this program.
+/// A TUN device of the kernel: a network interface whose packets this program handles.
 ///
-/// The device routes IP packets. The kernel has an address of its own on it, and reaches the host's
-/// addresses through it, as those of a neighbour.
+/// The device routes IP packets. The kernel has its own address on it, and reaches the host's
+/// addresses through it, like those of a neighbour.
 ///
-/// Segments of one connection cross the border to the kernel as one large packet, in both
-/// directions, and are divided behind it.
+/// Segments of one connection are passed to and from the kernel as one large packet, and divided
+/// afterwards.
 pub struct Tun {
     device: SyncDevice,
     departing: Train,
-    /// A large packet as the kernel gave it.
+    /// A large packet from the kernel.
     large: Vec<u8>,
-    /// Its segments, their lengths, and which of them come next.
+    /// Its segments, their lengths, and the range of those that come next.
     segments: Vec<Vec<u8>>,
     lengths: Vec<usize>,
     arriving: Range<usize>,
 }
 
 impl Tun {
-    /// Opens the TUN device `name`, or creates it, and sets its MTU. A device that exists for this
-    /// user (`ip tuntap add dev NAME mode tun user USER`) needs no privilege if its MTU is right;
-    /// everything else needs `CAP_NET_ADMIN`.
+    /// Opens the TUN device `name`, or creates it, and sets its MTU. A device that was created for
+    /// this user (`ip tuntap add dev NAME mode tun user USER`) needs no privilege if its MTU is
+    /// right. In all other cases, `CAP_NET_ADMIN` is needed.
     ///
     /// # Errors
     /// If the kernel refuses it, or `/dev/net/tun` cannot be opened.
@@ -82,7 +82,7 @@ impl Tun {
 }
 
 impl Tun {
-    /// Makes room for packets of more segments.
+    /// Makes room for packets with more segments.
     fn grow(&mut self) {
         let count = (self.lengths.len() * 2).min(MAX_SEGMENTS);
         let length = self.segments.first().map_or(0, Vec::len);
@@ -108,8 +108,8 @@ impl Device for Tun {
             );
             match received {
                 Ok(count) => self.arriving = 0..count,
-                // More segments than there is room for, of a peer with a small segment size, or not
-                // a packet. The former come again.
+                // The packet has more segments than there is room for, because the peer's segment
+                // size is small; or it is not a packet. The peer retransmits such segments.
                 Err(error)
                     if matches!(
                         error.kind(),

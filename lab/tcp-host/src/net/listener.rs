@@ -1,4 +1,4 @@
-//! A listener, as an application has it.
+//! A listener for applications.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,8 +12,8 @@ use super::stream::TcpStream;
 use crate::error::ListenError;
 use crate::id::ListenerId;
 
-/// Accepts connections at an address of a host. Dropping it stops listening; connections that were
-/// not accepted are reset.
+/// Accepts connections at an address of a host. When it is dropped, it stops listening, and
+/// connections that were not accepted are reset.
 #[derive(Debug)]
 pub struct TcpListener {
     stack: Stack,
@@ -26,7 +26,7 @@ impl TcpListener {
     /// Listens at an address of the host: see [`Host::listen`](crate::Host::listen).
     ///
     /// # Errors
-    /// [`ListenError`], if the address is not the host's or is in use.
+    /// [`ListenError`] if the address does not belong to the host or is in use.
     pub fn bind(stack: &Stack, local: SocketAddr, backlog: usize) -> Result<Self, ListenError> {
         let mut state = stack.shared().state();
         let id = state.host.listen(local, backlog)?;
@@ -46,14 +46,14 @@ impl TcpListener {
         self.local
     }
 
-    /// The next connection, and its peer's address. Nothing is lost if the call is cancelled.
+    /// The next connection, and its peer's address. Cancel safe.
     ///
     /// # Errors
     /// If the host's device failed.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         loop {
             let mut acceptable = pin!(self.acceptable.notified());
-            // From here on, no notification is missed.
+            // From here on, no notification is lost.
             acceptable.as_mut().enable();
             if let Some(accepted) = self.try_accept()? {
                 return Ok(accepted);

@@ -1,4 +1,4 @@
-//! A host on the real clock: connections with the interface of [`tokio::net`], over a [`Device`].
+//! A host in real time: connections with the interface of [`tokio::net`], over a [`Device`].
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! Sections over a connection, as an application has them.
+//! Sections over a connection, for applications.
 
 use std::future::poll_fn;
 use std::io;
@@ -7,8 +7,8 @@ use super::stream::TcpStream;
 use crate::section::{Delivery, Piece, Section, SectionStatistics};
 
 impl TcpStream {
-    /// How the connection delivers sections. [`Delivery::Plain`] from a host that offered a
-    /// time-line means that the peer does not understand it.
+    /// How the connection delivers sections. If the host offered time-lined TCP,
+    /// [`Delivery::Plain`] means that the peer does not support it.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is unknown to its host.
@@ -17,12 +17,12 @@ impl TcpStream {
         delivery.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Submits sections, and waits until at least the first is accepted: see
+    /// Submits sections, and waits until at least the first one is accepted: see
     /// [`Host::send`](crate::Host::send). Their deadlines refer to
-    /// [`Stack::now`](super::Stack::now). Nothing is submitted if the call is cancelled.
+    /// [`Stack::now`](super::Stack::now). If the call is cancelled, nothing has been submitted.
     ///
     /// # Errors
-    /// If the first section is invalid, or the connection ended.
+    /// If the first section is invalid, or the connection has ended.
     pub async fn send_sections(&self, sections: &[Section<'_>]) -> io::Result<usize> {
         poll_fn(|context| {
             let shared = self.stack.shared();
@@ -35,8 +35,8 @@ impl TcpStream {
         .await
     }
 
-    /// Reads the next pieces of the peer's stream, data and gaps, and waits for the first: see
-    /// [`Host::receive`](crate::Host::receive). Nothing is lost if the call is cancelled.
+    /// Reads the next pieces of the peer's stream, data and gaps, and waits for the first one: see
+    /// [`Host::receive`](crate::Host::receive). Cancel safe.
     ///
     /// # Errors
     /// If the connection ended before the stream.
@@ -55,7 +55,7 @@ impl TcpStream {
         .await
     }
 
-    /// What became of the submitted sections.
+    /// The fates of the submitted sections.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is unknown to its host.

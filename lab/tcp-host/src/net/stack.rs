@@ -1,4 +1,4 @@
-//! The task that drives a host, and what it shares with applications.
+//! The task that drives a host, and the state that it shares with applications.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,7 +23,7 @@ use crate::host::{Event, Host};
 use crate::id::{ConnectionId, ListenerId};
 use crate::statistics::Statistics;
 
-/// The most packets to read from the device in a row, before others have their turn.
+/// The maximum number of packets to read from the device in a row, before applications run.
 const BURST: usize = 64;
 
 /// A TCP host that runs as a task of the current runtime. It stops when the last of its handles,
@@ -31,7 +31,7 @@ const BURST: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Stack(Arc<Driven>);
 
-/// What ends the driver when nobody needs it any more.
+/// Ends the driver when the last handle is dropped.
 #[derive(Debug)]
 struct Driven {
     shared: Arc<Shared>,
@@ -44,12 +44,12 @@ impl Drop for Driven {
     }
 }
 
-/// What the driver and the applications share.
+/// The state that the driver and the applications share.
 pub(super) struct Shared {
     state: Mutex<State>,
     /// Readable while the device has packets.
     readiness: AsyncFd<OwnedFd>,
-    /// The driver sleeps for too long.
+    /// Wakes the driver if it would sleep for too long.
     wake: Notify,
     started_at: Instant,
 }
@@ -101,11 +101,11 @@ pub enum StartError {
 }
 
 impl Stack {
-    /// Starts a host on a device, with `epoch_us` by the system's clock. It has to be called within
-    /// a runtime of tokio with its I/O and time drivers.
+    /// Starts a host on a device, with `epoch_us` set by the system's clock. It must be called
+    /// within a tokio runtime with I/O and time enabled.
     ///
     /// # Errors
-    /// [`StartError`], if the settings are invalid or the device cannot be watched.
+    /// [`StartError`] if the settings are invalid or the device cannot be watched.
     pub fn start(device: impl Device, mut config: Config) -> Result<Self, StartError> {
         let mut key = [0; 32];
         SystemRandom::new()
@@ -150,7 +150,7 @@ impl Stack {
         &self.0.shared
     }
 
-    /// The present moment on the host's clock, which began with the host: deadlines refer to it.
+    /// The present time on the host's clock, which began with the host. Deadlines refer to it.
     pub fn now(&self) -> Time {
         self.shared().now()
     }
@@ -160,7 +160,7 @@ impl Stack {
         *self.shared().state().host.statistics()
     }
 
-    /// The number of connections, those in TIME-WAIT included.
+    /// The number of connections, including those in TIME-WAIT.
     pub fn connections(&self) -> usize {
         self.shared().state().host.connections()
     }
@@ -188,16 +188,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The present moment on the host's clock.
+    /// The present time on the host's clock.
     pub(super) fn now(&self) -> Time {
         Time::ZERO + Span::from(self.started_at.elapsed())
     }
 
-    /// Sends what is ready, and wakes the tasks that wait for it.
+    /// Sends the packets that are ready, and wakes the tasks that wait for events.
     pub(super) fn flush(&self, state: &mut State) {
         let now = self.now();
         while state.host.poll_transmit(now, &mut state.packet) {
-            // After an error it is as if the network had lost the packet.
+            // After an error, the packet counts as lost in the network.
             let _ = state.device.send(&state.packet);
         }
         let _ = state.device.flush();
@@ -223,7 +223,7 @@ impl Shared {
         }
     }
 
-    /// Handles the packets that arrived, a limited number of them.
+    /// Handles a limited number of packets that have arrived.
     fn receive(&self) -> io::Result<()> {
         let mut state = self.state();
         let State { device, host, .. } = &mut *state;
@@ -231,7 +231,7 @@ impl Shared {
             host.handle_packet(self.now(), device.receive()?);
             Ok(())
         });
-        // What they allow leaves together.
+        // The packets that they permit are sent together.
         self.flush(&mut state);
         received
     }
@@ -247,7 +247,7 @@ fn unix_time_us() -> u64 {
     since.map_or(0, |since| since.as_micros() as u64)
 }
 
-/// Carries packets and time to the host, until it is aborted or the device fails.
+/// Passes packets and time to the host, until it is aborted or the device fails.
 async fn drive(shared: Arc<Shared>, mut alarm: Alarm) {
     loop {
         {
@@ -277,7 +277,7 @@ async fn drive(shared: Arc<Shared>, mut alarm: Alarm) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => return shared.state().fail(&error),
                 }
-                // Applications of the same thread act on what arrived.
+                // Applications on the same thread can react to the packets that arrived.
                 tokio::task::yield_now().await;
             }
             () = shared.wake.notified() => {}

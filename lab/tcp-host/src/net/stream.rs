@@ -1,4 +1,4 @@
-//! A connection, as an application has it.
+//! A connection for applications.
 
 use std::future::poll_fn;
 use std::io;
@@ -13,10 +13,10 @@ use crate::error::StreamError;
 use crate::id::ConnectionId;
 use crate::statistics::Info;
 
-/// A connection of a host, as [`tokio::net::TcpStream`] is one of the kernel.
+/// A connection of a host, like [`tokio::net::TcpStream`] for the kernel.
 ///
-/// Dropping it closes it: what was written still arrives. If data was not read, the connection is
-/// reset.
+/// When it is dropped, it is closed, and written data still arrives. If some data was not read, the
+/// connection is reset.
 #[derive(Debug)]
 pub struct TcpStream {
     pub(super) stack: Stack,
@@ -71,7 +71,7 @@ impl TcpStream {
         info.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Resets the connection. What was written may not arrive.
+    /// Resets the connection. Written data may not arrive.
     pub fn abort(&self) {
         let shared = self.stack.shared();
         let mut state = shared.state();
@@ -79,8 +79,8 @@ impl TcpStream {
         shared.flush(&mut state);
     }
 
-    /// Waits until the peer has acknowledged everything that was written, and the end of the
-    /// stream if it is shut down.
+    /// Waits until the peer has acknowledged everything that was written, and, if the stream is
+    /// shut down, its end.
     ///
     /// # Errors
     /// If the connection ends before.
@@ -113,8 +113,7 @@ impl TcpStream {
         .await
     }
 
-    /// Does `work`. If it would block, the task of `context` waits in the place that `slot`
-    /// selects.
+    /// Does `work`. If it would block, the task of `context` waits in the slot that `slot` selects.
     pub(super) fn attempt<T>(
         &self,
         context: &Context<'_>,
@@ -170,12 +169,12 @@ impl AsyncWrite for TcpStream {
         )
     }
 
-    /// Does nothing: data leaves as soon as the windows allow.
+    /// Does nothing, since data is sent as soon as the windows permit.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
-    /// Ends the writing side. The FIN leaves after the data.
+    /// Ends the writing side. The FIN follows the data.
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shared = self.stack.shared();
         let mut state = shared.state();

@@ -1,5 +1,5 @@
-//! Consecutive segments of a connection as one packet, which the kernel divides again (generic
-//! segmentation offload).
+//! Combines consecutive segments of a connection into one packet, which the kernel divides again
+//! (generic segmentation offload).
 
 use std::io;
 
@@ -8,37 +8,38 @@ use tun_rs::{
     VIRTIO_NET_HDR_GSO_TCPV4, VIRTIO_NET_HDR_GSO_TCPV6, VIRTIO_NET_HDR_LEN, VirtioNetHdr,
 };
 
-/// The flag of a `virtio_net_hdr`: the checksum field has the sum of the pseudo header alone.
+/// The flag of a `virtio_net_hdr`: the checksum field contains only the sum of the pseudo header.
 const NEEDS_CHECKSUM: u8 = 1;
-/// The largest packet that the length field of IPv4 and of IPv6 can state.
+/// The maximum packet length that the length field of IPv4 and of IPv6 can state.
 const LONGEST: usize = 65_535;
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
-/// The longest header of IPv6 and TCP.
+/// The maximum length of the headers of IPv6 and TCP.
 const HEADERS: usize = 100;
-/// Places in a header of TCP.
+/// Offsets in a TCP header.
 const SEQUENCE: usize = 4;
 const FLAGS: usize = 13;
 const CHECKSUM: usize = 16;
 const ACK: u8 = 0x10;
 const PSH: u8 = 0x08;
 
-/// A packet on its way to the kernel, and the segments that follow it so far.
+/// A packet for the kernel, and the segments that have been appended to it.
 #[derive(Debug)]
 pub(super) struct Train {
-    /// A `virtio_net_hdr`, the packet, and the payload of those that follow. Empty without any.
+    /// A `virtio_net_hdr`, the packet, and the payload of the appended segments. Empty without a
+    /// packet.
     bytes: Vec<u8>,
     /// The first segment, if it has data.
     first: Option<Shape>,
-    /// The sequence number of the next segment; `None` if none may follow.
+    /// The sequence number of the next segment; `None` if no segment may follow.
     next: Option<u32>,
 }
 
-/// A segment of data, with headers as the host writes them: IP without options or extensions.
+/// A data segment, with headers as the host writes them: IP without options or extensions.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     is_v4: bool,
-    /// The length of the header of IP.
+    /// The length of the IP header.
     ip: usize,
     /// The length of both headers.
     headers: usize,
@@ -48,7 +49,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// `None` for what is not a segment of data with the flags ACK and perhaps PSH alone.
+    /// `None` unless the packet is a data segment with no flags but ACK and perhaps PSH.
     fn read(packet: &[u8]) -> Option<Self> {
         let (is_v4, ip, protocol) = match packet.first()? >> 4 {
             4 => (true, IPV4_HEADER, packet.get(9)?),
@@ -71,16 +72,17 @@ impl Shape {
         })
     }
 
-    /// The sequence number of the segment behind this one; `None` if the kernel could not divide a
-    /// train with one there, because it divides by the payload of the first segment, and leaves PSH
-    /// to the last.
+    /// The sequence number of the segment after this one; `None` if no segment may follow. The
+    /// kernel divides a train by the payload of its first segment, and sets PSH only in the last
+    /// one.
     fn next(&self, first_payload: usize) -> Option<u32> {
         let may_follow = self.payload == first_payload && !self.pushes;
         may_follow.then(|| self.sequence.wrapping_add(self.payload as u32))
     }
 
-    /// The headers of a packet of this shape without what may differ between the segments of a
-    /// train: lengths, the identification of IPv4, sequence number, PSH and checksums.
+    /// The headers of a packet of this shape, without the fields that may differ between the
+    /// segments of a train: lengths, the identification of IPv4, sequence number, PSH and
+    /// checksums.
     fn constant(&self, packet: &[u8]) -> Option<[u8; HEADERS]> {
         let mut constant = [0; HEADERS];
         let headers = constant.get_mut(..self.headers)?;
@@ -110,8 +112,7 @@ impl Train {
         }
     }
 
-    /// Appends a packet, unless it cannot follow: then it is `false`, and the train has to leave
-    /// first.
+    /// Appends a packet. Returns `false` if it cannot follow; the train must then be sent first.
     pub(super) fn append(&mut self, packet: &[u8]) -> bool {
         let shape = Shape::read(packet);
         if !self.bytes.is_empty() {
@@ -145,7 +146,7 @@ impl Train {
         Some(())
     }
 
-    /// Hands the train over, if there is one, with a `virtio_net_hdr` in front.
+    /// Passes the train to `send`, if there is one, after a `virtio_net_hdr`.
     pub(super) fn leave(&mut self, send: impl FnOnce(&[u8]) -> io::Result<()>) -> io::Result<()> {
         if self.bytes.is_empty() {
             return Ok(());
@@ -190,7 +191,7 @@ impl Train {
             put(ip, 4, length as u16);
             &ip[8..40]
         };
-        // The sum of the pseudo header, which the kernel continues.
+        // The sum of the pseudo header, which the kernel completes.
         let sum = Checksum::new()
             .then(covered)
             .then(&[0, PROTOCOL_TCP])
@@ -238,7 +239,7 @@ mod tests {
         packet
     }
 
-    /// What the kernel makes of a train, by an independent implementation.
+    /// The packets that the kernel makes of a train, by an independent implementation.
     fn divided(sent: &[u8]) -> Vec<Vec<u8>> {
         let header = VirtioNetHdr::decode(sent).unwrap();
         let mut packet = sent[VIRTIO_NET_HDR_LEN..].to_vec();
@@ -278,7 +279,7 @@ mod tests {
         #[test]
         fn the_kernel_divides_a_train_into_the_packets_it_was_made_of(
             is_v4: bool,
-            // Payload, gap before it, and flags beside ACK.
+            // The payload, the gap before it, and the flags in addition to ACK.
             steps in prop::collection::vec(
                 (prop_oneof![4 => Just(1_448_u32), 1 => 0..1_448_u32], prop_oneof![9 => Just(0_u32), 1 => 1..9_u32],
                  prop_oneof![8 => Just(Flags::ACK), 1 => Just(Flags::ACK | Flags::PSH), 1 => Just(Flags::ACK | Flags::FIN)]),

@@ -12,16 +12,16 @@ use crate::queue::Queue;
 use crate::section::{Delivery, Framing, Section, SectionStatistics};
 use crate::sections::Content;
 
-/// The most bytes that are numbered at once for a peer that is not time-lined.
+/// The maximum number of bytes that are numbered at once for a peer that is not time-lined.
 const MAX_PART: u64 = 64 << 10;
 
 impl Socket {
-    /// Whether the host offered a time-line, and the peer does not understand it.
+    /// Whether the host offered time-lined TCP, but the peer does not support it.
     pub(crate) fn is_fallback(&self) -> bool {
         self.sections.is_offered() && self.delivery() == Some(Delivery::Plain)
     }
 
-    /// Ends the writing side behind everything that was submitted.
+    /// Ends the writing side after everything that was submitted.
     pub(crate) fn shutdown(&mut self) {
         match self.sections.is_waiting() {
             true => self.sections.is_closing = true,
@@ -29,7 +29,7 @@ impl Socket {
         }
     }
 
-    /// Whether the peer acknowledged everything that was submitted and not left out.
+    /// Whether the peer has acknowledged everything that was submitted and not omitted.
     pub(crate) fn is_all_acknowledged(&self) -> bool {
         self.tcp.is_all_acknowledged() && !self.sections.is_waiting()
     }
@@ -103,7 +103,7 @@ impl Socket {
                 if self.send.room() < length {
                     return Err(StreamError::WouldBlock);
                 }
-                // Sequence numbers express no more; acknowledgements make room.
+                // Sequence numbers cannot express more. Acknowledgements make room.
                 self.tcp
                     .write_section(length as u64, section.deadline)
                     .map_err(|_| StreamError::WouldBlock)?;
@@ -111,7 +111,7 @@ impl Socket {
                 if header > 0 {
                     let header = Header {
                         part_length: bytes as u32,
-                        // Payload begins at the offset 1.
+                        // The payload begins at offset 1.
                         position: start - 1,
                         number: ledger.next_number(),
                         section_length: bytes as u32,
@@ -127,8 +127,8 @@ impl Socket {
         }
     }
 
-    /// Gives sequence numbers to sections that wait, no more than the window lets go. Less than two
-    /// segments are ahead of it.
+    /// Gives sequence numbers to waiting sections, as far as the window permits sending them. Fewer
+    /// than two segments are numbered ahead of it.
     pub(crate) fn number_sections(&mut self, now: Time) {
         let margin = self.plain_margin();
         let Content::Plain(queue) = &mut self.sections.content else {
@@ -152,11 +152,11 @@ impl Socket {
         }
     }
 
-    /// What the state machine has to know of data that have no sequence numbers yet.
+    /// The facts that the state machine needs about data without sequence numbers.
     pub(crate) fn upcoming(&self) -> Upcoming {
         let (waiting, due) = match &self.sections.content {
             Content::Plain(queue) => (queue.held() as u64, queue.first_due()),
-            // The application has more than the buffer takes.
+            // The application has more data than fits into the buffer.
             _ if self.wants_room => (u64::from(u32::MAX), Time::MAX),
             _ => (0, Time::MAX),
         };
@@ -167,7 +167,7 @@ impl Socket {
         }
     }
 
-    /// Records what became of sections. Returns whether some that waited have expired.
+    /// Records the fates of sections. Returns whether some that waited have expired.
     pub(crate) fn settle_sections(&mut self, now: Time) -> bool {
         let margin = self.plain_margin();
         match &mut self.sections.content {
@@ -185,7 +185,7 @@ impl Socket {
         }
     }
 
-    /// How much earlier than its deadline a section expires that waits without a number.
+    /// How much earlier than its deadline a section without a number expires.
     fn plain_margin(&self) -> Span {
         let clock = self.sections.timeline.map(|timeline| timeline.clock);
         let rtt = match clock {

@@ -11,14 +11,13 @@ pub(super) fn page(scripts: &[Script]) -> String {
     let _ = write!(
         page,
         "# Where does the TCP host differ from Linux?\n\n\
-         In {} of {} packet scripts, each for a reason that stands below.\n\n\
-         The scripts in `lab/tcp-host/tests/scripts` are written in the language of packetdrill.\n\
-         Each was made from the RFCs, and runs over IPv4 and IPv6 unless it is about one of them. The\n\
-         tests of the crate run them against the host in virtual time and, as root, against the\n\
-         kernel in real time; packetdrill itself runs them as they are. They describe Linux 6.18\n\
-         without segmentation offload and with Reno. A line for the host stands as a comment behind\n\
-         the line that it replaces.\n\n\
-         `COMITY_UPDATE=1 cargo test -p comity-tcp-host --test it script` writes this page anew.\n\n\
+         In {} of {} packet scripts. The reasons are [below](#differences).\n\n\
+         The scripts in `lab/tcp-host/tests/scripts` are in the language of packetdrill, which can\n\
+         run them unchanged. They follow the RFCs, and run over IPv4 and IPv6 unless they are about one\n\
+         of the two. The tests of the crate run them against the host in virtual time and, as root,\n\
+         against the kernel in real time. The scripts describe Linux 6.18 without segmentation offload\n\
+         and with Reno. If the host differs, its line is a comment after the line that it replaces.\n\n\
+         `COMITY_UPDATE=1 cargo test -p comity-tcp-host --test it script` writes this page again.\n\n\
          | script | what it shows | source | Linux | Comity |\n\
          | --- | --- | --- | --- | --- |\n",
         differing.count(),

@@ -74,7 +74,7 @@ impl Connection {
         self.wire_after(self.sender.stream.una)
     }
 
-    /// The wire offset after the byte before `offset`: before a jump.
+    /// The wire offset after the byte before `offset`, that is, before a jump at `offset`.
     fn wire_after(&self, offset: u64) -> u64 {
         let stream = &self.sender.stream;
         let last = offset.min(stream.end).saturating_sub(1);

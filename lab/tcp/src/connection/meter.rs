@@ -71,7 +71,7 @@ impl Connection {
         }
     }
 
-    /// When the meter wants to send a report of its own; [`Time::MAX`] for never.
+    /// When the meter has a report to send by itself; [`Time::MAX`] for never.
     #[inline]
     pub(super) fn meter_wakeup(&self) -> Time {
         match &self.meter {

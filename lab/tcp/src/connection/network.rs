@@ -29,9 +29,9 @@ impl Connection {
         self.sender.set_upcoming(upcoming);
     }
 
-    /// The first `length` bytes in flight as one segment, which may be larger than others: a probe
-    /// of the path MTU. It is no retransmission. A peer that has the bytes reports them as a
-    /// duplicate (RFC 2883).
+    /// Returns the first `length` bytes in flight as one segment, which may be larger than others:
+    /// a probe of the path MTU. It does not count as a retransmission. A peer that has the bytes
+    /// reports them as a duplicate (RFC 2883).
     ///
     /// Returns `None` without duplicate SACKs and with a timeline, and while fewer bytes are in
     /// flight, one of them was skipped, or a loss is under repair.

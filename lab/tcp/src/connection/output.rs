@@ -11,7 +11,7 @@ use super::super::timeline::SeqUpdate;
 use super::{Connection, Refusal, timestamp};
 
 impl Connection {
-    /// The next segment to send now, if any.
+    /// Returns the next segment to send now, if any.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         // The short path: most calls find nothing to send.

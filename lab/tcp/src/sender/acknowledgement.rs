@@ -174,7 +174,7 @@ impl Transfer {
             mss: config.mss,
             is_repair,
         });
-        // The SYN consumes a number but is no data: it opens no window.
+        // The SYN consumes a number but is not data: it does not open the window.
         let was_syn = stream.una == 0;
         stream.una = ack.offset;
         stream.next = stream.next.max(stream.una);
@@ -189,7 +189,7 @@ impl Transfer {
         self.repair.set_duplicate_seen(false);
         if let Some(board) = &mut self.scoreboard {
             board.advance(stream.una);
-            // ns-2 forgets SACK reports when the acknowledgement moves outside of a recovery.
+            // ns-2 discards SACK reports when the acknowledgement moves outside of a recovery.
             if !reaction.partial && !self.repair.is_recovering() && !goes_by_scoreboard(config) {
                 board.clear();
             }

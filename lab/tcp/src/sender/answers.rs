@@ -15,17 +15,17 @@ pub(super) struct Answers {
 }
 
 /// The peer's clock, read from its timestamps. An acknowledgement leaves when the packet that
-/// triggers it arrives. Its timestamp therefore gives that time at any queueing delay in the
-/// reverse direction.
+/// triggers it arrives. Its timestamp is therefore the time of that arrival, whatever the queueing
+/// delay in the reverse direction.
 ///
 /// RFC 7323 allows ticks between a millisecond and a second; current hosts tick in milliseconds or
 /// microseconds. The number of ticks per elapsed time identifies the unit: microseconds within a
 /// factor of 30, halfway to milliseconds, and milliseconds within a factor of two.
 ///
-/// A growing queue in the reverse direction distorts the count that much only for moments, in which
-/// no packet is reported. The peer's clock would not help then, because acknowledgements behind
-/// such a queue are compressed. Ticks that match neither clock for two seconds are ignored for
-/// good.
+/// A growing queue in the reverse direction distorts the count that much only for a short time, in
+/// which no packet is reported. The peer's clock would not help then, because acknowledgements
+/// behind such a queue are compressed. Ticks that match neither clock for two seconds are ignored
+/// for good.
 #[derive(Debug, Default)]
 pub(super) struct PeerClock {
     /// When the first timestamp came.
@@ -136,7 +136,6 @@ impl Answers {
             .map(|record| record.number)
     }
 
-    /// The heap memory in bytes.
     pub(super) fn heap_memory(&self) -> usize {
         self.sent.capacity() * size_of::<Record>()
     }

@@ -4,7 +4,7 @@
 #[derive(Debug, Default)]
 pub(super) struct Burst {
     sent: u32,
-    /// Since the last event, the pacer alone held a segment back.
+    /// Whether the pacer alone has held a segment back since the last event.
     held_by_pacer: bool,
 }
 
@@ -27,7 +27,7 @@ impl Burst {
         self.held_by_pacer = false;
     }
 
-    /// A timer of the recovery expired: its segments have a burst of their own.
+    /// Begins a burst for the segments of a recovery timer that expired.
     pub(super) const fn on_expiry(&mut self) {
         self.sent = 0;
     }

@@ -127,7 +127,7 @@ impl Clock {
         rtt
     }
 
-    /// The retransmission timer expired.
+    /// Doubles the timeout, because the retransmission timer expired.
     pub(super) fn back_off(&mut self, config: &Config) {
         self.timed = None;
         self.rtt.back_off(&config.rtt);

@@ -214,7 +214,6 @@ impl Delivery {
         }
     }
 
-    /// The heap memory in bytes.
     pub(super) fn heap_memory(&self) -> usize {
         self.segments.capacity() * size_of::<Record>()
             + self.losses.capacity() * size_of::<PacketLoss>()

@@ -1,4 +1,4 @@
-//! The order of precedence of departing segments, and their accounting.
+//! The precedence of departing segments, and the updates for each.
 
 use comity_congestion::recovery::PipeRule;
 use comity_congestion::{Event, Idle, Sent, Tag};
@@ -99,7 +99,7 @@ impl Transfer {
                 config,
             );
         }
-        // An old number makes the peer acknowledge it.
+        // A peer acknowledges a segment with an old number.
         let question = Outgoing::nothing_at(stream.una.saturating_sub(1));
         if stream.needs_notice()
             && let Some(line) = &mut stream.line
@@ -175,7 +175,8 @@ impl Transfer {
     }
 
     /// Updates the state for a segment that leaves. A segment without payload and FIN is a probe or
-    /// a notice. It is no packet of the flow, and neither the controller nor the pacer counts it.
+    /// a notice. It is not a packet of the flow, and neither the controller nor the pacer counts
+    /// it.
     #[inline]
     pub(super) fn sent(
         &mut self,
@@ -195,7 +196,7 @@ impl Transfer {
         let was_skipped =
             { self.skips.as_mut() }.is_some_and(|skips| skips.on_left(outgoing.start, end));
         if was_skipped {
-            // Arrivals after it are acknowledged late.
+            // The hole has delayed the acknowledgement of later segments.
             self.clock.forget();
         } else if outgoing.start < stream.max {
             self.statistics.retransmitted += 1;
@@ -279,8 +280,8 @@ impl Transfer {
         self.waves.on_sent(self.control.tag(now));
     }
 
-    /// Whether no segment follows a departing one, for want of data or because the peer's window is
-    /// closing. A peer window that is only smaller than the controller's moves on with every
+    /// Whether no segment follows a departing one, because no data is left or the peer's window is
+    /// closing. A peer's window that is merely smaller than the controller's advances with every
     /// acknowledgement.
     fn runs_dry(&self, stream: &Stream, config: &Config) -> bool {
         let left = stream.stream_end().saturating_sub(stream.next);

@@ -8,9 +8,9 @@ use super::super::segment::Flags;
 /// The ECN state of departing segments, and the last reduction of the window.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
-    /// The window was reduced for a mark, and the next new data reports it (CWR).
+    /// Whether the window was reduced for a mark, which the next new data has to report (CWR).
     owes_notice: bool,
-    /// The last segment carries new data, and reports the reduction.
+    /// Whether the last segment carries new data, and whether it reports the reduction.
     is_capable: bool,
     is_notice: bool,
     /// The end of the data sent at the last reduction: another mark on it causes no further
@@ -35,12 +35,12 @@ impl Marks {
         self.is_behind_reduction(una) && una > 0
     }
 
-    /// The window is reduced for a mark: the next new data reports it.
+    /// Records that the window is reduced for a mark. The next new data reports it.
     pub(super) const fn on_mark(&mut self) {
         self.owes_notice = true;
     }
 
-    /// The window is reduced, for a mark or a loss, with the data up to `max` sent.
+    /// Records that the window is reduced, for a mark or a loss, with the data up to `max` sent.
     pub(super) const fn on_reduction(&mut self, max: u64) {
         self.reduced_until = max;
     }

@@ -45,7 +45,6 @@ pub(super) struct Flight {
     pub(super) episode: Option<Episode>,
 }
 
-/// One segment.
 #[derive(Clone, Copy, Debug)]
 struct Flown {
     start: u64,
@@ -96,13 +95,13 @@ pub(super) struct Probe {
 pub(super) struct Usage {
     /// The offset up to which the numbers below hold.
     end: u64,
-    /// The window was full.
+    /// Whether the window was full.
     is_full: bool,
     /// The maximum outstanding data while the window did not limit the flow.
     most: u64,
 }
 
-/// The window is being reduced.
+/// A reduction of the window that is under way.
 #[derive(Debug)]
 pub(super) struct Reduction {
     prr: Prr,
@@ -188,8 +187,8 @@ impl Flight {
         self.lost > self.skipped
     }
 
-    /// Whether the first outstanding segment is a test. Then a test alone keeps the cumulative
-    /// acknowledgement from moving.
+    /// Whether the first outstanding segment is a test. If it is, only a test keeps the cumulative
+    /// acknowledgement from advancing.
     pub(super) fn is_at_test(&self) -> bool {
         self.tests > 0
             && self
@@ -198,7 +197,8 @@ impl Flight {
                 .is_some_and(|first| first.test != Test::No)
     }
 
-    /// Whether at least `threshold` segments were delivered behind one that is missing and no test.
+    /// Whether at least `threshold` segments were delivered behind a missing one that is not a
+    /// test.
     pub(super) fn has_overtaken(&self, threshold: u32) -> bool {
         if self.delivered_segments < threshold || self.tests == 0 {
             return self.delivered_segments >= threshold;
@@ -332,8 +332,8 @@ impl Flight {
         }
     }
 
-    /// Skips the last recorded segment: it is a test. Until it leaves, it counts as lost by the
-    /// network, but not as a sign of congestion.
+    /// Skips the last recorded segment, which becomes a test. Until it leaves, it counts as lost in
+    /// the network, but not as a sign of congestion.
     pub(super) fn skip_last(&mut self) {
         if let Some(last) = self.segments.back_mut() {
             last.test = Test::Skipped;
@@ -429,7 +429,7 @@ impl Flight {
         }
     }
 
-    /// A delivered segment is neither lost nor retransmitted.
+    /// Removes a segment from the sums of lost and retransmitted bytes, because it was delivered.
     fn forget(&mut self, segment: &Flown) {
         let length = segment.end - segment.start;
         if segment.is_lost {
@@ -567,7 +567,7 @@ impl Flight {
         self.is_forced = true;
     }
 
-    /// Nothing is lost after all.
+    /// Clears all loss marks, because nothing was lost after all.
     pub(super) fn absolve(&mut self) {
         self.order.clear();
         for segment in &mut self.segments {
@@ -622,7 +622,8 @@ impl Usage {
         }
     }
 
-    /// Whether only the window limits the flow. A slow start counts as limited up to twice its use.
+    /// Whether only the window limits the flow. In slow start, using more than half of it is
+    /// enough.
     pub(super) const fn is_limited(&self, window: u64, in_slow_start: bool) -> bool {
         self.is_full || in_slow_start && window < 2 * self.most
     }

@@ -27,7 +27,7 @@ pub(super) struct Group {
     /// How many segments left, and how many may leave.
     length: u64,
     size: u64,
-    /// The last segment ended a group of several.
+    /// Whether the last segment ended a group of several.
     is_over: bool,
 }
 
@@ -55,7 +55,6 @@ impl Group {
         }
     }
 
-    /// Whether the last segment ended a group of several.
     pub(super) const fn is_over(&self) -> bool {
         self.is_over
     }

@@ -22,7 +22,7 @@ impl IdleRestart {
         self.initial_window
     }
 
-    /// Data leaves, or a restart counts as a departure.
+    /// Records a departure of data, or a restart, which counts as one.
     #[inline]
     pub(super) const fn on_sent(&mut self, now: Time) {
         self.sent_at = now;

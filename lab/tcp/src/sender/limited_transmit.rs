@@ -10,7 +10,6 @@ pub(super) struct LimitedTransmit {
 }
 
 impl LimitedTransmit {
-    /// Releases a segment.
     pub(super) const fn release(&mut self) {
         self.released += 1;
         self.is_pending = true;
@@ -21,7 +20,7 @@ impl LimitedTransmit {
         self.is_pending = false;
     }
 
-    /// The cumulative acknowledgement advances.
+    /// Handles an advance of the cumulative acknowledgement.
     #[inline]
     pub(super) const fn on_advance(&mut self) {
         self.released = 0;

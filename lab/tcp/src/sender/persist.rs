@@ -13,7 +13,7 @@ pub(super) struct Persistence {
     at: Time,
     /// How often its time was doubled.
     exponent: u8,
-    /// A probe or a notice is due now.
+    /// Whether a probe or a notice is due now.
     is_due: bool,
 }
 
@@ -28,13 +28,11 @@ impl Persistence {
         self.at.is_never()
     }
 
-    /// When it expires; [`Time::MAX`] while it is off.
     #[inline]
     pub(super) const fn at(&self) -> Time {
         self.at
     }
 
-    /// Whether a probe or a notice is due.
     #[inline]
     pub(super) const fn is_due(&self) -> bool {
         self.is_due

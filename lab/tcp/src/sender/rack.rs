@@ -18,7 +18,7 @@ struct News<'a> {
     now: Time,
     ack: &'a Acknowledgement<'a>,
     delivery: &'a Acked,
-    /// It moved the cumulative acknowledgement.
+    /// Whether it moved the cumulative acknowledgement.
     advanced: bool,
 }
 
@@ -203,7 +203,7 @@ impl Transfer {
             let at_once = !self.repair.is_quiet() || enough;
             flight.clock.window(at_once, min, smoothed)
         };
-        // Arrivals after a skipped segment say nothing about the segments that left.
+        // Arrivals after a skipped segment are no evidence about the segments that left.
         let windows = Windows {
             sent: window(flight.has_overtaken(threshold)),
             skipped: window(flight.delivered_segments() >= threshold),
@@ -328,8 +328,8 @@ impl Transfer {
         }
     }
 
-    /// Whether the acknowledgement of a probe shows that the probe repaired a loss (RFC 8985,
-    /// section 7.4).
+    /// Handles the acknowledgement of a probe, which may show that the probe repaired a loss (RFC
+    /// 8985, section 7.4).
     fn on_probe_answered(
         &mut self,
         flight: &mut Flight,
@@ -373,9 +373,8 @@ impl Transfer {
     /// Starts the probe timer in place of the retransmission timer, if a probe is allowed.
     ///
     /// ```text
-    /// PTO = min(2 · SRTT + 2 ms, time to the retransmission timeout); a single segment adds 200 ms
-    /// for a
-    /// receiver that delays its acknowledgement
+    /// PTO = min(2 · SRTT + slack, time to the retransmission timeout)
+    /// slack = 2 ms; 200 ms for a single segment, whose receiver may delay its acknowledgement
     /// ```
     pub(super) fn schedule_probe(
         &mut self,

@@ -9,12 +9,13 @@ use comity_congestion::recovery::{
 #[derive(Debug)]
 pub(super) struct Repair {
     recovery: AnyRecovery,
-    /// No duplicates arrived and no repair is in progress: the windows alone decide what to send.
+    /// Whether the windows alone decide what to send: no duplicates arrived and no repair is in
+    /// progress.
     windows_decide: bool,
-    /// The first outstanding segment leaves next, whatever the window.
+    /// Whether the first outstanding segment leaves next, regardless of the window.
     resends_first: bool,
-    /// A duplicate arrived since the last advance, and since the last expiry of the retransmission
-    /// timer.
+    /// Whether a duplicate arrived since the last advance, and since the last expiry of the
+    /// retransmission timer.
     duplicate_seen: bool,
 }
 
@@ -107,7 +108,7 @@ impl Repair {
         resend
     }
 
-    /// The last reduction was unnecessary.
+    /// Records that the last reduction was unnecessary.
     pub(super) fn on_spurious(&mut self) {
         self.recovery.on_spurious();
         self.windows_decide = self.recovery.is_quiet();
@@ -128,7 +129,7 @@ impl Repair {
         self.duplicate_seen
     }
 
-    /// The first outstanding segment leaves next.
+    /// Makes the first outstanding segment leave next.
     pub(super) const fn resend_first(&mut self) {
         self.resends_first = true;
     }

@@ -29,9 +29,9 @@
 //! a window to at most four times its size.
 //!
 //! A segment is skipped only if enough segments follow it to reveal the hole: three, or eight if
-//! duplicates are counted. It is not skipped while the retransmission timer expires, or if it has a
-//! FIN. Data with deadlines is skipped only if the repair, which may need four round trips and 200
-//! ms, cannot miss one.
+//! duplicates are counted. It is not skipped if it has a FIN, or after a timeout until the peer
+//! responds. Data with deadlines is skipped only if the repair, which may need four round trips and
+//! 200 ms, cannot miss one.
 //!
 //! Source: Sherwood, Bhattacharjee and Braud, "Misbehaving TCP receivers can cause Internet-wide
 //! congestion collapse", CCS 2005, section 5 (randomly skipped segments); Savage and others, "TCP

@@ -94,7 +94,7 @@ impl Skips {
         self.hash.of(start).is_multiple_of(one_in)
     }
 
-    /// Records that a segment is skipped. `is_counted` says whether duplicates reveal the hole.
+    /// Records that a segment is skipped. `is_counted`: whether duplicates reveal the hole.
     pub(super) fn skip(&mut self, range: (u64, u64), is_counted: bool) {
         self.held.push_back(range);
         if is_counted {
@@ -179,13 +179,15 @@ impl Skips {
         abandoned
     }
 
-    /// The acknowledgement advances, or everything outstanding counts as lost.
+    /// Resets the duplicates, because the acknowledgement advances or everything outstanding counts
+    /// as lost.
     pub(super) const fn forget_duplicates(&mut self) {
         self.duplicates = 0;
         self.inflation = 0;
     }
 
-    /// Reads an acknowledgement. Returns whether it is false. The arguments are as below.
+    /// Processes an acknowledgement. Returns whether it, or an earlier one, was false. For the
+    /// arguments, see `contradicts`.
     pub(super) fn on_acknowledgement(
         &mut self,
         ack: &Acknowledgement<'_>,
@@ -269,7 +271,8 @@ mod tests {
                 longer += u32::from(is_behind);
             }
         }
-        // 100,000 / 101, and as many after them: a geometric mean of 1. Four standard deviations.
+        // 100,000 / 101 tests, and one more skipped segment after each on average (geometric
+        // distribution). Four standard deviations.
         assert!((864..1_116).contains(&tests), "{tests}");
         assert!((longer.abs_diff(tests)) < 180, "{longer} of {tests}");
     }

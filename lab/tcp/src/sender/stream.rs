@@ -13,7 +13,7 @@ use super::super::timeline::{Line, Standing};
 pub(crate) struct Outgoing {
     /// The offset of the first byte.
     pub(crate) start: u64,
-    /// The payload.
+    /// The length of the payload.
     pub(crate) length: u32,
     /// Whether the stream ends behind it.
     pub(crate) fin: bool,
@@ -63,7 +63,7 @@ pub(crate) struct Stream {
     pub(crate) expiries: u32,
     /// How often the timeout was doubled, at an end that only receives; others use their estimator.
     doublings: u8,
-    /// The application has closed the stream: a FIN is at `end`.
+    /// Whether the application has closed the stream: a FIN is at `end`.
     pub(crate) fin: bool,
     /// The deadlines of a time-lined stream. Offsets then do not count discarded bytes.
     pub(crate) line: Option<Box<Line>>,
@@ -210,8 +210,8 @@ impl Stream {
         Outgoing { start, length, fin }
     }
 
-    /// The same for a stream of sections: the segment ends with its section, and has a FIN only
-    /// directly after its data, not after a jump.
+    /// As `segment_at`, for a stream of sections: the segment ends with its section, and has a FIN
+    /// only directly after its data, not after a jump.
     #[inline(never)]
     fn segment_of_section(&self, start: u64, limit: u64, config: &Config) -> Outgoing {
         let section_end = match &self.line {
@@ -226,8 +226,8 @@ impl Stream {
         Outgoing { start, length, fin }
     }
 
-    /// A segment that was sent before, again: complete, even if segments are smaller now. The
-    /// record of a segment in flight has no parts.
+    /// The segment for a retransmission of `[start, end)`. It stays whole even if segments are
+    /// smaller now, because the record of a segment in flight has no parts.
     #[inline]
     pub(super) fn recorded_segment(&self, start: u64, end: u64, config: &Config) -> Outgoing {
         if self.line.is_some() {
@@ -337,9 +337,9 @@ impl Outgoing {
 
     /// The offset after the payload, without a FIN: a FIN needs no room in a window.
     ///
-    /// A closed window refuses a FIN, and its retransmissions are the probes. So an end that only
-    /// receives needs no persist timer. A FIN may be late by one doubled timeout once the window
-    /// opens.
+    /// A closed window refuses a FIN, and the retransmissions of the FIN probe the window. An end
+    /// that only receives therefore needs no persist timer. A FIN may be late by one doubled
+    /// timeout once the window opens.
     pub(super) fn end_of_data(&self) -> u64 {
         self.start + u64::from(self.length)
     }

@@ -1,4 +1,4 @@
-//! The timers of a sender; a host sees the earliest.
+//! The timers of a sender. The host sets one timer, for the earliest.
 
 use comity_congestion::{Event, Timeout, TimeoutRepair};
 use comity_units::{Bytes, Time};

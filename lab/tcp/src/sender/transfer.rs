@@ -91,7 +91,6 @@ impl Transfer {
         self.burst.begin();
     }
 
-    /// Begins the event of a timer.
     pub(super) fn begin_timer(&mut self, now: Time) {
         self.group.end();
         self.burst.on_timer(self.control.is_wakeup_due(now));

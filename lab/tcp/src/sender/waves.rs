@@ -13,7 +13,7 @@ pub(super) struct Waves {
     last: Option<Wave>,
     /// The level of the last report, if the controller has kept it since; zero for none.
     level: u16,
-    /// The controller has a half at the receiver and provides a tag for each segment.
+    /// Whether the controller has a half at the receiver and provides a tag for each segment.
     is_metered: bool,
 }
 
@@ -31,7 +31,6 @@ impl Waves {
         self.is_metered
     }
 
-    /// The tag of the last segment.
     #[inline]
     pub(super) const fn last(&self) -> Option<Wave> {
         self.last
@@ -62,7 +61,8 @@ impl Waves {
         }
     }
 
-    /// A timeout changes the controller's window: the next report of a level is new to it.
+    /// Clears the level. A timeout changes the controller's window, so the next report of a level
+    /// is new to it.
     pub(super) const fn on_timeout(&mut self) {
         self.level = 0;
     }

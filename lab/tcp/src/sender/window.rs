@@ -17,7 +17,6 @@ pub(super) enum Glance {
 }
 
 impl Transfer {
-    /// The congestion window with inflation.
     fn inflated_window(&self) -> u64 {
         let window = self.repair.inflated(self.control.window());
         self.limit_inflation(window.saturating_add(self.test_inflation()))
@@ -74,8 +73,8 @@ impl Transfer {
             || stream.next < stream.max
     }
 
-    /// Whether only the pacer holds a segment back. A recovery that counts a pipe may send whatever
-    /// the window.
+    /// Whether only the pacer holds a segment back. A recovery that counts a pipe may send
+    /// regardless of the window.
     pub(super) fn is_held_by_pacer(&self, stream: &Stream, now: Time) -> bool {
         self.control.is_pacer_closed(now)
             && (self.window_is_open(stream) || self.repair.is_recovering())
@@ -163,9 +162,9 @@ impl Transfer {
             self.limited_transmit.end();
             return Some(outgoing);
         }
-        // Data sent before has fitted, and is retransmitted however little it is. Only new data
-        // waits for a full segment. Otherwise nothing might be outstanding whose acknowledgement
-        // would open the window.
+        // Data that was sent before fitted into the window, so it is retransmitted however short it
+        // is. Only new data waits for a full segment. Otherwise nothing might be outstanding whose
+        // acknowledgement would open the window.
         let again = stream.segment_at(stream.next, stream.max.min(limit), config);
         if !again.is_empty() && again.end_of_data() <= edge {
             return Some(again);

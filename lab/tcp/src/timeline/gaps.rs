@@ -7,7 +7,7 @@ use super::{GapStatistics, Piece};
 #[derive(Debug)]
 pub(crate) struct Gaps {
     ranges: Ranges,
-    /// The application's position.
+    /// The wire offset of the application's next byte.
     position: u64,
     /// The end of the last gap below the expected number.
     passed_to: u64,

@@ -95,7 +95,7 @@ pub(crate) struct Line {
     /// Outstanding obsolete offsets without content: another packet replaced the data, or a timeout
     /// marked it lost. They are not retransmitted.
     free: Ranges,
-    /// The number of offsets that an acknowledgement passed by a jump since the last timeout and
+    /// The number of offsets that acknowledgements have passed by jumps since the last timeout and
     /// that still take up the window ([`TimelineConfig::holds_passed`]).
     held: u64,
     /// The offset after the last packet of this recovery that answered a loss of obsolete data.
@@ -171,7 +171,6 @@ impl Line {
         stretch.wire + (offset - stretch.at)
     }
 
-    /// The stretch that contains an offset.
     fn stretch_of(&self, offset: u64) -> Stretch {
         let (passed, ahead) = self.around(|jump| jump.at <= offset);
         let (at, wire) = match passed {
@@ -457,7 +456,7 @@ impl Line {
         self.held > 0
     }
 
-    /// A timeout marks everything in the window as lost.
+    /// Releases all held window space, because a timeout marks everything in the window as lost.
     pub(crate) fn release_held(&mut self) {
         self.held = 0;
     }
@@ -484,7 +483,8 @@ impl Line {
             .sum()
     }
 
-    /// The same below the last offset reported as missing: the peer does not compensate for those.
+    /// The same up to the last offset reported as missing: the peer does not compensate for these
+    /// offsets.
     pub(crate) fn count_not_missing(
         &self,
         una: u64,
@@ -509,7 +509,6 @@ impl Line {
         una.max(self.obsolete)
     }
 
-    /// Whether the data at an offset is obsolete.
     #[inline]
     pub(crate) fn is_obsolete(&self, offset: u64) -> bool {
         offset < self.obsolete
@@ -532,7 +531,6 @@ impl Line {
         self.free.insert(una, self.obsolete, ());
     }
 
-    /// A recovery begins.
     pub(crate) fn begin_recovery(&mut self) {
         self.answered = 0;
         self.retransmitted = 0;
@@ -634,9 +632,10 @@ impl Line {
     }
 
     /// Holds the window space of obsolete sections that an acknowledgement up to `una` passes, and
-    /// returns its size. An acknowledgement of a section ends at most after its last byte, so one
-    /// beyond it does not acknowledge the section. A section that was sent completely causes no
-    /// jump, and its end is known only if no later section is obsolete.
+    /// returns its size. An acknowledgement of a section's data ends at its last byte at the
+    /// latest, so an acknowledgement beyond that byte passes the section without acknowledging it.
+    /// A section that was sent completely causes no jump, and its end is known only if no later
+    /// section is obsolete.
     fn hold(&mut self, before: u64, una: u64) -> u64 {
         if !(self.config.blind_spot && self.config.holds_passed && self.is_obsolete(before)) {
             return 0;
@@ -656,10 +655,10 @@ impl Line {
 
     // ---------------------------------------------------------------- the option
 
-    /// The lowest number that may still be sent, as far as the peer may know it: the start of the
-    /// first section that is not obsolete, or the byte after an acknowledged one. However old the
-    /// last jump, it stays close enough to the acknowledgement that the peer cannot mistake it for
-    /// a number ahead.
+    /// The number that `seq_update` reports: the byte after the abandoned data, or after the last
+    /// jump at or before the acknowledgement, whichever is higher. However old the last jump, it
+    /// stays close enough to the acknowledgement that the peer cannot mistake it for a number
+    /// ahead.
     #[inline]
     fn expected(&self, una: u64) -> u64 {
         let nearest = self.wire(una).saturating_sub(MAX_REACH).max(1);

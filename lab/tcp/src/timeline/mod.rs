@@ -7,7 +7,7 @@
 //! one.
 //!
 //! # Reading order
-//! | file | what it has | section of the paper |
+//! | file | content | section of the paper |
 //! | --- | --- | --- |
 //! | this one | the idea, the two numberings, the points that the paper leaves open | 3, 5 |
 //! | `timeline/line.rs`, `Line` | the list of deadlines, the lifetime timer, the jumps | 5.1, 5.2, 5.4 |
@@ -40,8 +40,8 @@
 //!   the list's first section (5.2);
 //! * the jumps over which acknowledgements may still arrive. They are the paper's vector of the
 //!   highest sequence sent for each obsolete section (5.4). The paper's last acknowledgement is
-//!   that of the connection, because acknowledgements are cumulative: all sections before it have
-//!   no outstanding bytes, and all after it have all.
+//!   that of the connection, because acknowledgements are cumulative: no bytes of the sections
+//!   before it are outstanding, and all bytes of the sections after it are.
 //!
 //! The receiver jumps to the `seq_update` that every segment carries. It delivers data that arrived
 //! beyond a hole, and records missing data as gaps ([`Piece`]).
@@ -61,11 +61,11 @@
 //!   space. A sender therefore refuses a section that would end more than 2³⁰ bytes beyond the
 //!   acknowledgement. `seq_update` is never further behind the acknowledgement than that, however
 //!   old the last jump, and a receiver follows no number further ahead.
-//! * *Limits on the peer*: jumps and voids count on segments that lie within the window after
-//!   applying them. Two voids may be unknown while the segments that name them are lost. Behind a
-//!   void ahead of the expected number, the receiver therefore accepts the whole offered window, up
-//!   to the buffer. It remembers a limited number of ranges; later segments name a forgotten void
-//!   again.
+//! * *Limits on the peer*: a jump or a void counts only if its segment lies within the window after
+//!   the jump or the void is applied. Two voids may be unknown while the segments that name them
+//!   are lost. Behind a void ahead of the expected number, the receiver therefore accepts the whole
+//!   offered window, up to the buffer. It remembers a limited number of ranges; later segments name
+//!   a forgotten void again.
 //! * *A jump during a recovery*: it answers no retransmission, and behind it the packets in flight
 //!   are acknowledged one by one, each below the recovery point. NewReno, and the counted pipe of
 //!   ns-2's SACK, would take each for a partial acknowledgement and send more than the window. Once
@@ -95,7 +95,7 @@
 //! * *The peer's window*: abandoned data that is missing makes room for as much. Abandoned data
 //!   that the peer reports as arrived uses the room offered for it.
 //! * *An acknowledgement from before a jump arrives after one that passes it*: both have the same
-//!   stream offset, yet the first is old and no duplicate.
+//!   stream offset, yet the first is an old acknowledgement and not a duplicate.
 //! * *An acknowledgement from beyond a jump*: it releases the obsolete data before the jump, so
 //!   that the second loss of figure 4 does not slow the sender down. By another reading it does not
 //!   ([`TimelineConfig::holds_passed`]).
@@ -110,9 +110,9 @@
 //! Differs from the paper in: 1. any recovery and any controller can be time-lined, not Reno
 //! alone; 2. deadlines relative to the receiver ([`DeadlineClock::Receiver`]): half of the smoothed
 //! round-trip time is subtracted, which the paper only mentions; 3. [`TimelineConfig::blind_spot`]
-//! off: the receiver learns of an obsolete packet only after its loss was answered. The sender then
-//! detects each loss as TCP does, and names the discarded bytes as a void meanwhile; 4. sent data
-//! of a section that expired before an older section is retransmitted until the older one is
+//! off: the receiver jumps over an obsolete packet only after its loss was answered. The sender
+//! then detects each loss as TCP does, and names the discarded bytes as a void meanwhile; 4. sent
+//! data of a section that expired before an older section is retransmitted until the older one is
 //! acknowledged or obsolete; 5. a segment ends with its section; 6. acknowledgements of an end
 //! without sections carry no `seq_update`.
 

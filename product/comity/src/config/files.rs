@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use crate::error::ConfigError;
 use crate::session::{AllowList, AllowListError, PublicKey, Secret, StaticKey};
 
-/// The key in a file of [`StaticKey`].
+/// Reads a static key from its file.
 pub(crate) fn static_key(file: &Path) -> Result<StaticKey, ConfigError> {
     let text = read(file)?;
     text.parse().map_err(|error| {
@@ -21,14 +21,14 @@ pub(crate) fn static_key(file: &Path) -> Result<StaticKey, ConfigError> {
     })
 }
 
-/// The passphrase in the first line of a file.
+/// Reads a passphrase from the first line of a file.
 pub(crate) fn passphrase(file: &Path) -> Result<Secret, ConfigError> {
     let text = read(file)?;
     let line = text.lines().next().unwrap_or_default();
     Secret::new(line).map_err(|error| wrong(file, format!(":1: {error}")))
 }
 
-/// The public keys of a list.
+/// Reads a list of public keys.
 pub(crate) fn allowed(file: &Path) -> Result<BTreeSet<PublicKey>, ConfigError> {
     let list: Result<AllowList, _> = read(file)?.parse();
     list.map(|list| list.0).map_err(|error| match error {
@@ -46,12 +46,12 @@ fn wrong(file: &Path, problem: String) -> ConfigError {
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Reads a file of keys up to its maximum length.
+/// Reads a file of secrets up to its maximum length.
 fn read(file: &Path) -> Result<Zeroizing<String>, ConfigError> {
     /// Enough for ten thousand keys with comments.
     const MAX: u64 = 1 << 20;
     let expected = "expected a passphrase or keys";
-    // Reserves all memory at once: growth would leave copies of a part behind.
+    // Reserves all memory at once: a reallocation would leave a copy of the text behind.
     let mut text = Zeroizing::new(String::with_capacity(MAX as usize + 64));
     let read = File::open(file).and_then(|file| file.take(MAX + 1).read_to_string(&mut text));
     match read {

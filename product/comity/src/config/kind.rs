@@ -9,9 +9,9 @@ use crate::session::Passphrase;
 /// Who opens a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// This end: it knows the other's host and port.
+    /// This end, which knows the host and port of the other end.
     Caller,
-    /// The other end: this one waits on a port.
+    /// The other end. This end listens on a port.
     Listener,
 }
 
@@ -80,7 +80,7 @@ impl Kind {
     }
 }
 
-/// A value in the form of the reference, with binary units where they are exact.
+/// A value in the form of the reference pages: whole numbers of MiB in that unit.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Bytes(bytes) if bytes.get() > 0 && bytes.get().is_multiple_of(1 << 20) => {

@@ -1,8 +1,8 @@
 //! The configuration of endpoints and connections.
 //!
-//! [`SETTINGS`] is the one table. The fields of [`Settings`], the setters of [`ConfigBuilder`], the
-//! keys of URIs, the checks and `docs/reference/settings.md` come from it. A [`Config`] determines
-//! the transport's configuration and its parameters on the wire.
+//! [`SETTINGS`] is the table of all settings. The fields of [`Settings`], the setters of
+//! [`ConfigBuilder`], the keys of URIs, the checks and `docs/reference/settings.md` come from it. A
+//! [`Config`] determines the transport's configuration and its parameters on the wire.
 
 #[cfg(test)]
 mod effects;
@@ -32,7 +32,7 @@ pub use settings::{SETTINGS, Setting, Settings};
 
 use settings::{builder_setters, setter};
 
-/// The bytes left in the transport parameters for texts without a limit of their own.
+/// The maximum length of the stream name and the controller's parameters together, in bytes.
 const MAX_TEXT: usize = 576;
 
 /// A valid configuration of an endpoint and its connections.
@@ -54,7 +54,7 @@ const MAX_TEXT: usize = 576;
 ///     r#"cc: there is no controller "cubik"; did you mean "cubic"? `comity list` describes each"#
 /// );
 ///
-/// // The same from a URI, with whom to call.
+/// // The same from a URI, with the address to call.
 /// let text = "comity://192.0.2.1:9000?latency=400ms&cc=cubic&insecure";
 /// let (role, config) = Config::from_uri(text)?;
 /// assert!(matches!(role, comity::uri::Role::Caller { port: 9_000, .. }));
@@ -165,7 +165,7 @@ impl Config {
         let (settings, transport) = (&self.settings, &self.transport);
         Parameters {
             latency: settings.latency.into(),
-            // The peer must know only whether the sender may drop sections at deadlines.
+            // The peer only needs to know whether the sender may drop sections at their deadlines.
             reliability: match transport.reliability {
                 _ if !transport.enforces_deadlines() => Reliability::Full,
                 Reliability::None => Reliability::None,
@@ -194,7 +194,7 @@ impl Config {
     }
 }
 
-/// A builder of a configuration. Settings that it does not set keep their defaults.
+/// A builder of a configuration. It begins with the defaults of all settings.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigBuilder {
     settings: Settings,
@@ -212,7 +212,7 @@ builder_setters!();
 
 impl ConfigBuilder {
     /// Sets a passphrase that both ends know, of 10 to 256 bytes. [`build`](Self::build) then takes
-    /// some 0.2 s and 64 MiB on purpose: build once and share the configuration.
+    /// some 0.2 s and 64 MiB, which slows down guesses: build once and share the configuration.
     #[must_use]
     pub fn passphrase(mut self, passphrase: impl Into<String>) -> Self {
         self.passphrase = Some(Secret::new(&Zeroizing::new(passphrase.into())));
@@ -262,8 +262,8 @@ impl ConfigBuilder {
         self
     }
 
-    /// Sets what the application can receive, in bits that it agreed on with its peers, below 2^62.
-    /// The peer reads them with [`Connection::peer_features`](crate::Connection::peer_features).
+    /// Sets what the application can receive, as bits below 2^62 that the application defines. The
+    /// peer reads them with [`Connection::peer_features`](crate::Connection::peer_features).
     #[must_use]
     pub fn features(mut self, features: u64) -> Self {
         self.features = features & (u64::MAX >> 2);
@@ -284,7 +284,7 @@ impl ConfigBuilder {
         self
     }
 
-    /// Checks everything.
+    /// Checks all settings and returns the configuration.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The one table of settings: each with its type, default, bounds, URI key and documentation.
+//! The table of all settings: each with its type, default, bounds, URI key and documentation.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use comity_units::{Bytes, Rate, Span};
 use super::kind::{Kind, Mode, shown};
 use crate::session::{CALL_TIMEOUT, USUAL_CONNECTIONS};
 
-/// A row of the table.
+/// A setting: a row of [`SETTINGS`].
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// Its name in [`Settings`] and [`ConfigBuilder`](super::ConfigBuilder).
@@ -39,7 +39,7 @@ impl Setting {
         self.summary.trim_start()
     }
 
-    /// Its key in a URI; `None` where only programs set it.
+    /// Its key in a URI; `None` if only programs can set it.
     pub fn key(&self) -> Option<&'static str> {
         self.spelling.map(|spelling| spelling.key)
     }
@@ -107,7 +107,7 @@ macro_rules! whole_numbers {
             fn value(&self, kind: &Kind) -> Option<Value> {
                 Some(match kind {
                     Kind::Domain(Domain::Bytes { .. }) => Value::Bytes(Bytes::new(*self as u64)),
-                    // Rounding would put such a number out of every range.
+                    // `f64` rounds only numbers that are out of every range.
                     _ => Value::Number(*self as f64),
                 })
             }
@@ -125,7 +125,7 @@ macro_rules! whole_numbers {
 
 whole_numbers!(u8 u32 u64 usize);
 
-/// The words of an enumeration, as URIs have them.
+/// The words of an enumeration, as in URIs.
 macro_rules! words {
     ($type:ident, $words:ident, $($word:literal = $variant:ident),+) => {
         const $words: &[&str] = &[$($word),+];
@@ -199,7 +199,7 @@ const fn choice(words: &'static [&'static str]) -> Kind {
 
 const FLAG: Kind = Kind::Domain(Domain::Flag);
 
-/// A smaller buffer cannot hold a picture. Simulations may use one.
+/// The minimum size of a buffer. A smaller one cannot hold a picture; only simulations use it.
 const MIN_BUFFER: u64 = 65_536;
 
 const fn uri(key: &'static str) -> Option<Spelling> {
@@ -291,7 +291,7 @@ macro_rules! settings {
             }
         }
 
-        /// The setters of a builder, for its own module.
+        /// Defines the setters of [`ConfigBuilder`](super::ConfigBuilder) in its own module.
         macro_rules! builder_setters {
             () => {
                 /// The setters, one for each row of the table of settings.
@@ -311,8 +311,9 @@ settings! {
     /// round trips leave time for retransmissions.
     latency: [Duration] = Duration::from_millis(120), span(Span::from_millis(1)..=HOUR), uri("latency");
 
-    /// The congestion controller, by a name of [controllers.md](controllers.md), which says where
-    /// the experimental `steady` is unfair. Its parameters are keys, too, such as `cc.beta=0.8`.
+    /// The congestion controller: a name from [controllers.md](controllers.md). That page says
+    /// where the experimental `steady` is unfair. The controller's parameters are keys, too, such
+    /// as `cc.beta=0.8`.
     controller: [String] = table::DEFAULT_FOR_SECTIONS.into(), Kind::Controller, uri("cc");
 
     /// The maximum sending rate, headers included, even if the controller allows more.
@@ -354,7 +355,7 @@ settings! {
     ecn: [bool] = Transport::DEFAULT.ecn, FLAG, uri("ecn");
 
     /// Whether to refuse a peer that cannot prove its acknowledgements. Every peer of this release
-    /// can. Without this setting an older peer is accepted, and can conceal losses from the sender.
+    /// can. Without this setting, an older peer is accepted and can conceal losses from the sender.
     require_proofs: [bool] = false, FLAG, uri("requireproofs");
 
     /// The time limit of one attempt to connect.
@@ -375,15 +376,15 @@ settings! {
     keep_alive: [Duration] = duration(Transport::DEFAULT.keep_alive),
         span(bounds::KEEP_ALIVE), uri("keepalive");
 
-    /// How far the deadline of a received section may lie after its arrival. A later deadline
-    /// counts as this one, at this endpoint and behind a relay. The limit is never below the
-    /// `latency` of this endpoint.
+    /// The maximum time from the arrival of a section's first byte to its deadline. A later
+    /// deadline counts as this one, at this endpoint and behind a relay. The limit is never below
+    /// the `latency` of this endpoint.
     max_latency: [Duration] = duration(Transport::DEFAULT.max_latency),
         span(bounds::MAX_LATENCY), uri("maxlatency");
 
-    /// How long a closing connection waits for sections in flight, and a stopped receiver for the
-    /// deadlines of sections that have arrived. If its sender is gone, a receiver waits for
-    /// `latency` longer. A bare number is in milliseconds, unlike in SRT, which counts seconds.
+    /// A closing connection waits this long for sections in flight. A stopped receiver waits this
+    /// long for the deadlines of arrived sections, and `latency` longer if its sender is gone. A
+    /// bare number is in milliseconds, unlike in SRT, which counts seconds.
     linger: [Duration] = Duration::from_secs(1), span(Span::ZERO..=HOUR), uri("linger");
 
     /// Whether the caller reconnects when the connection is lost.
@@ -407,7 +408,7 @@ settings! {
         bytes(MIN_BUFFER, *bounds::BUFFER.end()), uri("sndbuf");
 
     /// The size of the receive buffer, in bytes of sections. A section counts with its whole length
-    /// from its first byte on. The rest is the sender's credit.
+    /// as soon as its first byte arrives. The free part is the sender's credit.
     receive_buffer: [u64] = Transport::DEFAULT.receive_buffer,
         bytes(MIN_BUFFER, *bounds::BUFFER.end()), uri("rcvbuf");
 
@@ -415,13 +416,12 @@ settings! {
     /// nothing about the peer's sections.
     only_sends: [bool] = false, FLAG, None;
 
-    /// The most memory that peers can make an endpoint hold, in bytes, over all its connections; at
-    /// least twice the receive buffer. Each connection has an equal share. If a connection within
-    /// its share finds no room, the endpoint closes the connection that holds the most.
+    /// The maximum memory that peers can make an endpoint hold, in bytes, over all its connections;
+    /// at least twice the receive buffer. Each connection has an equal share. If a connection
+    /// within its share finds no room, the endpoint closes the connection that holds the most.
     max_memory: [u64] = 512 << 20, bytes(1 << 20, 1 << 40), None;
 
-    /// The number of packets after which an acknowledgement leaves. It leaves after 10 ms at the
-    /// latest.
+    /// An acknowledgement leaves after this number of packets, and after 10 ms at the latest.
     ack_frequency: [u32] = Transport::DEFAULT.ack_frequency,
         whole(*bounds::ACK_FREQUENCY.start(), *bounds::ACK_FREQUENCY.end(), "packets"), None;
 
@@ -432,9 +432,8 @@ settings! {
     /// The maximum number of a listener's connections.
     max_connections: [usize] = USUAL_CONNECTIONS, whole(1, 1 << 20, "connections"), None;
 
-    /// The number of open connections from which on a listener refuses further callers as busy.
-    /// They retry until their time limit. This is for a listener that serves one caller after the
-    /// other.
+    /// The number of open connections at which a listener refuses further callers as busy. They
+    /// retry until their time limit. A listener that serves one caller after the other sets 1.
     max_served: [usize] = 1 << 20, whole(1, 1 << 20, "connections"), None;
 
     /// The number of open connections that may wait until the application accepts them. Until then,

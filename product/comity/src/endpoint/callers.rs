@@ -12,8 +12,8 @@ use super::connection_shared::SharedTransport;
 use super::routes::{self, Routes};
 use crate::session::{Caller, ConnectionId, IdChange, IdMap, LaterIds, change_id};
 
-/// How long the endpoint waits after a network error about a call for a packet that disproves it:
-/// anybody on the path can forge such an error.
+/// How long after a network error a packet from the called address can refute it. Then the error is
+/// final. Anybody on the path can forge such an error.
 const COMPLAINT: Span = Span::from_secs(1);
 
 pub(super) struct Call {
@@ -22,14 +22,15 @@ pub(super) struct Call {
     pub(super) waiting: Option<Waiting>,
     /// The source address of its packets, as last reported by the system.
     pub(super) source: Option<IpAddr>,
-    /// The network error since the last packet from the called address, and when it is final.
+    /// The time at which the network error becomes final, and the error. A packet from the called
+    /// address refutes it.
     complaint: Option<(Time, io::Error)>,
     timer: Time,
     is_ready: bool,
 }
 
 impl Call {
-    /// A packet from the called address arrived: the network error was wrong.
+    /// Discards the network error, since a packet from the called address arrived.
     pub(super) fn on_received(&mut self) {
         self.complaint = None;
     }
@@ -114,8 +115,8 @@ impl Callers {
         }
     }
 
-    /// Gives fresh ids to the calls whose source address has changed, so that an observer cannot
-    /// use them to link the two addresses.
+    /// Changes the ids of the calls whose source address has changed, so that the ids do not link
+    /// the two addresses for an observer.
     pub(super) fn follow(&mut self, routes: &Routes) {
         if self.calls.is_empty() || !routes.have_changed() {
             return;
@@ -140,7 +141,7 @@ impl Callers {
         }
     }
 
-    /// A call is open: the listener's id of the connection is known from now on.
+    /// Records the listener's id of a connection that has opened.
     pub(super) fn on_open(&mut self, id: ConnectionId) {
         if let Some(call) = self.calls.get(&id)
             && let Some(session) = call.caller.session()
@@ -149,7 +150,8 @@ impl Callers {
         }
     }
 
-    /// The connection to this address whose packets have this id. Anybody can cause this look-up.
+    /// The connection to this address whose packets have the id `peer`. Anybody can cause this
+    /// look-up with a forged Reset.
     pub(super) fn to_peer(&self, address: SocketAddr, peer: ConnectionId) -> Option<ConnectionId> {
         self.by_peer.get(&(address, peer)).copied()
     }
@@ -177,8 +179,8 @@ impl Callers {
         !self.ready.is_empty()
     }
 
-    /// Arms the timer of a served call, and forgets a call that is over. Returns whether it forgot
-    /// it.
+    /// Arms the timer of a served call, and forgets a call that is over. Returns whether the call
+    /// is over.
     pub(super) fn settle(&mut self, id: ConnectionId) -> bool {
         let Some(call) = self.calls.get_mut(&id) else {
             return true;
@@ -222,16 +224,16 @@ impl Callers {
         }
     }
 
-    /// The system could not send to this address.
+    /// Handles the system's failure to send to this address.
     pub(super) fn on_unsent(&mut self, now: Time, to: SocketAddr, reason: &io::Error) {
         let about = { self.calls.iter() }.filter(|(_, call)| call.address == to);
         let about = about.map(|(id, _)| *id).collect();
         self.complain(now, about, reason);
     }
 
-    /// A host reports an error about packets. They belong to the calls to that host, or to the only
-    /// call, since the host may be a router on the path. Visits all calls, which is acceptable for
-    /// rare events.
+    /// Handles an error that a host reports. It concerns the waiting calls to that host. If there
+    /// are none, the host may be a router on the path: the error then concerns the only waiting
+    /// call. Visits all calls, which is acceptable for rare events.
     pub(super) fn on_complaint(&mut self, now: Time, complainer: IpAddr, reason: &io::Error) {
         let all = || self.calls.iter().filter(|(_, call)| call.waiting.is_some());
         let of_host = |call: &Call| call.address.ip().to_canonical() == complainer.to_canonical();
@@ -271,7 +273,7 @@ impl Callers {
         Some(call)
     }
 
-    /// Forgets a call.
+    /// Forgets a call and its timer.
     pub(super) fn remove(&mut self, id: ConnectionId) -> Option<Call> {
         let call = self.forget(id)?;
         self.timers.remove(&(call.timer, id));

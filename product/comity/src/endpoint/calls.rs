@@ -18,7 +18,6 @@ pub(super) struct Waiting {
     pub(super) handle: Arc<Handle>,
 }
 
-/// A requested call.
 #[derive(Debug)]
 pub(super) struct CallRequest {
     pub(super) address: SocketAddr,
@@ -26,5 +25,4 @@ pub(super) struct CallRequest {
     pub(super) waiting: Waiting,
 }
 
-/// The requested calls.
 pub(super) type CallRequests = Requests<CallRequest>;

@@ -1,4 +1,4 @@
-//! A connection, as the application holds it.
+//! The application's handle to a connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -390,7 +390,7 @@ impl Connection {
         self.act(|transport, _| transport.refuse_sections());
     }
 
-    /// An application has accepted the connection and will receive its sections.
+    /// Starts to acknowledge sections: the application has accepted the connection.
     pub(super) fn take_over(&self) {
         self.act(|transport, now| transport.take_sections(now));
     }
@@ -424,7 +424,7 @@ impl Connection {
     /// let target = sender.target_bitrate();
     /// let mut bitrate = Rate::from_mbps(1);
     /// for _frame in 0..10 {
-    ///     // An encoder is set before each frame; here a frame is as long as it has to be at 25 Hz.
+    ///     // Set the encoder before each frame. This frame has the length for 25 frames a second.
     ///     bitrate = target.current().unwrap_or(bitrate);
     ///     let frame = vec![0; bitrate.as_bps() as usize / 8 / 25];
     ///     sender.send(Section::new(frame)).await?;
@@ -438,7 +438,7 @@ impl Connection {
         TargetBitrate(self.0.shared.target.subscribe())
     }
 
-    /// The sizes of datagrams that the path carries, where they are smaller than both ends accept.
+    /// The sizes of datagrams that the path carries, if they are smaller than both ends accept.
     pub fn path_sizes(&self) -> PathSizes {
         let mut sizes = self.0.shared.size.subscribe();
         sizes.mark_changed();
@@ -461,7 +461,7 @@ impl Connection {
         *self.0.shared.address.borrow()
     }
 
-    /// This end's address, as the socket knows it.
+    /// This end's address, as the socket reports it.
     pub fn local_address(&self) -> SocketAddr {
         self.0.handle.shared.address
     }
@@ -476,13 +476,12 @@ impl Connection {
         self.0.shared.facts.cipher
     }
 
-    /// The caller's name for the stream that it requests or brings.
+    /// The name of the stream that the caller requests or sends.
     pub fn stream_name(&self) -> Option<&str> {
         self.0.shared.facts.stream_name.as_deref()
     }
 
-    /// What the peer's application can receive, as it was
-    /// [set there](crate::ConfigBuilder::features).
+    /// What the peer's application can receive: its [`features`](crate::ConfigBuilder::features).
     pub fn peer_features(&self) -> u64 {
         self.0.shared.facts.peer_features
     }
@@ -492,7 +491,7 @@ impl Connection {
         self.0.shared.facts.latency.into()
     }
 
-    /// The minimum round-trip time, once there is one.
+    /// The minimum round-trip time; `None` before the first measurement.
     pub fn min_rtt(&self) -> Option<Duration> {
         lock(&self.0.shared.transport).min_rtt().map(Into::into)
     }
@@ -508,14 +507,15 @@ impl Connection {
     /// Ends all streams, waits until every section has its outcome and the peer knows it, and
     /// closes the connection.
     ///
-    /// This takes until the last deadline. Without deadlines it takes until the peer has everything
-    /// or its [idle timeout](crate::ConfigBuilder::idle_timeout) expires. A call that is dropped
-    /// before it is ready has begun to end the connection; another call waits for the rest.
+    /// This takes until the last deadline. Without deadlines, it takes until the peer has
+    /// everything or the [idle timeout](crate::ConfigBuilder::idle_timeout) expires. A call that is
+    /// dropped before it is ready has already begun to end the connection. Another call waits for
+    /// the rest.
     ///
     /// # Errors
     ///
-    /// [`CloseReason`] if the connection ends otherwise in the meantime. If the peer closed it and
-    /// [`CloseReason::is_clean`] holds, the peer was done too.
+    /// [`CloseReason`] if the connection ends in another way first. If the peer closed it and
+    /// [`CloseReason::is_clean`] holds, the peer had finished, too.
     pub async fn finish(&self) -> Result<(), CloseReason> {
         self.act(|transport, _| transport.finish());
         match self.closed().await {
@@ -528,14 +528,14 @@ impl Connection {
     /// receives at most 255 bytes of `reason`. Codes of the application begin at
     /// [`CloseCode::APPLICATION`].
     pub fn close(&self, code: CloseCode, reason: &str) {
-        // If the peer ended the connection, its sections still arrive in their time.
+        // After an end by the peer, a close would deliver its sections before their deadlines.
         if self.close_reason().is_none() {
             self.act(|transport, now| transport.close(now, code, reason));
         }
     }
 
-    /// Makes [`recv`](Self::recv) return the arrived sections at once, and not at their deadlines,
-    /// after the end of the connection. Ends an open connection as [`close`](Self::close) does.
+    /// After the end of the connection, makes [`recv`](Self::recv) return the arrived sections at
+    /// once, and not at their deadlines. Ends an open connection as [`close`](Self::close) does.
     pub fn deliver_at_once(&self) {
         self.act(|transport, now| transport.close(now, CloseCode::DONE, ""));
     }
@@ -556,14 +556,14 @@ impl Connection {
 }
 
 impl Inner {
-    /// Uses the transport. If that panics, the connection ends, and `work` runs once more with a
-    /// closed transport.
+    /// Calls `work` with the transport. If it panics, the connection ends, and `work` runs once
+    /// more with a closed transport.
     fn with<T>(&self, mut work: impl FnMut(&mut Transport, Time) -> T) -> T {
         let now = self.handle.shared.clock.now();
         use_locked(
             &self.shared.transport,
             |broken| broken.fail(now),
-            // The driver sees that the lock is poisoned.
+            // The driver finds the lock poisoned.
             || self.schedule(),
             |transport| work(transport, now),
         )

@@ -1,4 +1,4 @@
-//! The driver's half of a connection: between its session and its queues.
+//! The driver's half of a connection, between its session and the queues of the application.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -127,8 +127,8 @@ impl ConnectionDriver {
     }
 
     /// Delivers sections while the queue has room. Returns whether it discarded some because the
-    /// application is gone. Then more may follow, and the caller must check again whether the
-    /// connection is over: after its end, no timer and no packet triggers that.
+    /// application is gone. Then more may follow, and the connection must be served again: after
+    /// its end, no timer and no packet triggers that.
     fn deliver(
         &mut self,
         now: Time,
@@ -141,7 +141,7 @@ impl ConnectionDriver {
         }
         let is_abandoned = self.shared.is_abandoned.load(Ordering::SeqCst);
         let mut transport = whole(&self.shared.transport, now);
-        // Sections do not count as received before somebody has accepted the connection.
+        // Sections do not count as received before the application has accepted the connection.
         if transport.awaits_taker() && self.end.is_none() && !is_abandoned {
             transport.set_stalled(true, false);
             return false;
@@ -194,12 +194,12 @@ impl ConnectionDriver {
         Served::Busy
     }
 
-    /// The endpoint has just handed paced packets to the system.
+    /// Records that the endpoint has just handed paced packets to the system.
     pub(super) fn on_sent(&self, now: Time) {
         whole(&self.shared.transport, now).on_sent(now);
     }
 
-    /// Takes the events of the session.
+    /// Handles the events of the session.
     fn on_session_events(&mut self, now: Time, session: &mut Session<SharedTransport>) {
         while let Some(event) = session.poll_event() {
             match event {
@@ -210,7 +210,7 @@ impl ConnectionDriver {
                 }
                 SessionEvent::Closed(closed) if closed != Closed::ByProtocol => {
                     self.end.get_or_insert(CloseReason::Session(closed));
-                    // Every section gets its outcome.
+                    // The close settles every section.
                     whole(&self.shared.transport, now).close(now, CloseCode::SHUTDOWN, "");
                 }
                 SessionEvent::Established { .. }
@@ -220,7 +220,7 @@ impl ConnectionDriver {
         }
     }
 
-    /// Takes the events of the transport.
+    /// Handles the events of the transport.
     fn collect(&mut self, now: Time) {
         let mut has_room = false;
         let mut transport = whole(&self.shared.transport, now);
@@ -277,7 +277,7 @@ impl ConnectionDriver {
         self.shared.emit(Event::Closed(end));
     }
 
-    /// The endpoint forgets the connection: wakes all waiting tasks.
+    /// Wakes all waiting tasks, since the endpoint forgets the connection.
     pub(super) fn forget(&mut self, now: Time) {
         if !self.is_end_reported {
             let end = self.end.get_or_insert(CloseReason::EndpointClosed).clone();

@@ -38,7 +38,7 @@ pub(crate) struct Facts {
     pub(crate) latency: Span,
 }
 
-/// A connection, as the driver and its handles see it.
+/// The part of a connection that its driver and its handles share.
 #[derive(Debug)]
 pub(crate) struct ConnectionShared {
     pub(crate) facts: Facts,
@@ -95,7 +95,7 @@ impl ConnectionShared {
         }
     }
 
-    /// The driver is about to serve the connection.
+    /// Allows the next schedule: the driver is about to serve the connection.
     pub(crate) fn unschedule(&self) {
         self.is_scheduled.clear();
     }
@@ -109,12 +109,12 @@ impl ConnectionShared {
 
     pub(crate) fn emit(&self, event: Event) {
         if let Some(events) = self.events.get() {
-            // It fails if nobody listens.
+            // It fails if there is no subscriber.
             let _ = events.send(event);
         }
     }
 
-    /// Why the connection is closed, if the driver knows it.
+    /// Why the connection is closed, if the driver has reported it.
     pub(crate) fn close_reason(&self) -> Option<CloseReason> {
         self.end.borrow().clone()
     }

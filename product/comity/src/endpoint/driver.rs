@@ -36,10 +36,10 @@ use crate::transport::Transport;
 const MAX_BATCHES: usize = 4;
 /// Connections to serve before the socket is polled again.
 const MAX_SERVED: usize = 64;
-/// Wake-ups within a short while that switch the endpoint to batching.
+/// Wake-ups within `BUSY_WINDOW` that switch the endpoint to batching.
 const BUSY_WAKEUPS: usize = 4;
-/// Connections whose timers are kept exactly. With more, the timers wait for the next batch too:
-/// paced packets leave up to the pause between two batches late, in few system calls.
+/// The maximum number of connections with exact timers. With more, timers wait for the next batch,
+/// too: there are fewer system calls, and paced packets leave up to `BATCH_PAUSE` late.
 const MAX_EXACT: usize = 8;
 /// How long a closed endpoint waits for its connections to end.
 const LINGER: Span = Span::from_secs(1);
@@ -49,9 +49,10 @@ const LINGER: Span = Span::from_secs(1);
 enum Next {
     /// A request or a timer is due, and the socket has nothing.
     Serve,
-    /// The socket may have datagrams; then requests and timers.
+    /// The socket may have datagrams: they come first, then requests and timers.
     Receive,
-    /// The same, but the next timer must be exact and is too near to sleep until then.
+    /// The same, but the thread then stays awake until this time: the next timer must be exact, and
+    /// is too near for a sleep.
     ReceiveUntil(Time),
 }
 
@@ -143,8 +144,8 @@ impl Driver {
             self.publish();
             let next = self.wait();
             if !matches!(next, Next::Serve) && self.receive().is_err() {
-                // The socket is broken. Connections see a dead network, and the thread does not
-                // spin.
+                // The socket is broken. The thread ends, and with it all connections, instead of
+                // spinning.
                 break;
             }
             if self.memory.take_evictions() {
@@ -162,8 +163,7 @@ impl Driver {
         self.shared.clock.now()
     }
 
-    /// Whether some peer regards itself as connected: a caller does as soon as its handshake is
-    /// answered.
+    /// Whether a peer may consider itself connected. A caller does as soon as the Accept arrives.
     fn has_peers(&self) -> bool {
         let half_open = self.listener.as_ref().map_or(0, Listener::half_open);
         !self.connections.is_empty() || self.callers.len() > 0 || half_open > 0
@@ -248,7 +248,7 @@ impl Driver {
         if self.until.is_some() {
             return;
         }
-        // A new caller would be connected, and lost at once.
+        // A new caller would be connected and closed at once.
         self.stop_answering();
         let now = self.now();
         self.until = Some(now + LINGER);
@@ -306,7 +306,7 @@ impl Driver {
         match Caller::new(now, address, caller, opener, self.randomness.split()) {
             Ok(caller) => {
                 if self.routes.is_none() && self.socket.has_every_address() {
-                    // Without netlink the ids stay.
+                    // Without netlink, the ids do not change with the routes.
                     self.routes = Routes::open().ok();
                 }
                 let source = self.routes.as_ref().and_then(|_| routes::source(address));
@@ -401,7 +401,8 @@ impl Driver {
         let Some(handle) = self.handle.upgrade() else {
             return close(CloseCode::SHUTDOWN, "");
         };
-        // This drops a refused connection, which closes it too: the first reason counts.
+        // Dropping a refused connection closes it, too. The explicit close comes first, and its
+        // reason counts.
         match self.accepting.try_send(Connection::new(connection, handle)) {
             Ok(()) => {}
             // Nobody accepts connections any more.
@@ -413,7 +414,7 @@ impl Driver {
                 );
                 self.counts.connections_unaccepted += 1;
                 let from = session.address();
-                // It fails if nobody listens.
+                // It fails if there is no subscriber.
                 let _ = self.shared.events.send(EndpointEvent::Unaccepted { from });
             }
         }
@@ -496,7 +497,7 @@ impl Driver {
         };
         while let Some(event) = listener.poll_event() {
             if let ListenerEvent::Refused { from, why } = event {
-                // It fails if nobody listens.
+                // It fails if there is no subscriber.
                 let _ = self
                     .shared
                     .events
@@ -537,7 +538,7 @@ impl Driver {
         is_flushed
     }
 
-    /// The system refused a datagram of this length as too large for the interface.
+    /// Handles the system's refusal of a datagram of this length as too large for the interface.
     fn on_too_large(&mut self, id: ConnectionId, length: usize) {
         let now = self.now();
         if let Some(session) = session_mut(&mut self.callers, &mut self.listener, id) {
@@ -549,7 +550,7 @@ impl Driver {
         }
     }
 
-    /// The endpoint has just handed paced packets to the system.
+    /// Records that the endpoint has just handed paced packets to the system.
     fn note_sent(&mut self) {
         if self.scratch.planned.is_empty() {
             return;
@@ -564,7 +565,7 @@ impl Driver {
         self.scratch.planned = planned;
     }
 
-    /// Fails a call that the network reports as impossible.
+    /// Fails a call to an address that the network reports as unreachable.
     fn fail(&mut self, id: ConnectionId, reason: io::Error) {
         let Some(mut call) = self.callers.remove(id) else {
             return;
@@ -591,8 +592,8 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// The socket is broken. Network errors about earlier datagrams are not such errors: anybody
-    /// can forge them, and the system may return them from any later call.
+    /// The system's error if the socket is broken. Network errors about earlier datagrams do not
+    /// count: anybody can forge them, and the system may return them from any later call.
     fn receive(&mut self) -> io::Result<()> {
         for _ in 0..MAX_BATCHES {
             let now = self.shared.clock.now();
@@ -601,8 +602,8 @@ impl Driver {
             let received = self.socket.receive(|from, ecn, datagram| {
                 counts.datagrams_received += 1;
                 let listener = listener.as_mut();
-                // Sessions contain their panics; this call contains those of packets from
-                // strangers.
+                // Sessions contain their own panics. This call contains those of packets that
+                // belong to no session.
                 let routed = contain(|| route(now, callers, listener, from, ecn, datagram, counts));
                 if routed.is_none() {
                     counts.internal_errors += 1;
@@ -630,7 +631,7 @@ impl Driver {
     }
 }
 
-/// No task may wait for the thread after its end, for any reason.
+/// Wakes all waiting tasks when the thread ends, even by a panic.
 impl Drop for Driver {
     fn drop(&mut self) {
         let now = self.now();

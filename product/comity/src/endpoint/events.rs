@@ -52,7 +52,7 @@ impl EndpointEvents {
 pub enum Event {
     /// The fate of a section that was sent.
     Outcome(Outcome),
-    /// The peer has moved to another address, and proved it.
+    /// The peer has moved, and has proved that it receives at its new address.
     PathChanged {
         /// The old address.
         from: SocketAddr,
@@ -148,8 +148,8 @@ impl TargetBitrate {
         self.0.borrow().target.and_then(|target| target.offer)
     }
 
-    /// Waits until one of the two changes, and returns the bitrate for an encoder; `None` when the
-    /// connection is over.
+    /// Waits until [`current`](Self::current) or [`offer`](Self::offer) changes, and returns the
+    /// bitrate for an encoder; `None` when the connection is over.
     pub async fn changed(&mut self) -> Option<Rate> {
         loop {
             if self.0.borrow().is_over {
@@ -164,7 +164,7 @@ impl TargetBitrate {
     }
 }
 
-/// Both rates, and whether they are final.
+/// Both rates, and whether the connection is over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Advice {
     pub(super) target: Option<Target>,

@@ -46,7 +46,7 @@ pub(crate) enum Next<T> {
 pub(crate) struct Filled {
     /// It is full, and items may be left.
     pub(crate) is_stalled: bool,
-    /// A task may be waiting for these items: [`Inbound::notify`].
+    /// A task may be waiting for these items: call [`Inbound::notify`].
     pub(crate) is_news: bool,
 }
 
@@ -97,7 +97,7 @@ impl<T> Inbound<T> {
         }
     }
 
-    /// The application accepts no more items.
+    /// Discards all items, since the application accepts no more. `is_over`: no items follow.
     pub(crate) fn discard(&self, is_over: bool) {
         let mut queue = lock(&self.queue);
         queue.items.clear();
@@ -128,7 +128,7 @@ impl<T> Inbound<T> {
             if let Some(item) = self.take(&resume)? {
                 return Some(item);
             }
-            // A notification since the check leaves a permit.
+            // This does not miss a notification since the check, which leaves a permit.
             self.arrived.notified().await;
         }
     }
@@ -138,7 +138,7 @@ impl<T> Inbound<T> {
         self.take(&resume).flatten()
     }
 
-    /// Returns `None` if no more items will come.
+    /// Returns `None` if no more items will come, and `Some(None)` if none waits now.
     fn take(&self, resume: &impl Fn()) -> Option<Option<T>> {
         let mut queue = lock(&self.queue);
         let Some((item, size)) = queue.items.pop_front() else {

@@ -4,12 +4,12 @@ use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
 
-/// The boot of the host, the network namespace, and the address and port of a listener. A restarted
-/// listener has the same identity, and no other listener has it. `None` if the system does not
-/// provide it.
+/// Identifies a listener by the boot of the host, the network namespace, and its address and port.
+/// A restarted listener has the same identity, and no other listener has it. Returns `None` if the
+/// system does not provide these values.
 ///
-/// A new namespace may get the number of a deleted one, as a listener may get the address of
-/// another.
+/// A later listener can have the identity of one that has ended: a new namespace may get the number
+/// of a deleted one, as a listener may get the address of another.
 pub(super) fn of(local: SocketAddr) -> Option<Vec<u8>> {
     let boot = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
     let namespace = fs::read_link("/proc/thread-self/ns/net").ok()?;

@@ -10,17 +10,17 @@
 //!
 //! The thread waits in `ppoll` with a timer slack of 1 ns: for the socket, a timer, or a command of
 //! a task (an eventfd, written only while the thread sleeps). Connections with work wait in a queue
-//! and are served in turn; no step visits all connections. To serve a connection, the thread takes
-//! its commands, delivers its sections, gathers the packets that may leave now and arms its timer.
-//! It then hands the datagrams of the whole round to the system, in batches of equal
-//! datagrams to one address (GSO). An endpoint that is woken often rests for 250 us in between.
-//! Some controllers set when each packet leaves (`fixed` with a gap, `iftp`, `psp`, `libra`). With
-//! these and few connections, the thread does not sleep for the last 100 us before a timer: it
-//! keeps gaps of 50 us, at the cost of a processor.
+//! and are served in turn; no regular step visits all connections. To serve a connection, the
+//! thread takes its commands, delivers its sections, gathers the packets that may leave now and
+//! arms its timer. It then hands the datagrams of the whole round to the system, in batches of
+//! equal datagrams to one address (GSO). An endpoint that wakes often pauses for up to 250 us
+//! between rounds. Some controllers set when each packet leaves (`fixed` with a gap, `iftp`, `psp`,
+//! `libra`). With these and at most eight connections, the thread does not sleep for the last 100
+//! us before a timer: it keeps gaps of 50 us between packets, but occupies a processor.
 //!
 //! Sections that the application does not accept stay in the connection and use up the peer's
-//! credit. Sections that the network does not accept stay in the send buffer and make
-//! [`Connection::send`] wait.
+//! credit. Sections that cannot leave yet stay in the send buffer and make [`Connection::send`]
+//! wait.
 
 mod callers;
 mod calls;
@@ -198,7 +198,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`ConnectError`]: nobody answers, or the listener refuses, or requires other credentials.
+    /// [`ConnectError`]: nobody answers, or the listener refuses the call or requires other
+    /// credentials.
     pub async fn connect(&self, address: SocketAddr) -> Result<Connection, ConnectError> {
         self.connect_with(address, (*self.config).clone()).await
     }
@@ -240,9 +241,9 @@ impl Endpoint {
         *lock(&self.handle.shared.statistics)
     }
 
-    /// Answers no more callers; open connections remain. A listener that is about to end calls this
-    /// before it closes its connections. A peer that calls again at once then finds the listener's
-    /// successor, or nobody, and not an ending endpoint.
+    /// Answers no more callers; open connections remain. Call it before closing the connections of
+    /// a listener that ends. A peer that reconnects at once then reaches the listener's successor
+    /// or nobody, and not the ending listener.
     pub fn stop_accepting(&self) {
         self.handle.shared.stop_accepting();
     }

@@ -152,7 +152,7 @@ async fn a_panic_in_a_call_of_the_application_ends_the_connection() {
     only_it_ended(&endpoint, (&caller, &accepted), (&other_caller, &other)).await;
 }
 
-/// Here the end that calls panics: its thread serves one call, and its peer learns of the end.
+/// The calling end panics. Its thread serves one call, and its peer is notified of the end.
 #[tokio::test]
 async fn a_caller_that_panics_notifies_its_peer() {
     let endpoint = endpoint();

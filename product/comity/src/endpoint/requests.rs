@@ -35,7 +35,7 @@ impl<T> Requests<T> {
         requests.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// The thread ends: drops the waiting requests, and all later ones.
+    /// Drops the waiting requests and all later ones, since the thread ends.
     pub(crate) fn end(&self) {
         let late = lock(&self.0).take();
         drop(late);

@@ -21,8 +21,8 @@ impl Room {
         }
     }
 
-    /// Calls `attempt` at once, and then whenever there may be room, until it returns something.
-    /// If it finds no room, it calls [`want`](Self::want) before it unlocks the transport.
+    /// Calls `attempt` at once, and then whenever there may be room, until it returns a value. An
+    /// attempt that finds no room calls [`want`](Self::want) before it unlocks the transport.
     pub(crate) async fn wait<T>(&self, mut attempt: impl FnMut() -> Option<T>) -> T {
         loop {
             // It receives every notification from here on, also before it waits.
@@ -34,12 +34,13 @@ impl Room {
         }
     }
 
-    /// A task waits for room.
+    /// Announces that a task will wait for room.
     pub(crate) fn want(&self) {
         self.is_wanted.store(true, Ordering::SeqCst);
     }
 
-    /// There is room, in a locked transport. Returns whether to call [`notify`](Self::notify).
+    /// Call this when the locked transport has room. Returns whether to call
+    /// [`notify`](Self::notify).
     pub(crate) fn take_wanted(&self) -> bool {
         self.is_wanted.swap(false, Ordering::SeqCst)
     }

@@ -35,7 +35,7 @@ impl Routes {
         let mut message = [0; 4_096];
         loop {
             match recv(&self.0, &mut message, RecvFlags::empty()) {
-                // More came than the socket could hold.
+                // With `NOBUFS`, more notifications came than the socket could hold.
                 Ok(_) | Err(Errno::NOBUFS) => has_changed = true,
                 Err(Errno::INTR) => {}
                 Err(_) => return has_changed,
@@ -44,7 +44,7 @@ impl Routes {
     }
 }
 
-/// The address that packets to `to` leave from now; `None` if there is no way.
+/// The source address of packets to `to` at present; `None` if there is no route.
 pub(super) fn source(to: SocketAddr) -> Option<IpAddr> {
     let any: IpAddr = match to {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

@@ -16,7 +16,7 @@ use super::sleep::{Signal, Sleep};
 use crate::session::ConnectionId;
 use crate::statistics::EndpointStatistics;
 
-/// The endpoint, as its thread and its handles see it.
+/// The part of an endpoint that its thread and its handles share.
 #[derive(Debug)]
 pub(crate) struct EndpointShared {
     pub(crate) clock: Clock,
@@ -49,7 +49,7 @@ const MAX_ENDPOINT_EVENTS: usize = 256;
 /// An eventfd.
 impl Signal for OwnedFd {
     fn send(&self) {
-        // It fails only if the counter is full, and then the thread is awake.
+        // It fails only if the counter is full, and then a signal is pending.
         let _ = rustix::io::write(self, &1_u64.to_ne_bytes());
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The thread takes all requests, sets `is_asleep`, checks for requests once more, and waits. A
 //! task adds its request, and then sends the signal if `is_asleep` was set. So either the thread
-//! sees the request, or the signal ends its wait. The lock orders the two checks, so nothing
+//! finds the request, or the signal ends its wait. The lock orders the two checks, so nothing
 //! depends on a total order of accesses. `loom/` checks every interleaving of these steps.
 
 use std::sync::PoisonError;
@@ -18,7 +18,7 @@ pub(crate) trait Signal {
     fn clear(&self);
 }
 
-/// The requests for a thread that sleeps when it has none. `T` names a connection.
+/// The requests for a thread that sleeps when it has none. `T` identifies a connection.
 #[derive(Debug)]
 pub(crate) struct Sleep<T, S> {
     requests: Mutex<Requests<T>>,
@@ -81,7 +81,7 @@ impl<T, S: Signal> Sleep<T, S> {
         }
     }
 
-    /// The thread is about to wait; `false` if work waits already.
+    /// Prepares the thread's wait. Returns `false` if work waits already.
     pub(crate) fn fall_asleep(&self) -> bool {
         self.is_asleep.swap(true, Ordering::SeqCst);
         let requests = self.requests();
@@ -93,7 +93,7 @@ impl<T, S: Signal> Sleep<T, S> {
         is_idle
     }
 
-    /// The thread is awake again.
+    /// Ends the thread's wait.
     pub(crate) fn wake_up(&self, was_woken: bool) {
         if was_woken {
             self.signal.clear();
@@ -111,12 +111,13 @@ impl IsScheduled {
         Self(AtomicBool::new(false))
     }
 
-    /// The connection needs service. Returns whether to schedule it.
+    /// Records that the connection needs service. Returns whether to schedule it.
     pub(crate) fn set(&self) -> bool {
         !self.0.swap(true, Ordering::SeqCst)
     }
 
-    /// The thread is about to serve the connection, and checks its state only after this call.
+    /// Allows the connection to be scheduled again. The thread calls this before it checks the
+    /// connection's state and serves it.
     pub(crate) fn clear(&self) {
         self.0.swap(false, Ordering::SeqCst);
     }

@@ -71,7 +71,7 @@ impl Socket {
         self.socket.local_addr()
     }
 
-    /// Whether the system chooses the source of packets without one.
+    /// Whether the system chooses the source address of packets that have none.
     pub(super) fn has_every_address(&self) -> bool {
         self.has_every_address
     }
@@ -157,7 +157,7 @@ impl Socket {
     }
 
     /// As [`send`](Self::send), with a type of service: quinn-udp writes the whole byte with each
-    /// datagram, but knows only its ECN bits.
+    /// datagram, but can set only its ECN bits.
     fn send_marked(&self, first: &Datagram, contents: &[u8]) -> io::Result<()> {
         let Datagram {
             to,
@@ -279,7 +279,7 @@ impl AsFd for Socket {
     }
 }
 
-/// Whether a socket that fails for this reason will never receive again.
+/// Whether a socket that fails for this reason can never receive again.
 pub(super) fn is_end(reason: &io::Error) -> bool {
     let number = reason.raw_os_error().map(Errno::from_raw_os_error);
     matches!(

@@ -71,7 +71,7 @@ impl MemoryBudget {
     /// Marks the connection that holds the most, if that is more than its fair share.
     fn evict_largest(&self) {
         let fair = self.fair();
-        // Dropping the last handle to a share takes the lock.
+        // Unlocks before `open` is dropped: dropping the last handle to a share takes the lock.
         let shares = lock(&self.shares);
         let open: Vec<_> = shares.iter().filter_map(Weak::upgrade).collect();
         drop(shares);
@@ -105,7 +105,8 @@ impl MemoryShare {
         most.saturating_sub(self.queued.load(Ordering::Relaxed))
     }
 
-    /// Sets the bytes that the connection holds. `was_short` says whether it found too little.
+    /// Sets the bytes that the connection holds. `was_short` says whether it found too little
+    /// memory.
     pub(crate) fn set_held(&self, bytes: u64, was_short: bool) {
         let before = self.held.swap(bytes, Ordering::Relaxed);
         self.count(before, bytes);

@@ -22,35 +22,35 @@ use super::exchange::Channel;
 use super::handshake::{Agreed, Calling, Verdict};
 use super::{ConnectionId, Pattern, Randomness};
 
-/// Anybody on the path can forge a refusal. The caller believes it if it comes again after this
-/// time, or at the time limit of the call. By then, handshakes on paths with round trips of a
-/// second are over.
+/// How long the caller doubts a refusal, since anybody on the path can forge one. It believes a
+/// refusal that comes again after this time, and the last one at the time limit of the call. By
+/// then, handshakes on paths with round trips of a second are over.
 const DOUBT: Span = Span::from_secs(3);
 /// The number of cookies to try at once. Each further one waits for [`TRY_INTERVAL`].
 const PROMPT_TRIES: u32 = 8;
 /// The interval between Initial packets with untried cookies.
 const TRY_INTERVAL: Span = Span::from_millis(20);
-/// The longest first wait for the answer to a message. On a path with longer round trips, some
+/// The maximum first wait for the answer to a message. On a path with longer round trips, some
 /// packets are sent twice.
 const LONGEST_FIRST_WAIT: Span = Span::from_secs(1);
 /// The maximum number of cookies that the caller keeps.
 const MAX_COOKIES: usize = 256;
-/// Key exchanges that an Answer may belong to. With a passphrase, each of them derives a key from
-/// it.
+/// The maximum number of key exchanges that the caller tries with one Answer. With a passphrase,
+/// each of them derives a key.
 const MAX_EXCHANGES: usize = 4;
 /// Candidate Answers that the caller keeps until one proves to be genuine. With a passphrase,
 /// message 2 proves nothing yet, and a forged one must not exclude the genuine one.
 const MAX_ANSWERS: usize = 1_024;
-/// With more Answers than this, the caller confirms each at once: somebody forges them, and more
-/// will follow before the next round.
+/// With more Answers than this, the caller confirms each at once: somebody is forging them, and
+/// more will arrive before the next round.
 const MAX_PATIENT: usize = 4;
 /// Shares of message 2 that a call with a passphrase tests at once. Each lets its author test one
 /// guess of the passphrase.
 const PROMPT_GUESSES: u32 = 16;
 /// The interval between further tests: as many per second as a listener grants to a network.
 const GUESS_INTERVAL: Span = Span::from_micros(15_625);
-/// With more Answers than this waiting, the caller sends Initial packets every [`TRY_INTERVAL`]:
-/// one of the Answers that it tests has to be genuine.
+/// With more untested Answers than this, the caller sends Initial packets every [`TRY_INTERVAL`],
+/// so that genuine Answers are among those that it tests.
 const FLOOD: usize = 16;
 /// Confirm packets to retransmit in one round.
 const MAX_ROUND: usize = 8;
@@ -60,7 +60,7 @@ const MAX_ROUND: usize = 8;
 enum Departures {
     None,
     One(Time),
-    /// The answer may belong to any of them. The time is that of the last one.
+    /// The answer may belong to any of several packets. The time is that of the last one.
     Several(Time),
 }
 
@@ -72,8 +72,8 @@ impl Departures {
         };
     }
 
-    /// The round-trip time that the answer ends, if only one packet can have caused it (Karn's
-    /// rule).
+    /// The round-trip time that an answer at `now` measures, if only one packet can have caused it
+    /// (Karn's rule).
     fn round_trip(self, now: Time) -> Option<Span> {
         match self {
             Self::One(sent_at) => Some(now.saturating_since(sent_at)),
@@ -92,7 +92,7 @@ impl Departures {
 /// A cookie, and the key exchange for it.
 struct Exchange {
     cookie: Vec<u8>,
-    /// How many Retries brought it.
+    /// The number of Retries with this cookie.
     seen: u32,
     /// When the cookie and its tickets expire.
     stale_at: Time,
@@ -121,8 +121,8 @@ pub(super) struct Attempt {
     answers: Vec<Candidate>,
     /// Whether message 2 proves nothing, so that message 3 lets its author test a guess.
     is_guess: bool,
-    /// Whether an Answer has proved to be genuine, and the listener was busy, so that the caller
-    /// must repeat its request.
+    /// Whether the listener has proved itself and was busy, so that the caller must repeat its
+    /// request.
     is_proven: bool,
     /// How many more cookies the caller may try at once.
     prompt: u32,
@@ -148,7 +148,7 @@ pub(super) struct Attempt {
     /// The first wait if the Retry answered the first Initial; `None` once that is decided.
     longer_wait: Option<Span>,
     deadline: Time,
-    /// The error that an unauthenticated packet reported, and when it first did.
+    /// The last reported refusal, and when it first came.
     doubt: Option<(CallError, Time)>,
 }
 
@@ -198,13 +198,15 @@ impl Attempt {
             let known = self.hello.round_trip(now).map(wait_for);
             let longest = wait_for(now.saturating_since(self.begun_at));
             self.longer_wait = known.is_none().then_some(longest);
-            // A Retry to the second Initial would follow within the interval between the two.
+            // If the Retry answers the second Initial, the round trip is shorter than the interval
+            // between the two.
             self.first_wait = self
                 .first_wait
                 .max(known.unwrap_or(wait_for(self.first_wait)));
         }
         if self.exchanges.len() >= MAX_COOKIES {
-            // The oldest of the least frequent ones; a cookie that was tried awaits its Answer.
+            // Evicts the oldest of the least frequent cookies, untried ones first: a tried cookie
+            // awaits its Answer.
             let last = { self.exchanges.iter().enumerate() }
                 .min_by_key(|(_, exchange)| (exchange.seen, exchange.calling.is_some()));
             if let Some((at, _)) = last {
@@ -224,8 +226,8 @@ impl Attempt {
         }
     }
 
-    /// Another Initial was answered too. So the first one was probably not lost, and the Retry
-    /// answered it: the path is long.
+    /// Handles the same Retry again: the listener answered another Initial, too. So the first
+    /// Initial was probably not lost, and the first Retry answered it: the path is long.
     fn on_same_retry(&mut self, now: Time) {
         if let [exchange] = self.exchanges.as_slice()
             && let Departures::One(sent_at) = exchange.sent
@@ -255,7 +257,7 @@ impl Attempt {
         for (agreed, stale_at) in self.read_answer(message) {
             let is_first = self.answers.is_empty();
             if !is_first && agreed.shared.is_none() {
-                // An Accept could not be attributed to one of them.
+                // Without keys, an Accept could not be attributed to one of several Answers.
                 return;
             }
             if is_first {
@@ -309,14 +311,14 @@ impl Attempt {
             .into_iter()
             .take(MAX_EXCHANGES)
             .filter_map(|exchange| {
-                // Anybody could have sent an invalid answer; the genuine one may be under way.
+                // Anybody could have sent an invalid Answer, and the genuine one may still arrive.
                 let agreed = exchange.calling.as_mut()?.on_answer(message).ok()?;
                 Some((agreed, exchange.stale_at))
             });
         read.collect()
     }
 
-    /// Reads a message 4. Returns its contents, its keys and the round-trip time that it ends;
+    /// Reads a message 4. Returns its keys, its contents and the round-trip time that it measures;
     /// `None` if it proves no keys.
     pub(super) fn read_accept(
         &self,
@@ -330,14 +332,14 @@ impl Attempt {
         })
     }
 
-    /// The listener has proved itself and is busy: the caller repeats its request until there is
-    /// room.
+    /// Handles a busy listener that has proved itself: the caller repeats its request until there
+    /// is room.
     pub(super) fn on_busy(&mut self) {
         self.is_proven = true;
     }
 
-    /// Records a refusal and its reason. Returns whether to believe it: the same reason came more
-    /// than [`DOUBT`] ago. The caller waits for a busy listener until its time limit.
+    /// Records a refusal. Returns whether to believe it: its reason first came at least [`DOUBT`]
+    /// ago. The caller waits for a busy listener until its time limit.
     pub(super) fn is_believed(&mut self, now: Time, error: &CallError) -> bool {
         let is_busy = |error: &CallError| matches!(error, CallError::Busy { .. });
         match &self.doubt {
@@ -357,7 +359,7 @@ impl Attempt {
 
     // ---------------------------------------------------------------- timers
 
-    /// Another message awaits its answer from now on.
+    /// Restarts the retransmission timer for another message.
     fn restart_timer(&mut self, now: Time) {
         self.rounds = 0;
         self.wait = self.first_wait;
@@ -471,7 +473,8 @@ impl Attempt {
         let is_first = { self.exchanges.iter() }.all(|exchange| exchange.calling.is_none());
         let is_flooded = self.waiting() > FLOOD;
         let untried = { self.exchanges.iter_mut() }.filter(|exchange| exchange.calling.is_none());
-        // Of equally frequent ones, the last: a burst of forged ones precedes it.
+        // Of equally frequent cookies, the last: a burst of forged ones may precede the genuine
+        // one.
         let next = match untried.max_by_key(|exchange| exchange.seen) {
             None if is_flooded => {
                 self.turn += 1;
@@ -510,7 +513,7 @@ impl Attempt {
                 waiting.push(at);
             }
         }
-        // Nobody on the path can predict whose turn it is.
+        // Nobody on the path can predict which Answer is next.
         let any = u64::from_be_bytes(randomness.bytes()) % (waiting.len().max(1) as u64);
         let at = *waiting.get(any as usize)?;
         if let Some(shared) = self.answers.get(at).and_then(|a| a.agreed.shared.as_ref()) {
@@ -523,7 +526,7 @@ impl Attempt {
         Some(at)
     }
 
-    /// No message so far has ended the call: chooses the retransmissions.
+    /// Chooses the retransmissions of the next round.
     fn begin_round(&mut self) {
         let count = self.answers.len();
         let mut answers: Vec<_> = self.answers.iter_mut().collect();
@@ -532,8 +535,8 @@ impl Attempt {
             answer.is_due = true;
         }
         self.rounds += u32::from(count > 0);
-        // A forged Answer must not end the exchange. A genuine one that is not accepted at once
-        // deserves some patience: asking again costs the listener another exchange.
+        // An Answer may be forged, so the caller must send Initials again. With one or two Answers,
+        // it first waits for two rounds: another Initial costs the listener another key exchange.
         let asks_again = count == 0 || count > 2 || self.rounds > 2;
         if !asks_again || self.is_proven {
             return;
@@ -541,7 +544,7 @@ impl Attempt {
         let mut tried: Vec<_> = { self.exchanges.iter_mut() }
             .filter(|exchange| exchange.calling.is_some())
             .collect();
-        // Those with the most frequent cookies, and the others in turn.
+        // Exchanges with the most frequent cookies, and the others in turn.
         if let Some(last) = tried.iter_mut().min_by_key(|exchange| exchange.sent.last()) {
             last.is_due = true;
         }

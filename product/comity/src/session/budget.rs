@@ -5,23 +5,25 @@
 //! those from others:
 //!
 //! ```text
-//! a network with a token of its own      takes it, and one of the reserve
-//! an address that is not in debt         takes one of the common ones
-//! anybody else                           has to ask again
+//! caller                                    key exchange
+//! its network and the reserve have tokens   takes one token of each
+//! else, its address is not in debt          takes a common token, if there is one
+//! else                                      deferred: the caller has to retransmit
 //! ```
 //!
 //! A network is a /24 of IPv4 or a /64 of IPv6. With a passphrase, each key exchange allows one
-//! guess, and message 3 makes it. A wrong guess first costs tokens of its own address, so that it
-//! does not exclude the neighbours of that address:
+//! guess, and message 3 makes it. A wrong guess costs a token of the network and several of its own
+//! address. An address that fails often thus does not exclude its neighbours:
 //!
 //! ```text
-//! an address without failures     while its network has fresh tokens: a wrong guess costs one
-//! one that has failed             while its network has tokens for those
-//! one that has failed often       not before its own tokens have come back
+//! address                            message 3 is checked
+//! without failures                   while its network has fresh tokens
+//! with failures                      while its network has tokens for such addresses
+//! with many failures, so in debt     not before its own tokens have come back
 //! ```
 //!
-//! An attacker with many addresses always has fresh ones: the fresh tokens of a network bound its
-//! guesses.
+//! An attacker with many addresses always has some without failures: the fresh tokens of a network
+//! bound its guesses.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -67,7 +69,7 @@ const FAILURE: i64 = 4;
 /// Records that all networks share, in each of two tables: memory does not grow with the number of
 /// networks. A network that shares both of its records with busy ones has only the common tokens.
 const NETWORKS: usize = 4_096;
-/// The same for addresses. If every key exchange is a wrong guess, an address fails here every 16
+/// The same for addresses. If every key exchange is a wrong guess, each record is charged every 16
 /// s.
 const ADDRESSES: usize = 32_768;
 
@@ -181,7 +183,7 @@ impl Budget {
         }
     }
 
-    /// A caller from this address has failed to prove itself.
+    /// Charges a caller at this address that has failed to prove itself.
     pub(super) fn on_failure(&mut self, now: Time, from: SocketAddr) {
         let records = self.records(from);
         match is_full(self.address(now, records)) {
@@ -193,7 +195,8 @@ impl Budget {
         }
     }
 
-    /// The caller has proved itself after all: a third party made its proof fail.
+    /// Refunds a failure to the caller's address: the caller has proved itself after all, and a
+    /// third party made its earlier proof fail.
     pub(super) fn on_redeemed(&mut self, now: Time, from: SocketAddr) {
         let records = self.records(from);
         for (tokens, at) in self.addresses.iter_mut().zip(records.address) {
@@ -326,7 +329,7 @@ mod tests {
             (21_500..=22_100).contains(&(granted + honest)),
             "{granted} {honest}"
         );
-        // Each gets one of ten, as everybody does.
+        // Honest callers get one in ten, as everybody does.
         assert!((160..=320).contains(&honest), "{honest} of some 2,300");
     }
 
@@ -348,7 +351,7 @@ mod tests {
     fn guesses_are_limited_and_charged_to_their_address() {
         let one = |_| at(3, 1);
         let (mut budget, start) = budget();
-        // Five of 16 tokens, and one in four seconds.
+        // Five from the 16 tokens, then one every four seconds.
         assert_eq!(guesses(&mut budget, start, one), 7);
         let now = start + Span::from_secs(10);
         assert!(!budget.allows_proof(now, at(3, 1)));
@@ -377,7 +380,7 @@ mod tests {
         for _ in 0..10 {
             budget.on_failure(start, at(3, 1));
         }
-        // Sixteen of the network.
+        // The 16 tokens of the network.
         let granted = (0..100).filter(|_| budget.take(start, at(3, 1))).count();
         assert_eq!(granted, 16);
         let granted = (0..100).filter(|_| budget.take(start, at(3, 2))).count();

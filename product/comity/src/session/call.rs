@@ -22,14 +22,14 @@ pub struct CallerConfig {
     pub key_limits: KeyLimits,
     /// The caller gives up after this time without an answer.
     pub timeout: Span,
-    /// The first retransmission timeout of a message. Each further one is half as long again.
+    /// The first retransmission timeout of a message. Each further timeout is 1.5 times as long.
     pub first_resend: Span,
-    /// The longest retransmission timeout.
+    /// The maximum retransmission timeout.
     pub longest_resend: Span,
 }
 
-/// The minimum retransmission timeout of a message. An answer within it certainly ends a round
-/// trip.
+/// The minimum retransmission timeout of a message. An answer within this time belongs to the first
+/// packet, and so measures the round trip.
 pub(super) const MIN_RESEND: Span = Span::from_millis(250);
 
 /// The default time without an answer after which a caller gives up.
@@ -54,7 +54,7 @@ impl CallerConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// No answer came that the listener could have sent.
+    /// No answer arrived that the listener could have sent.
     #[error(
         "{address}: no answer within {within}; expected a listener there, and UDP to pass in both directions"
     )]
@@ -64,7 +64,7 @@ pub enum CallError {
         /// The time limit.
         within: Span,
     },
-    /// A refusal came, as from a listener with another passphrase, or with none.
+    /// The call was refused, as by a listener with another passphrase or without one.
     #[error(
         "{address}: refused the call, as with a wrong passphrase; or the listener expects a key or no protection, \
          or somebody on the path forged the refusal"
@@ -73,7 +73,7 @@ pub enum CallError {
         /// The called address.
         address: SocketAddr,
     },
-    /// A refusal came, as from a listener with another key, or with none.
+    /// The call was refused, as by a listener with another key or without one.
     #[error(
         "{address}: refused the call, as with a wrong key; or the listener expects a passphrase or no protection, \
          or somebody on the path forged the refusal"
@@ -84,8 +84,8 @@ pub enum CallError {
     },
     /// The listener does not accept this caller's key, or has another key than the expected one.
     #[error(
-        "{address}: refused the call; expected {own} on the listener's list, {listener} as its key, \
-         a listener with static keys, and nobody on the path who forges refusals"
+        "{address}: refused the call; expected a listener with the key {listener} and with {own} on its list, \
+         unless somebody on the path forged the refusal"
     )]
     StaticKey {
         /// The called address.
@@ -98,16 +98,16 @@ pub enum CallError {
     /// The listener does not accept unprotected connections.
     #[error(
         "{address}: refused the call; expected a passphrase or a key, because the listener has one, \
-         or nobody on the path who forges refusals"
+         unless somebody on the path forged the refusal"
     )]
     Refused {
         /// The called address.
         address: SocketAddr,
     },
-    /// The listener speaks other versions.
+    /// The listener supports only other versions.
     #[error(
-        "{address}: does not support protocol version {VERSION}; expected version {theirs}, or nobody on the path \
-         who forges that answer"
+        "{address}: does not support protocol version {VERSION}; expected version {theirs}, \
+         unless somebody on the path forged the answer"
     )]
     Version {
         /// The called address.
@@ -127,7 +127,7 @@ pub enum CallError {
         /// The called address.
         address: SocketAddr,
     },
-    /// The listener has another stream than the requested one, or none with a name.
+    /// The listener's stream is not the requested one, or has no name.
     #[error("{address}: {}", other_stream(.requested, .own))]
     Stream {
         /// The called address.

@@ -96,7 +96,7 @@ impl<C: Protocol> Caller<C> {
         }
     }
 
-    /// Whether nothing more will happen.
+    /// Whether the call has failed or its connection is closed.
     pub fn is_over(&self) -> bool {
         match &self.state {
             State::Calling(_) => false,
@@ -157,7 +157,7 @@ impl<C: Protocol> Caller<C> {
                 self.doubt(now, not_accepted(&self.config.credentials, self.address));
             }
             Ok(Packet::Accept(accept)) if accept.destination == self.own => {
-                // Anybody could have sent an invalid message.
+                // Ignores an invalid message, since anybody could have sent it.
                 let Some((agreed, verdict, round_trip)) = attempt.read_accept(now, accept.message)
                 else {
                     return;

@@ -76,7 +76,7 @@ pub(super) fn endpoint_bytes(endpoint: SocketAddr) -> Vec<u8> {
 }
 
 impl Cookies {
-    /// A new secret.
+    /// Draws the first secret.
     pub fn new(now: Time, randomness: &mut Randomness) -> Self {
         Self {
             current: secret(randomness),
@@ -227,8 +227,8 @@ pub(super) mod tests {
         }
     }
 
-    /// Tests cookies of every slot around the change of the secret, at the first and the last
-    /// nanosecond of every later slot, whether others call in between or not.
+    /// Makes cookies in the first slots and in those around the change of the secret. Tests them at
+    /// the first and the last nanosecond of later slots, while others call in between.
     #[test]
     fn every_time_outside_of_its_lifetime_is_refused() {
         let caller = address("192.0.2.1:4000");
@@ -284,7 +284,7 @@ pub(super) mod tests {
         let new = cookies.make(after, caller, ID, &mut randomness);
         assert!(cookies.accepts(after, caller, ID, &old));
         assert!(cookies.accepts(after, caller, ID, &new));
-        // The first secret would make another cookie in this slot: the secret was replaced.
+        // The first secret would have made another cookie in this slot: the secret was replaced.
         let never_rotated = hmac::sign(&start().0.current, &vouched(450, caller, ID));
         assert_ne!(never_rotated.as_ref(), &new[4..]);
         assert_eq!(new[..4], 450_u32.to_be_bytes());
@@ -292,7 +292,7 @@ pub(super) mod tests {
         assert!(!stranger.accepts(after, caller, ID, &new));
     }
 
-    /// No further call comes, and no secret outlasts its time.
+    /// Without further calls, no secret outlasts its time.
     #[test]
     fn a_timer_replaces_and_erases_secrets() {
         let (mut cookies, mut randomness) = start();

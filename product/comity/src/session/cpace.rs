@@ -18,12 +18,12 @@ use curve25519_dalek::traits::IsIdentity;
 use ring::digest;
 use zeroize::Zeroizing;
 
-/// Length of a public share.
+/// The length of a public share, in bytes.
 pub(super) const SHARE: usize = 32;
 
 const DOMAIN: &[u8] = b"CPaceRistretto255";
 const DOMAIN_KEY: &[u8] = b"CPaceRistretto255_ISK";
-/// The block that SHA-512 reads at once, in bytes: the passphrase fills the first one.
+/// The block size of SHA-512, in bytes. The passphrase fills the first block.
 const BLOCK: usize = 128;
 
 /// One end of an exchange, with its secret.
@@ -72,8 +72,8 @@ impl Exchange {
         &self.share
     }
 
-    /// The key, from the peer's share; `None` if that is not an element of the group, or the
-    /// neutral one.
+    /// The key, from the peer's share; `None` if the share is not an element of the group, or is
+    /// the neutral element.
     pub(super) fn key(
         &self,
         share_of_peer: &[u8],
@@ -118,7 +118,7 @@ fn generator(passphrase: &[u8], channel: &[u8], session: &[u8]) -> RistrettoPoin
 }
 
 fn generator_string(passphrase: &[u8], channel: &[u8], session: &[u8]) -> Zeroizing<Vec<u8>> {
-    // Reserves all memory at once: growth would leave copies of the passphrase behind.
+    // Reserves all memory at once: a reallocation would leave a copy of the passphrase behind.
     let mut out = Zeroizing::new(Vec::with_capacity(
         2 * BLOCK + channel.len() + session.len(),
     ));

@@ -27,7 +27,7 @@ pub enum CredentialError {
     PassphraseNowhere,
     /// The memory for stretching a passphrase is not available.
     #[error(
-        "the 64 MiB that a passphrase takes are not there; allow the program more memory, or use keys"
+        "cannot allocate the 64 MiB that a passphrase takes; allow the program more memory, or use keys"
     )]
     NoMemory,
     /// A key in text without 64 digits after its prefix.
@@ -87,9 +87,9 @@ pub enum CredentialError {
 pub struct Passphrase;
 
 impl Passphrase {
-    /// The fewest bytes of a passphrase.
+    /// The minimum length of a passphrase, in bytes.
     pub const LEAST: usize = 10;
-    /// The most bytes of a passphrase.
+    /// The maximum length of a passphrase, in bytes.
     pub const MOST: usize = 256;
     const MEMORY_KIB: u32 = 64 * 1024;
     const PASSES: u32 = 3;
@@ -136,8 +136,8 @@ impl Passphrase {
         let spaced = text
             .chars()
             .map(|letter| if is_space(letter) { ' ' } else { letter });
-        // Reserves all memory at once: growth would leave copies of a part behind. NFC has at most
-        // three times as many bytes.
+        // Reserves all memory at once: a reallocation would leave a copy of the passphrase behind.
+        // NFC has at most three times as many bytes.
         let mut prepared = Zeroizing::new(String::with_capacity(3 * text.len()));
         prepared.extend(spaced.nfc());
         match prepared.len() {
@@ -203,7 +203,7 @@ impl PublicKey {
     ///
     /// [`CredentialError::KeyLowOrder`]: anybody can compute the shared secret of such a key.
     pub fn new(bytes: [u8; 32]) -> Result<Self, CredentialError> {
-        // X25519 clears the cofactor, so every secret shows it.
+        // X25519 clears the cofactor, so any secret detects a point of low order.
         if exchange(&[1; 32], &bytes) == [0; 32] {
             return Err(CredentialError::KeyLowOrder);
         }
@@ -283,7 +283,7 @@ impl StaticKey {
     /// The secret as text, for the file of its owner.
     pub fn secret_text(&self) -> Zeroizing<String> {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        // Reserves all memory at once: growth would leave copies of a part behind.
+        // Reserves all memory at once: a reallocation would leave a copy of a part behind.
         let mut text = Zeroizing::new(String::with_capacity(Self::MARK.len() + 64));
         text.push_str(Self::MARK);
         for byte in self.secret.iter() {
@@ -353,7 +353,7 @@ fn from_hex(text: &str, before: usize) -> Result<Zeroizing<[u8; 32]>, Credential
 /// The callers that a listener accepts, by their static keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allow {
-    /// Everybody who knows the listener's public key. Warn the user: that key is not a secret.
+    /// Every caller that knows the listener's public key. Warn the user: that key is not a secret.
     Anyone,
     /// The owners of these keys.
     Only(std::collections::BTreeSet<PublicKey>),
@@ -372,7 +372,7 @@ impl Allow {
 /// A caller's credentials, and how it recognises the listener.
 #[derive(Clone, Debug)]
 pub enum CallerCredentials {
-    /// No protection: everybody on the path can read, change and forge packets. Only for users who
+    /// No protection: anybody on the path can read, change and forge packets. Only for users who
     /// request it explicitly.
     Insecure,
     /// Both ends share a passphrase.
@@ -391,7 +391,7 @@ pub enum CallerCredentials {
 /// A listener's credentials, and the callers that it accepts.
 #[derive(Clone, Debug)]
 pub enum ListenerCredentials {
-    /// No protection: everybody on the path can read, change and forge packets. Only for users who
+    /// No protection: anybody on the path can read, change and forge packets. Only for users who
     /// request it explicitly.
     Insecure,
     /// Both ends share a passphrase.
@@ -412,13 +412,13 @@ impl ListenerCredentials {
     pub fn warning(&self) -> Option<&'static str> {
         match self {
             Self::Insecure => Some(
-                "insecure: nothing is encrypted, and everybody on the way can read, change and forge packets",
+                "insecure: nothing is encrypted, and anybody on the path can read, change and forge packets",
             ),
             Self::Static {
                 allow: Allow::Anyone,
                 ..
             } => Some(
-                "no allow list: everybody who knows the public key of this listener is accepted",
+                "no allow list: every caller that knows the public key of this listener is accepted",
             ),
             Self::Passphrase(_) | Self::Shared(_) | Self::Static { .. } => None,
         }

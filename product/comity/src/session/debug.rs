@@ -91,7 +91,7 @@ fn debug_prints_no_secret() {
     }));
     hides(&Resets::new(&listeners[0], Some(b"one"), &mut randomness).token(ConnectionId::new(1)));
 
-    // Derived values are not known beforehand: their hexadecimal digits must not be there.
+    // Derived values are not known beforehand, so their whole `Debug` texts are compared.
     let channel = Channel {
         caller: ConnectionId::new(1),
         cookie: &[1; 20],

@@ -1,11 +1,11 @@
 //! The first two messages of each pattern: a key exchange, with a payload in each message.
 //!
 //! ```text
-//! pattern    message 1             message 2             what the peer proves with it
+//! pattern    message 1             message 2             what each message proves of its sender
 //! insecure   payload               payload               nothing
-//! NNpsk0     Noise: psk, e         Noise: e, ee          both messages: that it has the key
-//! IK         Noise: e, es, s, ss   Noise: e, ee, se      both messages: that it has its static key
-//! CPace      Ya | payload          Yb | payload          nothing yet: messages 3 and 4 do
+//! NNpsk0     Noise: psk, e         Noise: e, ee          it has the pre-shared key
+//! IK         Noise: e, es, s, ss   Noise: e, ee, se      it has its static key
+//! CPace      Ya | payload          Yb | payload          nothing yet; messages 3 and 4 do
 //! ```
 //!
 //! Both ends know the *channel* before message 1:
@@ -14,9 +14,9 @@
 //! channel = "comity" | version (u32) | pattern (u8) | caller's connection id (u64)
 //! ```
 //!
-//! Channel and cookie are the prologue of Noise; CPace takes the channel as CI and the cookie as
-//! sid. Message 1 is therefore invalid with another cookie. A listener detects a replayed one, and
-//! with NNpsk0 before any public-key operation.
+//! The channel and the cookie are the prologue of Noise. CPace uses the channel as CI and the
+//! cookie as sid. Message 1 is therefore invalid with another cookie. So a listener detects a
+//! replayed message 1; with NNpsk0, it does so before any public-key operation.
 //!
 //! Source: The Noise Protocol Framework, revision 34; draft-irtf-cfrg-cpace.
 //! Differs from the source in: the keys of Noise's transport phase are not used directly, see
@@ -165,8 +165,8 @@ impl Exchange {
         PublicKey::new(state.get_remote_static()?.try_into().ok()?).ok()
     }
 
-    /// Message 2 and the shared secrets, which do not exist without protection. `None` if the
-    /// caller's share is not an element of the group.
+    /// Message 2 and the shared secrets; there are none without protection. `None` if the caller's
+    /// share is not an element of the group.
     pub(super) fn write_answer(mut self, payload: &[u8]) -> Option<(Vec<u8>, Option<Shared>)> {
         match &mut self {
             Self::Insecure => Some((payload.to_vec(), None)),

@@ -14,7 +14,7 @@ pub(super) struct FailedTickets(Vec<ConnectionId>);
 
 impl FailedTickets {
     pub(super) fn new() -> Self {
-        // This identifier is drawn with a probability of 2^-64.
+        // 0 marks an empty slot. A ticket has this identifier with a probability of 2^-64.
         Self(vec![ConnectionId::new(0); SLOTS])
     }
 

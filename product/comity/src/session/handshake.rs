@@ -1,5 +1,5 @@
-//! The four messages of a handshake. After them both ends have, and have proved to have, the same
-//! keys.
+//! The four messages of a handshake. After them, both ends have the same keys, and each has proved
+//! this.
 //!
 //! ```text
 //!  caller                                         listener
@@ -77,7 +77,7 @@ pub(super) enum Refusal {
     Downgrade,
 }
 
-/// The outcome of messages 1 and 2.
+/// The result of messages 1 and 2.
 #[derive(Clone)]
 pub(super) struct Agreed {
     pub(super) cipher: Cipher,
@@ -108,7 +108,8 @@ impl Verdict {
     fn write(&self) -> Zeroizing<Vec<u8>> {
         match self {
             Self::Accepted(accepted) => {
-                // Reserves all memory at once: growth would leave copies of the token behind.
+                // Reserves all memory at once: a reallocation would leave a copy of the token
+                // behind.
                 let length = 1 + 8 + RESET_TOKEN + accepted.parameters.len();
                 let mut out = Zeroizing::new(Vec::with_capacity(length));
                 out.push(0);
@@ -158,8 +159,7 @@ impl Agreed {
         }
     }
 
-    /// Message 4. A listener may refuse, and accept the same caller later: each message has a nonce
-    /// of its own.
+    /// Message 4. Each has its own nonce, since a listener may refuse a caller and accept it later.
     pub(super) fn accept(&self, verdict: &Verdict, nonce: [u8; NONCE_LEN]) -> Vec<u8> {
         let payload = verdict.write();
         match &self.shared {
@@ -333,7 +333,8 @@ pub(super) fn answer(
     if !(1..=MAX_VERSIONS).contains(&count) || versions.len() != 4 * count {
         return Err(Refusal::Malformed);
     }
-    // VERSION is the only version supported here, so it is the highest common one if it is named.
+    // VERSION is the only supported version, so it is the highest common one if the caller names
+    // it.
     if !versions.as_chunks::<4>().0.contains(&VERSION.to_be_bytes()) {
         return Err(Refusal::Downgrade);
     }

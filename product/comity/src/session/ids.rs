@@ -11,13 +11,14 @@
 //! long as the connection, and it must not open packets of the first phase.
 //!
 //! ```text
-//! receiver, with the highest generation g so far    takes 0, g - 1, g and g + 1
+//! receiver, with the highest generation g so far    accepts 0, g - 1, g and g + 1
 //! a genuine packet of generation g + 1              g becomes g + 1
 //! ```
 //!
-//! Source: RFC 9000, sections 5.1.1 and 9.5. Differs from the source in: 1. Identifiers are derived
-//! and not sent. 2. Generation 0 is not retired: a live listener must not answer a repeated packet
-//! of it by a Reset.
+//! Source: RFC 9000, sections 5.1.1 and 9.5. Differs from the source in:
+//! 1. Identifiers are derived and not sent.
+//! 2. Generation 0 is not retired: a live listener must not answer a replayed packet of it by a
+//!    Reset.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -30,7 +31,7 @@ use super::ConnectionId;
 use super::protection::fill;
 
 /// Values by the first identifiers of the connections of this end. Packets come in any order, so
-/// each look-up in an ordered map would wait for memory a dozen times. This end draws the
+/// each look-up in an ordered map would miss the cache a dozen times. This end draws the
 /// identifiers, so nobody can choose ones that collide.
 pub(crate) type IdMap<V> = IndexMap<ConnectionId, V, FixedState>;
 

@@ -8,7 +8,7 @@
 //! that it has the keys         a connection: memory, within the bounds of the listener
 //! ```
 //!
-//! A caller that has not proved itself takes no memory. So unproved callers, however many, exclude
+//! A caller that has not proved itself takes no memory. So any number of unproved callers excludes
 //! nobody.
 
 mod door;
@@ -38,10 +38,10 @@ use super::{
     PublicKey, Randomness,
 };
 
-/// Waiting replies to unknown addresses; further ones are dropped.
+/// The maximum number of waiting replies to unknown addresses. Further ones are dropped.
 const MAX_REPLIES: usize = 256;
-/// Events that wait to be polled. Beyond this number, those of refused callers and moving peers are
-/// dropped.
+/// The maximum number of events that wait to be polled. Beyond it, those of refused callers and
+/// moving peers are dropped.
 const MAX_EVENTS: usize = 4096;
 /// The configuration of a listener.
 #[derive(Clone, Debug)]
@@ -56,13 +56,13 @@ pub struct ListenerConfig {
     pub key_limits: KeyLimits,
     /// The maximum number of connections, at least 1.
     pub max_connections: usize,
-    /// The number of open connections from which callers are refused as busy, at least 1. Values
+    /// The number of open connections at which callers are refused as busy, at least 1. Values
     /// above [`max_connections`](Self::max_connections) have no effect.
     pub max_served: usize,
     /// Identifies this listener among others with the same credentials, also after a restart.
-    /// Callers then believe the Resets of the restarted listener. With `None`, they believe those
-    /// of no other listener. Two listeners with the same credentials and instance reveal each
-    /// other's Resets.
+    /// Callers then accept the Resets of the restarted listener. With `None`, they accept only
+    /// those of this listener, until it ends. Two listeners with the same credentials and instance
+    /// reveal the Reset tokens of each other's connections.
     pub instance: Option<Vec<u8>>,
     /// How long a connection may be half open: the caller has proved the keys, and has sent no data
     /// yet.
@@ -95,7 +95,7 @@ pub enum ListenerConfigError {
     /// The parameters are too long.
     #[error("parameters: {0} bytes; expected at most {MAX_PARAMETERS}")]
     ParametersLong(usize),
-    /// A limit is zero, so that no connection could be opened.
+    /// A limit is zero, which would allow no connection.
     #[error("{0}: is 0; expected at least 1")]
     Zero(&'static str),
 }
@@ -105,7 +105,7 @@ pub enum ListenerConfigError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RefusedCaller {
-    /// The caller has another passphrase or another key of the listener, or sent noise.
+    /// The caller has another passphrase or another key of the listener, or sent invalid bytes.
     #[error("the caller did not prove that it has the passphrase or key of this listener")]
     Unproven,
     /// The key is not on the list.
@@ -159,7 +159,7 @@ pub struct ListenerStatistics {
     /// Answers sent, including repeated ones.
     pub answers: u64,
     /// Initials with a valid cookie and Confirms with a valid ticket that the budget did not cover.
-    /// Their callers ask again.
+    /// Their callers retransmit them.
     pub deferred: u64,
     /// Refused callers with a proved address.
     pub refused: u64,
@@ -175,7 +175,7 @@ pub struct ListenerStatistics {
     pub replies_dropped: u64,
 }
 
-/// What identifies a caller across restarts.
+/// The identity of a caller across restarts.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Identity {
     Key(PublicKey),
@@ -186,9 +186,9 @@ struct Entry<C> {
     session: Session<C>,
     /// The Accept packet, while it may have to be retransmitted, and when that ends.
     half_open: Option<(Vec<u8>, Time)>,
-    /// Until when its ticket could open it again.
+    /// The time until which its ticket could open it again.
     ticket_until: Time,
-    /// Who calls: its static key, or else its host and its transport parameters.
+    /// The caller's static key, or else its host and its transport parameters.
     identity: Arc<Identity>,
     /// The key of the connection in `timers`.
     timer: Time,
@@ -220,9 +220,9 @@ pub struct Listener<C> {
     replies: VecDeque<(Addresses, Vec<u8>)>,
     events: VecDeque<ListenerEvent>,
     statistics: ListenerStatistics,
-    /// Whether callers get answers.
+    /// Whether the listener answers callers.
     answers: bool,
-    /// The latest `now` that a caller passed.
+    /// The `now` of the last call.
     latest: Time,
 }
 
@@ -374,7 +374,8 @@ impl<C: Protocol> Listener<C> {
                 };
                 let Some(entry) = self.sessions.get_mut(&connection) else {
                     self.statistics.unknown += 1;
-                    // Waiting replies mean a flood. A caller that needs a Reset continues to send.
+                    // Waiting replies mean a flood. A caller that needs a Reset continues to send,
+                    // and gets one later.
                     if datagram.len() > RESET && self.replies.is_empty() {
                         let reset = header::Reset {
                             source: connection,
@@ -448,8 +449,8 @@ impl<C: Protocol> Listener<C> {
     }
 
     fn push_event(&mut self, event: ListenerEvent) {
-        // The number of connections bounds the lasting events between two polls. Anybody can cause
-        // the others.
+        // These events are never dropped: the number of connections bounds them between two polls.
+        // Anybody can cause the others.
         let lasting = matches!(
             event,
             ListenerEvent::Session(_, Event::Established { .. } | Event::Closed(_))
@@ -459,7 +460,7 @@ impl<C: Protocol> Listener<C> {
         }
     }
 
-    /// Takes the events of a connection, arms its timer, and removes it when it is over.
+    /// Collects the events of a connection, arms its timer, and removes it if it is closed.
     pub fn settle(&mut self, id: ConnectionId) {
         let Some(entry) = self.sessions.get_mut(&id) else {
             return;

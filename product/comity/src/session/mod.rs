@@ -3,15 +3,16 @@
 //!
 //! A [`Caller`] opens one connection to a listener; a [`Listener`] answers many. Both keep a
 //! [`Session`] for each open connection, which seals and opens the packets of a [`Protocol`]: the
-//! transport, which knows neither keys nor addresses. All three are driven alike:
+//! transport, without keys and addresses. All three are driven alike:
 //!
 //! 1. Call `handle_datagram` for each datagram that arrived, and `on_timer` when `next_timer` is
-//!    due. 2. Then call `poll_transmit` until it returns `None`, and `poll_event` until it returns
-//!    `None`.
+//!    due.
+//! 2. Then call `poll_transmit` and `poll_event`, each until it returns `None`.
 //!
-//! No code reads beyond the fixed header before it is authenticated, no state is kept for an
-//! address that has not proved that it receives, and no input causes a panic. The wire format and
-//! the rules are the chapter "Handshake and protection" of `docs/protocol/core.md`.
+//! No code reads beyond the fixed header of a packet before the packet is authenticated. No state
+//! is kept for an address that has not proved that it receives. No input causes a panic. The
+//! chapter "Handshake and protection" of `docs/protocol/core.md` specifies the wire format and the
+//! rules.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -86,7 +87,7 @@ pub use session::{Closed, Event, Session, SessionStatistics};
 pub struct Addresses {
     /// The peer's address.
     pub peer: SocketAddr,
-    /// The local address, if it matters and is known.
+    /// The local address, if replies must leave from it and it is known.
     pub local: Option<IpAddr>,
 }
 
@@ -107,8 +108,8 @@ pub struct Datagram {
     pub ecn: Ecn,
     /// The number of appended bytes.
     pub length: usize,
-    /// The time after which it must not be sent; `Time::MAX` for never. It then carries a section
-    /// with a deadline. A host that holds it back until then drops it, and for the connection it is
-    /// lost.
+    /// The time after which it must not be sent, since it carries a section with a deadline;
+    /// `Time::MAX` for never. A host that holds it back until then drops it, and the connection
+    /// treats it as lost.
     pub leave_by: Time,
 }

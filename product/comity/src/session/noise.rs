@@ -1,12 +1,12 @@
-//! The primitives of the Noise framework: its own, but with random bytes drawn beforehand, and
-//! without keys of low order.
+//! The primitives of the Noise framework. They differ from the framework's own in two points:
+//! random bytes are drawn beforehand, and keys of low order are refused.
 
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 use snow::types::{Cipher, Dh, Hash, Random};
 use zeroize::Zeroizing;
 
-/// Length of the tag that ChaCha20-Poly1305 adds.
+/// The length of the tag that ChaCha20-Poly1305 adds, in bytes.
 pub(super) const TAG: usize = 16;
 
 /// Supplies the framework with its primitives and one ephemeral secret.
@@ -33,7 +33,7 @@ impl CryptoResolver for Primitives {
     }
 }
 
-/// Supplies the ephemeral secret once. A second draw would repeat it and fails.
+/// Supplies the ephemeral secret once. A second draw fails, since it would repeat the secret.
 struct Drawn(Option<Zeroizing<[u8; 32]>>);
 
 impl Random for Drawn {
@@ -48,7 +48,7 @@ impl Random for Drawn {
     }
 }
 
-/// Refuses a peer's key of low order: everybody would know the shared secret.
+/// Refuses a peer's key of low order: everybody could compute the shared secret.
 struct Contributory(Box<dyn Dh>);
 
 impl Dh for Contributory {

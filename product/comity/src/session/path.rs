@@ -1,26 +1,30 @@
 //! The peer's address and its validation.
 //!
 //! ```text
-//!  validated at A --- highest packet so far, n, comes from B --> validated at A, asking A and B
-//!  asking A and B --- packet n or later comes from A ----------> validated at A, not B for 1 s
-//!  asking A and B --- B answers, and A is silent for a PTO ----> validated at B, watching A
-//!  asking A and B --- highest packet so far comes from C ------> asking A and C
-//!  asking A and B --- three challenges, no answer -------------> validated at A
-//!  watching A ------- packet n or later comes from A ----------> validated at A, not B for 1 s
+//! path               event                                            new path
+//! A                  highest packet so far, n, comes from B           A, validating B
+//! A, validating B    packet n or later comes from A                   A, ignoring B for 1 s
+//! A, validating B    B has responded, and A is silent for a PTO       B, watching A
+//! A, validating B    highest packet so far comes from C               A, validating C
+//! A, validating B    three challenges to B without a response         A
+//! B, watching A      packet n or later comes from A                   A, ignoring B for 1 s
+//! B, watching A      three challenges to A without a packet from it   B
 //! ```
 //!
-//! A peer that has moved sends packet n and all later ones from B. If one of them, or a copy of an
-//! earlier one, comes from A, the peer is still there: somebody on the path also sends its packets
-//! from B, faster than the path. A challenge to A makes a silent peer send.
+//! A peer that has moved sends packet n and all later ones from B. If one of them or a copy of one
+//! comes from A, the peer is still there: somebody on the path sends copies of its packets from B,
+//! and they arrive first. A challenge to A makes a silent peer send.
 //!
 //! All packets except challenges and responses go to the validated address. An unvalidated address
 //! receives at most three times the bytes of the authentic packets that came from there.
 //!
-//! Source: RFC 9000, sections 8.1, 8.2, 9.3 and 9.3.3. Differs from the source in: 1. Data moves to
-//! the new address after it has answered, not at once. A media sender could send almost nothing
-//! within three times the acknowledgements that it receives, so the saved time is worth little. 2.
-//! The old address gets challenges before the move and not only after it, and copies that arrive
-//! there count. So an attacker who copies packets but cannot stop the originals diverts nothing.
+//! Source: RFC 9000, sections 8.1, 8.2, 9.3 and 9.3.3. Differs from the source in:
+//! 1. Data moves to the new address after it has answered, not at once. A media sender could send
+//!    almost nothing within three times the acknowledgements that it receives, so the saved time is
+//!    worth little.
+//! 2. The old address gets challenges before the move and not only after it, and copies that come
+//!    from there count. So an attacker who copies packets but cannot stop the originals diverts
+//!    nothing.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -148,7 +152,7 @@ impl Path {
         }
     }
 
-    /// Whether copies from `address` of packets that arrived elsewhere count.
+    /// Whether a copy of a received packet counts as a sign of the peer if it comes from `address`.
     pub(super) fn counts_copies(&self, address: SocketAddr) -> bool {
         match (&self.asked, &self.left) {
             (Some(_), _) if address == self.present.address => true,
@@ -157,7 +161,7 @@ impl Path {
         }
     }
 
-    /// An authentic packet arrived, or a copy of one. `highest`: its number is the highest so far.
+    /// Handles an authentic packet, or a copy of one. `highest`: its number is the highest so far.
     pub(super) fn on_genuine(
         &mut self,
         now: Time,
@@ -298,8 +302,8 @@ impl Path {
         asked.or(left).unwrap_or(Time::MAX)
     }
 
-    /// Handles the timer: moves, or gives up the new address after the last challenge, or the old
-    /// one.
+    /// Handles the timer: moves to the new address, gives it up after the last challenge, or
+    /// forgets the old one.
     pub(super) fn on_timer(&mut self, now: Time) -> Option<News> {
         let is_over = |challenges, due| challenges >= TRIES && due <= now;
         if let Some(news) = self.leave(now) {
@@ -438,7 +442,7 @@ mod tests {
             Some(back)
         );
         assert_eq!((path.address(), path.next_timer()), (address(1), Time::MAX));
-        // The reverse does not hold.
+        // A packet from the other address does not move the path again.
         assert_eq!(take(&mut path, at(254), address(2), 10), None);
         assert_eq!((path.address(), asks(&mut path, 254)), (address(1), None));
     }

@@ -1,7 +1,7 @@
 //! Sealing and opening of Data packets, and key updates.
 //!
-//! Each direction has a secret of its own. From the secret of a key phase come its key, its
-//! initialisation vector and the secret of the phase after it:
+//! Each direction has a secret of its own. The secret of a key phase determines its key, its
+//! initialisation vector and the secret of the next phase:
 //!
 //! ```text
 //! secret(0)   = HKDF-Expand(HKDF-Extract(salt = h, k), "comity 2 data", 32)
@@ -13,23 +13,25 @@
 //! identifiers = HKDF-Expand(secret(0), "comity 2 ids", 32)
 //! ```
 //!
-//! with SHA-256, where h is the hash of the key exchange and k its key of the direction. The header
-//! is the associated data.
+//! with SHA-256, where h is the hash of the key exchange and k its key for the direction. The
+//! header is the associated data.
 //!
 //! ```text
-//!          sends at phase   takes at phase
-//!  settled        n                n         --- enough sent --------------> requested
-//!  requested     n+1               n         --- peer's first at n+1 taken ----> settled at n+1
-//!  settled        n                n         --- peer's first at n+1 taken ----> settled at n+1
+//!          seals at phase   opens at phase
+//!  settled        n                n         --- enough sent ------------------> requested
+//!  requested     n+1               n         --- peer's first at n+1 opened ---> settled at n+1
+//!  settled        n                n         --- peer's first at n+1 opened ---> settled at n+1
 //! ```
 //!
 //! The four low bits of the first byte and the packet number of a sealed packet are masked. An
 //! observer learns neither, and cannot use them to link two addresses to one peer.
 //!
-//! Source: RFC 9001, sections 5.3, 5.4, 6 and 6.6. Differs from the source in: 1. Labels are bare
-//! strings. 2. The sample is the first 16 bytes behind the header, since the packet number has a
-//! fixed length. 3. "Confirmed" means that the peer has sent in the new phase, not that it has
-//! acknowledged a packet of it.
+//! Source: RFC 9001, sections 5.3, 5.4, 6 and 6.6. Differs from the source in:
+//! 1. Labels are bare strings.
+//! 2. The sample is the first 16 bytes after the header, since the packet number has a fixed
+//!    length.
+//! 3. "Confirmed" means that the peer has sent in the new phase, not that it has acknowledged a
+//!    packet of it.
 
 use core::fmt;
 
@@ -86,7 +88,7 @@ impl Cipher {
         }
     }
 
-    /// The most packets that one key may seal (RFC 9001, section 6.6).
+    /// The maximum number of packets that one key may seal (RFC 9001, section 6.6).
     pub const fn confidentiality_limit(self) -> u64 {
         match self {
             Self::Aes128Gcm => 1 << 23,
@@ -132,7 +134,7 @@ impl Cipher {
     }
 }
 
-/// The bytes behind the header that determine its mask.
+/// The number of bytes after the header that determine its mask.
 const SAMPLE: usize = 16;
 
 /// The low bits of a first byte that no packet uses.
@@ -165,12 +167,12 @@ pub struct KeyLimits {
     /// one. An attacker who reads the memory of an end can open everything sent under the present
     /// key.
     pub update_after: Span,
-    /// The time for which the previous key still opens packets. Neither end requests another update
-    /// meanwhile.
+    /// The time for which the previous key still opens packets. Until then, neither end requests
+    /// another update.
     pub old_keys_for: Span,
-    /// The most packets under one key, within the cipher's own limit.
+    /// The maximum number of packets under one key, within the cipher's own limit.
     pub max_packets_per_key: u64,
-    /// The most forged packets of a connection, within the cipher's own limit.
+    /// The maximum number of forged packets of a connection, within the cipher's own limit.
     pub max_forged: u64,
 }
 
@@ -194,13 +196,15 @@ pub enum OpenError {
     Forged,
     /// It was accepted before, or its number is below the window. Drop it.
     Stale(Stale),
-    /// After so many forged packets, the next might succeed. The connection must end now.
+    /// With so many forged packets, the next forgery might succeed. The connection must end now.
     TooManyForged,
-    /// The peer requested a key update before the last one was in use. The connection must end now.
+    /// The peer requested a key update before this end had sent a packet under the last one. The
+    /// connection must end now.
     UpdateTooEarly,
 }
 
-/// No further packet may be sealed: the key is used up, and the peer has not followed to the next.
+/// No further packet may be sealed: the key is used up, and the peer has not followed the key
+/// update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyUsedUp;
 
@@ -311,7 +315,6 @@ impl Phase {
     }
 }
 
-/// The state of sealing.
 struct Sealing {
     mask: HeaderProtectionKey,
     phase: u64,
@@ -322,7 +325,6 @@ struct Sealing {
     bytes: u64,
 }
 
-/// The state of opening.
 struct Opening {
     mask: HeaderProtectionKey,
     phase: u64,
@@ -435,7 +437,7 @@ impl Protection {
         previous.map_or(Time::MAX, |&(_, until)| until)
     }
 
-    /// Erases the keys of the last phase when their time is over, even if no packets come.
+    /// Erases the keys of the previous phase when their time is over, even if no packets arrive.
     pub fn on_timer(&mut self, now: Time) {
         if let Some(keys) = &mut self.keys {
             keys.forget_previous(now);
@@ -452,7 +454,7 @@ impl Protection {
         self.keys.as_ref().map_or(0, |keys| keys.sealing.phase)
     }
 
-    /// How many packets failed to open.
+    /// The number of packets that failed to open.
     pub fn forged(&self) -> u64 {
         self.keys.as_ref().map_or(0, |keys| keys.opening.forged)
     }
@@ -464,7 +466,7 @@ impl Protection {
     ///
     /// # Errors
     ///
-    /// [`KeyUsedUp`]; then `out` does not contain the packet any more.
+    /// [`KeyUsedUp`]. Then `out` no longer contains the packet.
     pub fn seal(
         &mut self,
         now: Time,
@@ -509,7 +511,8 @@ impl Protection {
 
     /// Opens a Data packet in place, and returns its number and payload.
     ///
-    /// Reads the header again; `datagram` begins with one. The number counts as seen from now on.
+    /// `datagram` begins with a Data header, which this decodes again. The packet number counts as
+    /// received from now on.
     ///
     /// # Errors
     ///
@@ -548,7 +551,12 @@ impl Protection {
     }
 
     /// The number of a packet that [`Self::open`] has just refused as repeated, if it is a copy of
-    /// a packet of the peer. Otherwise an error: it is not, or its number is below the window.
+    /// a packet of the peer.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Forged`] or [`OpenError::TooManyForged`] if it is no copy, and
+    /// [`OpenError::Stale`] if the keys of its phase are erased.
     pub fn copied(&mut self, datagram: &mut [u8]) -> Result<PacketNumber, OpenError> {
         // The header is already unmasked.
         let Ok(Packet::Data {
@@ -716,11 +724,10 @@ mod tests {
         opened.map(|(number, _)| number.get())
     }
 
-    /// A dishonest end advances through the phases without waiting for its peer.
+    /// Advances a dishonest end to the next phase, without waiting for a packet of its peer.
     fn advance(end: &mut Protection) {
         let keys = end.keys.as_mut().unwrap();
         keys.advance_sealing();
-        // It does not wait for a packet of the peer.
         keys.opening.phase = keys.sealing.phase;
     }
 
@@ -746,7 +753,7 @@ mod tests {
         }
     }
 
-    /// No packet comes after the update, and the keys before it are still erased.
+    /// The old keys are erased even if no packet follows the update.
     #[test]
     fn the_keys_of_the_last_phase_are_erased_by_the_timer() {
         let (mut hasty, mut honest) = ends();

@@ -20,30 +20,29 @@ pub struct Transmit {
     pub leave_by: Time,
 }
 
-/// The transport of one connection, as its session sees it: plain payloads with their packet
+/// The transport of one connection, as its session uses it: plain payloads with their packet
 /// numbers.
 ///
 /// A payload that violates the protocol makes the transport close itself. It sends a last packet if
 /// it has to, and then [`Protocol::is_closed`] returns true.
 pub trait Protocol {
-    /// The handshake has ended. It measured this round-trip time, or none. The caller must send
-    /// something that elicits an answer, and retransmit it until the answer comes: only that opens
-    /// the connection at the listener.
+    /// Handles the end of the handshake, which measured this round-trip time or none. The caller
+    /// must send something that elicits an answer, and retransmit it until the answer comes: only
+    /// that opens the connection at the listener.
     fn on_established(&mut self, now: Time, round_trip: Option<Span>);
 
-    /// An authentic packet arrived for the first time. Numbers may come in any order.
+    /// Handles an authentic packet that arrived for the first time. Numbers may come in any order.
     fn on_packet(&mut self, now: Time, number: PacketNumber, ecn: Ecn, payload: &[u8]);
 
-    /// A packet with an already received number arrived. It is not opened, so anybody may have sent
-    /// it.
+    /// Handles a packet with an already received number. It may be forged, since it was not opened.
     fn on_duplicate(&mut self);
 
     /// Appends the payload of the next packet that may leave now.
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit>;
 
-    /// Appends a payload of this frame and padding: `length` bytes in all, or as few as possible.
-    /// It leaves at once, outside congestion control, possibly for another address than other
-    /// packets.
+    /// Appends a payload of this frame and padding: `length` bytes in all, or more if the frame
+    /// needs more. It leaves at once, outside congestion control, possibly for another address than
+    /// other packets.
     fn write_path_frame(
         &mut self,
         now: Time,
@@ -55,13 +54,13 @@ pub trait Protocol {
     /// The next path frame of the last packet passed in.
     fn poll_path_frame(&mut self) -> Option<PathFrame>;
 
-    /// The path has changed: measurements of the old path are invalid.
+    /// Handles a change of the path: measurements of the old path are invalid.
     fn on_path_changed(&mut self, now: Time);
 
     /// The time to wait for an answer before repeating a request.
     fn probe_timeout(&self) -> Span;
 
-    /// Whether it neither sends nor accepts anything any more.
+    /// Whether it no longer sends or accepts anything.
     fn is_closed(&self) -> bool;
 
     /// Whether its end has begun. It may still have something to deliver before it is closed.
@@ -75,8 +74,8 @@ pub trait Protocol {
     /// Handles the expiry of the timer.
     fn on_timer(&mut self, now: Time);
 
-    /// A call panicked, so the state is broken. The session makes no further call. A shared
-    /// transport replaces its state here by a closed one. Repeated calls have no effect.
+    /// Handles a panic in a call, which leaves the state broken. The session makes no further call.
+    /// A shared transport replaces its state here by a closed one. Repeated calls have no effect.
     fn fail(&mut self, _now: Time) {}
 
     /// Whether it is closed because a call panicked.

@@ -22,14 +22,14 @@ impl Randomness {
         Self(Source::System(SystemRandom::new()))
     }
 
-    /// A generator whose bytes follow from `seed`, for repeatable tests and simulations. Whoever
-    /// knows the seed knows every key.
+    /// A generator whose bytes follow from `seed`, for repeatable tests and simulations. The seed
+    /// reveals every key.
     pub fn seeded(seed: Seed) -> Self {
         let generator = Xoshiro256PlusPlus::seed_from_u64(seed.get());
         Self(Source::Seeded(seed, generator))
     }
 
-    /// A source of the same kind for another owner; seeded ones give unrelated bytes.
+    /// A source of the same kind for another owner. Split seeded sources return unrelated bytes.
     #[must_use]
     pub fn split(&mut self) -> Self {
         match &mut self.0 {
@@ -43,7 +43,7 @@ impl Randomness {
     /// # Panics
     ///
     /// If the operating system has no random bytes, since no safe fallback exists. No current
-    /// system fails so.
+    /// system fails in this way.
     pub fn fill(&mut self, out: &mut [u8]) {
         match &mut self.0 {
             Source::System(system) => system

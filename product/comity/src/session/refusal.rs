@@ -1,7 +1,7 @@
 //! A listener's reply to a caller that it refuses.
 //!
 //! A caller that has proved nothing learns nothing: its Answer has no ticket, and the same message
-//! for all reasons. Nothing protects that message, so a caller believes it only if no authentic
+//! for all reasons. That message is not protected, so a caller believes it only if no authentic
 //! answer follows. A caller that has proved itself learns the reason in message 4.
 
 use comity_transport::wire::limits::MAX_STREAM_NAME;

@@ -14,12 +14,13 @@ pub enum Stale {
 /// A sliding window over the accepted packet numbers.
 ///
 /// The window always covers the highest number and at least `64 · (WORDS − 1)` numbers below it. A
-/// ring of words stores the numbers and is cleared as the window moves, so a step costs at most one
-/// write per word, however far it goes.
+/// ring of words stores the numbers. It is cleared as the window moves, so a step of any size costs
+/// at most one write per word.
 ///
-/// Source: the anti-replay algorithm without bit shifting, RFC 6479. Differs from the source in: 1.
-/// Numbers have 64 bits and start at 0. 2. Check and update are two steps, since a number may be
-/// accepted only after its packet has proved to be authentic.
+/// Source: the anti-replay algorithm without bit shifting, RFC 6479. Differs from the source in:
+/// 1. Numbers have 64 bits and start at 0.
+/// 2. Check and update are two steps, since a number may be accepted only after its packet has
+///    proved to be authentic.
 #[derive(Clone, Debug)]
 pub struct ReplayWindow<const WORDS: usize> {
     words: [u64; WORDS],
@@ -28,7 +29,7 @@ pub struct ReplayWindow<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> ReplayWindow<WORDS> {
-    /// The count of numbers, up to the highest one, that the window always covers.
+    /// The number of packet numbers, up to the highest one, that the window always covers.
     pub const REACH: u64 = 64 * (WORDS as u64 - 1) + 1;
 
     /// A window without accepted numbers.
@@ -145,8 +146,9 @@ mod tests {
         agrees_on_every_short_sequence::<4>();
     }
 
-    /// Every sequence of five of these numbers, against the rule itself: a number is too old if its
-    /// word is `WORDS` or more below that of the highest one, and repeated if it was accepted.
+    /// Compares every sequence of five of these numbers with the rule itself: a number is too old
+    /// if its word is `WORDS` or more below that of the highest one, and repeated if it was
+    /// accepted.
     fn agrees_on_every_short_sequence<const WORDS: usize>() {
         const LENGTH: u32 = 5;
         const NUMBERS: [u64; 14] = [

@@ -9,7 +9,7 @@
 //! the connection id of a Data packet, also after a restart. It reveals tokens only of connections
 //! that it does not have, and nobody knows the id of a connection before it exists. The instance
 //! distinguishes the listener from others with the same credentials: those do not have the
-//! connection either, and would reveal its token to anybody (RFC 9000, section 21.11).
+//! connection, and would reveal its token to anybody (RFC 9000, section 21.11).
 //!
 //! Source: RFC 9000, section 10.3. Differs from the source in: a Reset does not look like a Data
 //! packet.

@@ -47,7 +47,7 @@ pub enum Event {
         to: SocketAddr,
     },
     /// Packets came from another address that did not respond, or the peer is still at its old one.
-    /// The old address stays.
+    /// The path stays at the old address.
     PathUnanswered {
         /// The other address.
         address: SocketAddr,
@@ -65,7 +65,7 @@ pub enum Closed {
     /// The current key is used up, and the peer has not followed to the next one.
     #[error("keys: the current key is used up, and the peer did not follow the key update")]
     KeyUsedUp,
-    /// After so many forged packets, the next might succeed.
+    /// With so many forged packets, the next forgery might succeed.
     #[error("keys: too many forged packets")]
     TooManyForged,
     /// The listener does not know this connection.
@@ -88,10 +88,10 @@ pub struct SessionStatistics {
     /// Packets refused because they are not from the peer, or were changed.
     #[serde(rename = "pktRecvForged")]
     pub forged_packets: u64,
-    /// Packets refused because they had arrived before, or are too old to tell.
+    /// Packets refused because they had arrived before, or are too old to check.
     #[serde(rename = "pktRecvStale")]
     pub stale_packets: u64,
-    /// Key updates, by whichever end.
+    /// Key updates, requested by either end.
     #[serde(rename = "keyUpdates")]
     pub key_updates: u64,
 }
@@ -123,7 +123,7 @@ pub struct Session<C> {
     /// Whether the peer has proved that it has the keys.
     confirmed: bool,
     response: Option<(SocketAddr, [u8; 8])>,
-    /// The number of the next packet, for the case that the transport fails.
+    /// The number of the next packet. This end needs it if the transport fails.
     next_number: PacketNumber,
     /// Whether the peer must still be notified of an internal error.
     owes_close: bool,
@@ -242,12 +242,13 @@ impl<C: Protocol> Session<C> {
         self.own.poll_change()
     }
 
-    /// This end will send from another address. A caller then uses ids that no packet had before,
-    /// so that an observer of both addresses cannot link them. Returns whether the ids change.
+    /// Prepares this end to send from another address. A caller then uses ids that no packet had
+    /// before, so that an observer of both addresses cannot link them. Returns whether the ids
+    /// change.
     ///
     /// They do not change without protection, or if the listener has not answered since the last
-    /// change: the listener knows only the next ids. A caller whose address changes without its
-    /// knowledge, at a translator on the path, keeps its ids.
+    /// change: the listener accepts only the next ids. If a translator on the path changes the
+    /// caller's address, the caller does not notice, and keeps its ids.
     pub fn on_moved(&mut self) -> bool {
         let rotates = self.role == Role::Caller
             && self.peer.rotate()
@@ -328,7 +329,7 @@ impl<C: Protocol> Session<C> {
         done
     }
 
-    /// A call panicked: the transport is not used any more.
+    /// Ends the connection after a panic. The transport is no longer used.
     #[cold]
     pub(crate) fn fail(&mut self, now: Time) {
         if self.closed.is_none() {
@@ -412,7 +413,7 @@ impl<C: Protocol> Session<C> {
         self.statistics.stale_packets += 1;
     }
 
-    /// A packet that the protection has refused and counted.
+    /// Handles a packet that the protection has refused and counted.
     fn on_forged(&mut self, error: OpenError) {
         match error {
             OpenError::Forged | OpenError::Stale(_) => {}
@@ -431,10 +432,10 @@ impl<C: Protocol> Session<C> {
         self.reset_token = Some(token);
     }
 
-    /// A Reset arrived: the peer may not know the connection.
+    /// Handles a Reset: the peer may not know the connection.
     pub(super) fn on_reset(&mut self, reset: &header::Reset) {
-        // The peer ended the connection, gave its reason, and forgot the connection. Resets answer
-        // packets that this end had sent before it knew.
+        // The peer has ended the connection with a reason, and has forgotten it. Its Resets answer
+        // packets that this end had sent before.
         if self.protocol.has_ended() {
             return;
         }
@@ -477,7 +478,7 @@ impl<C: Protocol> Session<C> {
         self.peer.first()
     }
 
-    /// An authentic packet, or a copy of one, came from this address.
+    /// Handles the address of an authentic packet, or of a copy of one.
     fn note_address(
         &mut self,
         now: Time,

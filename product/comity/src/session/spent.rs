@@ -10,7 +10,7 @@ use comity_units::Time;
 use super::{ConnectionId, SLOT};
 
 /// The closed connections whose tickets have not expired. Only callers that have proved themselves
-/// add to them, within the budget.
+/// add entries, within the budget.
 pub(super) struct Spent {
     until: BTreeMap<ConnectionId, Time>,
     /// When the list is next searched for expired tickets.
@@ -25,7 +25,7 @@ impl Spent {
         }
     }
 
-    /// The connection is closed, and its ticket expires at `until`.
+    /// Adds a closed connection whose ticket expires at `until`.
     pub(super) fn insert(&mut self, connection: ConnectionId, until: Time) {
         self.until.insert(connection, until);
         // Each expires at most a slot later.
@@ -79,7 +79,7 @@ mod tests {
         }
         // Ten a second, for two slots, and for a third until the timer.
         assert!((160..=241).contains(&most), "{most}");
-        // No further call comes, and in the end none is left.
+        // Without further calls, the timer removes all entries.
         let mut rounds = 0;
         while spent.next_timer() != Time::MAX {
             let due = spent.next_timer();

@@ -159,7 +159,7 @@ impl Tickets {
 
 impl Ticket {
     fn write(&self) -> Zeroizing<Vec<u8>> {
-        // Reserves all memory at once: growth would leave copies of keys behind.
+        // Reserves all memory at once: a reallocation would leave copies of keys behind.
         let mut out = Zeroizing::new(Vec::with_capacity(MAX_CONTENTS + TAG));
         let protected = self.agreed.shared.as_ref().map_or(0, |_| IS_PROTECTED);
         let key = self.peer_key.map_or(0, |_| HAS_KEY);
@@ -309,8 +309,8 @@ mod tests {
         }
     }
 
-    /// Tests tickets of the first and the last nanosecond of some slots at the same times of every
-    /// later slot, whether others call in between or not.
+    /// Seals tickets at the first and the last nanosecond of some slots. Tests them at the same
+    /// times of later slots, with and without other calls in between.
     #[test]
     fn every_time_outside_of_its_lifetime_is_refused() {
         for (made, calls) in (0..5).flat_map(|made| [(made, false), (made, true)]) {
@@ -331,7 +331,7 @@ mod tests {
         }
     }
 
-    /// No further call comes, and the key is still erased with its last ticket: 16 s after the
+    /// Without further calls, the key is still erased with its last ticket, 16 s after the
     /// beginning of its slot. At most two keys exist.
     #[test]
     fn a_key_is_erased_by_the_timer() {

@@ -1,6 +1,6 @@
 //! The examples of `docs/protocol/handshake.md`, byte by byte.
 //!
-//! `tests/peer/peer.py`, which has no code of this crate, made the bytes on the page.
+//! `tests/peer/peer.py`, which shares no code with this crate, made the bytes on the page.
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 
 use crate::statistics::Pacing;
 
-/// The maximum number of planned departures until the packets have left: more than a batch has.
+/// The maximum number of planned departures of packets that have not left: more than a batch has.
 const MAX_PLANNED: usize = 256;
 
 /// The largest pacing error in the histogram, in ns.
@@ -19,7 +19,7 @@ pub(super) struct Departures {
 }
 
 impl Departures {
-    /// A packet was polled; `None` if pacing did not hold it back.
+    /// Records the planned departure of a polled packet; `None` if pacing did not hold it back.
     pub(super) fn plan(&mut self, at: Option<Time>) {
         if self.planned.len() < MAX_PLANNED {
             self.planned.extend(at);
@@ -31,7 +31,7 @@ impl Departures {
         !self.planned.is_empty()
     }
 
-    /// The polled packets have just left.
+    /// Records the delays of the polled packets, which have just left.
     pub(super) fn on_sent(&mut self, now: Time) {
         for planned in self.planned.drain(..) {
             let error = now.saturating_since(planned).as_nanos();
@@ -43,12 +43,12 @@ impl Departures {
         }
     }
 
-    /// The polled packets will not be sent.
+    /// Forgets the polled packets: they will not be sent.
     pub(super) fn forget(&mut self) {
         self.planned.clear();
     }
 
-    /// The delays so far.
+    /// The distribution of the delays so far.
     pub(super) fn errors(&self) -> Pacing {
         let Some(histogram) = &self.errors else {
             return Pacing::default();

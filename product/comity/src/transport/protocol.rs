@@ -10,7 +10,8 @@ use crate::contain::contain;
 use crate::session::{Ecn, PathFrame, Protocol, Transmit};
 use crate::trace::{PacketRecord, Record};
 
-/// The pause before a connection without work is served again, if it wants to be served at once.
+/// The pause before a connection that had nothing to send is served again, if its timer is already
+/// due.
 const SOON: Span = Span::from_micros(100);
 
 impl Protocol for Transport {
@@ -27,10 +28,10 @@ impl Protocol for Transport {
         let now = self.advance(now);
         let before = self.connection.received_packets();
         self.connection.set_memory_limit(self.memory.limit());
-        // A violation closes the connection, with itself as the reason.
+        // A violation closes the connection and is the reason of the close.
         let _ = self.connection.on_packet(now, number, ecn, payload);
         self.count_memory();
-        // Duplicates, and packets after the end, do not count either.
+        // Duplicates, refused packets and packets after the end do not count.
         if self.trace.is_some() && self.connection.received_packets() > before {
             let shorter = self.shorter;
             self.trace(now, |_, connection| {
@@ -130,7 +131,8 @@ impl Protocol for Transport {
         } else {
             self.connection.next_timer()
         };
-        // The connection waits for something other than time then, so the thread must not spin.
+        // If the timer is due and nothing can be sent, the connection waits for something other
+        // than time. The thread must not spin.
         if next <= self.idle_at {
             self.idle_at + SOON
         } else {

@@ -40,7 +40,7 @@ impl fmt::Debug for Zone {
     }
 }
 
-/// Reads an IPv6 address with its zone. The zone follows `%25`, as RFC 6874 has it, or a `%`.
+/// Reads an IPv6 address with its zone. The zone follows `%25` (RFC 6874) or `%`.
 fn read_zoned(text: &str) -> Option<(Ipv6Addr, Zone)> {
     let (ip, zone) = text.split_once('%')?;
     let ip: Ipv6Addr = ip.parse().ok()?;
@@ -52,12 +52,13 @@ fn read_zoned(text: &str) -> Option<(Ipv6Addr, Zone)> {
     (ip.is_unicast_link_local() || ip.is_multicast()).then_some((ip, zone))
 }
 
-/// A host in the form in which a person writes it.
+/// A host as a user writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
     /// An address.
     Ip(IpAddr),
-    /// A link-local address or a multicast group, which another interface may have too.
+    /// A link-local address or a multicast group, with its zone: several interfaces may have the
+    /// same one.
     Zoned(Ipv6Addr, Zone),
     /// A name to look up: letters, digits, hyphens, dots and underscores.
     Name(String),
@@ -83,8 +84,8 @@ impl Host {
                     .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
         };
         let is_name = text.len() <= 253 && labels.split('.').all(is_label);
-        // A text that ends with a number is an address (WHATWG URL, section 3.5); here an invalid
-        // one.
+        // A host that ends with a number is an IPv4 address (WHATWG URL, section 3.5). This one is
+        // invalid.
         let is_number = labels
             .rsplit('.')
             .next()
@@ -292,7 +293,7 @@ mod tests {
             assert_eq!(host.to_string(), printed);
             assert_eq!(Host::read(&printed[1..printed.len() - 1], true), Some(host));
         }
-        // A global address has no zone, and no interface a name like these.
+        // A global address has no zone, and the others have invalid names of interfaces.
         for bad in [
             "2001:db8::1%25eth0",
             "fe80::1%",

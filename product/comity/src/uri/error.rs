@@ -87,7 +87,7 @@ pub enum UriError {
     Path(String),
     /// `passphrase` occurs where no setting begins. Other messages about that part would show it.
     #[error(
-        "passphrase: stands where no setting begins; expected \"?passphrase=..\" or \"&passphrase=..\""
+        "passphrase: is not at the start of a setting; expected \"?passphrase=..\" or \"&passphrase=..\""
     )]
     PassphraseMisplaced,
     /// A passphrase contains an `&` that no setting follows.

@@ -41,7 +41,7 @@ pub(crate) enum Given {
 }
 
 impl Key {
-    /// A key.
+    /// A key of both modes, without other names.
     pub const fn new(
         name: &'static str,
         kind: Kind,
@@ -150,8 +150,8 @@ impl Key {
     }
 }
 
-/// The longest time that a bare number means, in milliseconds: nobody uses more. ffmpeg counts in
-/// microseconds, where even 20 ms exceed this number.
+/// The largest bare number that counts as milliseconds: nobody uses more. ffmpeg counts in
+/// microseconds, and 20 ms already exceed this number.
 const MAX_BARE_MILLISECONDS: u64 = 10_000;
 
 /// The time that a bare number means in ffmpeg's microseconds.

@@ -10,10 +10,10 @@
 //! nothing.
 //!
 //! Differs from SRT's URIs in:
-//! 1. every value can have its unit, and a bare number is in milliseconds, bit/s or bytes, whatever
-//!    the key: SRT counts `linger` in seconds and `maxbw` in bytes per second;
+//! 1. every value can have a unit, and a bare number is in milliseconds, bit/s or bytes for every
+//!    key: SRT counts `linger` in seconds and `maxbw` in bytes per second;
 //! 2. `[::]` without a mode listens, as `0.0.0.0` does;
-//! 3. an unknown key is an error, and so is a known one that has no effect.
+//! 3. an unknown key is an error, and so is a known key that has no effect.
 //!
 //! ```
 //! use comity::uri::{Role, Uri};
@@ -287,7 +287,7 @@ fn read_settings(query: &Query) -> Result<Settings, UriError> {
     }
     let row = table::find(&settings.controller)?;
     settings.controller_parameters = query.parameters(row)?;
-    // Some values exclude each other. Only building both halves detects that.
+    // Some values exclude each other: building the controller and the meter detects this.
     let setup = Setup::new(Bytes::new(settings.payload.into()));
     row.build(&setup, &settings.controller_parameters)?;
     if let Some(meter) = row.build_meter(&setup, &settings.controller_parameters) {
@@ -382,7 +382,7 @@ impl Uri {
 }
 
 /// The URI that parses to the same value, with all settings that differ from their defaults.
-/// `passphrase=***` stands for any passphrase.
+/// `passphrase=***` replaces a literal passphrase.
 impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.role.fmt(f)?;

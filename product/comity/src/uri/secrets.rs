@@ -5,8 +5,8 @@ use super::UriError;
 /// The beginning of a passphrase, also with a wrong separator.
 const BEGINNINGS: [&str; 2] = ["passphrase=", "passphrase:"];
 
-/// A URI without possible secrets: its settings, a user before an `@`, and a passphrase anywhere in
-/// it.
+/// A URI without its possible secrets: the settings, a user before an `@`, and a passphrase
+/// anywhere.
 pub fn without_secrets(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     let secrets = BEGINNINGS.iter().filter_map(|secret| text.find(secret));

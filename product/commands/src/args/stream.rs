@@ -148,7 +148,7 @@ pub struct Sending {
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
-    /// The fate of pictures and sound that are incomplete at the source
+    /// How to treat pictures and sound that are incomplete at the source
     #[arg(long, value_name = "RULE", value_enum, default_value_t = Damaged::Pass)]
     pub(crate) damaged: Damaged,
 

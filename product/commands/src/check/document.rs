@@ -1,4 +1,4 @@
-//! The document of `--json`: docs/reference/check.md.
+//! The document of `--json`, defined in docs/reference/check.md.
 
 use comity_media::check::{Clock, Indicator, Intervals, Jump, Jumped, Offsets, Pid, Program};
 use comity_units::{Rate, Time};

@@ -4,7 +4,7 @@ use comity_media::check::Report;
 
 /// The results of a check.
 pub(super) struct Findings<'a> {
-    /// As on the command line.
+    /// The input, as on the command line.
     pub(super) input: &'a str,
     /// Whether packets have arrival times.
     pub(super) is_live: bool,

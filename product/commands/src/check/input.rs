@@ -31,8 +31,8 @@ const PIECES: usize = 4;
 const LARGEST: usize = 65_536;
 /// The interval at which a socket without datagrams checks for a request to stop.
 const GLANCE: Duration = Duration::from_millis(20);
-/// The maximum time to empty a socket at the end. Only a source that has not ended sends more in
-/// this time than the socket can hold.
+/// The maximum time for emptying a socket at the end. More datagrams than the socket holds arrive
+/// in this time only if the source has not ended.
 const LAST_LOOK: Duration = Duration::from_millis(100);
 
 /// Reads the input to its end, or until the request to stop.
@@ -84,7 +84,7 @@ fn stored(
     let mut ends_at = None;
     loop {
         if ends_at.is_none() && is_stopped.load(Ordering::Relaxed) {
-            // The writer may have been interrupted too, and then the pipe ends.
+            // The writer may have been interrupted too, which ends the pipe.
             ends_at = now().checked_add(LAST_LOOK);
         }
         if ends_at.is_some_and(|end| now() >= end) {
@@ -109,7 +109,7 @@ fn stored(
     Ok(checker.report())
 }
 
-/// Reads on a separate thread, since a read may block for ever.
+/// Reads on a separate thread, since a read may block forever.
 fn read_ahead(
     mut source: impl Read + Send + 'static,
 ) -> Result<Receiver<io::Result<Vec<u8>>>, Error> {
@@ -216,7 +216,7 @@ impl Receiving {
         self.check_media(arrival);
     }
 
-    /// Nothing arrived for a while.
+    /// Handles a time without datagrams.
     fn expire(&mut self) {
         let now = self.elapsed();
         if let Some(reorder) = &mut self.reorder {

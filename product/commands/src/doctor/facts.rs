@@ -25,7 +25,7 @@ pub(super) struct Facts {
     pub(super) queueing: Option<Queueing>,
     /// The maximum size of packets to other hosts; `None` also without a default route.
     pub(super) mtu: Option<Mtu>,
-    /// The controllers that Comity has for the kernel, and the missing requirements of each.
+    /// The controllers that Comity can add to the kernel, and the missing requirements of each.
     pub(super) kernel_controllers: Vec<(&'static str, Vec<String>)>,
     /// The ports to check.
     pub(super) ports: Vec<Port>,
@@ -34,7 +34,7 @@ pub(super) struct Facts {
 /// UDP on the loopback interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Loopback {
-    /// The number of datagrams that the system accepts at once.
+    /// The number of datagrams that the system accepts in one call.
     pub(super) segments: usize,
     /// The arrived packets of a burst, and the size of the burst.
     pub(super) arrived: (usize, usize),
@@ -42,16 +42,16 @@ pub(super) struct Loopback {
     pub(super) coalesced: usize,
     /// Which of ECT(0), ECT(1) and CE arrived unchanged.
     pub(super) marks: [bool; 3],
-    /// Whether the kernel reports arrival times that are right within a second.
+    /// Whether the kernel reports arrival times that are accurate to a second.
     pub(super) timestamps: bool,
 }
 
 /// The kernel's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
-    /// The current one, such as `tsc`.
+    /// The current clock source, such as `tsc`.
     pub(super) current: String,
-    /// The available ones.
+    /// The available clock sources.
     pub(super) available: Vec<String>,
     /// The time to read it.
     pub(super) reading: Span,
@@ -70,6 +70,7 @@ pub(super) struct Queueing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Port {
     pub(super) number: u16,
-    /// Which of the host's own addresses reach the port, or why the program cannot listen on it.
+    /// For each of the host's own addresses, whether it reaches the port; or why the program cannot
+    /// listen on it.
     pub(super) reached: Result<Vec<(std::net::IpAddr, bool)>, String>,
 }

@@ -63,7 +63,7 @@ impl Finding {
     }
 }
 
-/// The rate for which the report converts socket buffers to time.
+/// The rate at which the report converts socket buffers to time.
 const RATE: Rate = Rate::from_mbps(100);
 
 /// All findings, in the order of the report.
@@ -348,7 +348,7 @@ fn mtu(mtu: Option<Mtu>) -> Finding {
             Verdict::Bad,
         ),
     };
-    // An MTU above that of the network would cut the host off: only the user can decide.
+    // An MTU above that of the network would cut the host off, so only the user can decide.
     let remedy = "ip route get 192.0.2.1; ip link show";
     Finding::new(CHECK, found, verdict).mend(remedy)
 }

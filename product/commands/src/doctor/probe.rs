@@ -49,7 +49,7 @@ fn number(path: &str) -> Option<u64> {
     word(path)?.parse().ok()
 }
 
-/// The maximum time of a datagram on the loopback interface.
+/// How long to wait for a datagram on the loopback interface.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 fn loopback() -> io::Result<Loopback> {
@@ -95,7 +95,7 @@ fn loopback() -> io::Result<Loopback> {
     let segments = sending.max_gso_segments();
     let given = SEGMENTS.min(segments.max(1));
     let size = Some(SEGMENT).filter(|_| given > 1);
-    // A refusal counts as lost datagrams.
+    // If the system refuses a send, its datagrams count as lost.
     let was_sent = send(&vec![0; SEGMENT * given], size, None).is_ok();
     let (mut arrived, mut coalesced) = (0, 0);
     while was_sent && arrived < given {
@@ -211,7 +211,7 @@ fn is_reached(listener: &UdpSocket, address: IpAddr) -> io::Result<bool> {
     let from = sender.local_addr()?;
     sender.send_to(b"comity doctor", (address, listener.local_addr()?.port()))?;
     let mut bytes = [0; 64];
-    // Others may send to this port too, but not endlessly.
+    // Other programs may send to this port too, so the number of reads is bounded.
     for _ in 0..16 {
         if listener.recv_from(&mut bytes)?.1 == from {
             return Ok(true);

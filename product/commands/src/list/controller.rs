@@ -80,7 +80,7 @@ fn document(row: &Row) -> Value {
     })
 }
 
-/// Quantities are texts with a unit, as in scenarios and URIs; numbers are numbers.
+/// Quantities are strings with a unit, as in scenarios and URIs; numbers are numbers.
 fn parameter(parameter: &Parameter) -> Value {
     let mut value = json!({
         "name": parameter.name,
@@ -124,7 +124,7 @@ fn shown(value: &impl ToString) -> Value {
     json!(value.to_string())
 }
 
-/// The maximum of a unit means no limit.
+/// The maximum value of a unit means that there is no limit.
 fn limit(text: &str) -> Value {
     let unlimited = [
         comity_units::Span::MAX.to_string(),
@@ -155,7 +155,7 @@ fn receiver(row: &Row) -> &'static str {
     }
 }
 
-/// The treatment of lost bytes of sections by default.
+/// What happens to lost bytes of sections by default.
 fn losses(row: &Row) -> &'static str {
     match row.repeats_losses() {
         true => "retransmitted until the deadline (reliability timeline)",

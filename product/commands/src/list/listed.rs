@@ -6,7 +6,7 @@ use serde_json::Value;
 pub struct Listed {
     /// Its name.
     pub name: &'static str,
-    /// The list of the JSON document that contains it.
+    /// The key of the list in the JSON document that contains it.
     pub key: &'static str,
     /// Its heading in the overview.
     pub heading: &'static str,
@@ -21,7 +21,7 @@ pub struct Listed {
 /// The description of an item.
 pub struct Entry {
     name: &'static str,
-    /// Pieces that stay on one line if they fit, by paragraph.
+    /// Paragraphs of pieces. A piece stays on one line if it fits.
     pub paragraphs: Vec<Vec<String>>,
 }
 
@@ -62,8 +62,8 @@ pub(super) fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Adds pieces with a space between them, indented to the column `indent`. The first line begins
-/// with `name`. A piece that is longer than a line is broken at its spaces.
+/// Adds pieces with a space between them, indented by `indent` columns. The first line begins with
+/// `name`. A piece that is longer than a line is broken at its spaces.
 pub(super) fn wrap(text: &mut String, name: &str, indent: usize, length: usize, pieces: &[String]) {
     let width = length.saturating_sub(indent);
     let mut line = format!("{name:indent$}");

@@ -14,7 +14,7 @@ use super::listed::{Listed, words, wrap};
 
 /// The line length without a terminal. Longer lines are hard to read.
 const LONGEST_LINE: usize = 100;
-/// Broken lines below this length cannot be read either.
+/// The minimum line length: shorter lines are hard to read too.
 const SHORTEST_LINE: usize = 40;
 
 /// The line length of the standard output.

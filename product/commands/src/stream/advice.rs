@@ -1,4 +1,4 @@
-//! Advice if the latency of a connection is too short for its round-trip time.
+//! Advice for a latency that is too short for the round-trip time of the connection.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use comity_stream::plain;
 
-/// The most connections to check: after that, the user has seen the advice.
+/// The maximum number of connections to check. By then the user has seen the advice.
 const MOST: usize = 64;
-/// The advised latency in round trips: three to four leave time for retransmissions.
+/// The advised latency in round trips. Three to four round trips leave time for retransmissions.
 const ROUND_TRIPS: u32 = 4;
 
 /// Whether a lost packet can be retransmitted in time.
@@ -24,7 +24,7 @@ pub(crate) struct LatencyAdvice {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Judged {
-    /// The round trip was too long once; the first sample may include a queue.
+    /// The round trip was too long once. The first sample may include a queue.
     Once,
     Done,
 }
@@ -41,9 +41,9 @@ impl LatencyAdvice {
     /// The advice for a connection with this latency and minimum round-trip time, at its second
     /// check.
     ///
-    /// A loss is detected after a round trip, and the retransmission takes half of one. With a
-    /// latency below 1.5 round trips, every retransmission is late; below half a round trip, every
-    /// section is.
+    /// A loss is detected after one round trip, and the retransmission takes half a round trip.
+    /// With a latency below 1.5 round trips, every retransmission is late; below half a round trip,
+    /// every section is late.
     pub(crate) fn judge(
         &mut self,
         peer: SocketAddr,
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_latency_is_judged_once_at_its_second_check() {
         assert_eq!(judged(150, &[100, 100, 100]), [None, None, None]);
-        // A queue that disappeared, and a later one.
+        // A queue that disappears, and a later queue.
         assert_eq!(judged(150, &[300, 100, 300]), [None, None, None]);
         let text = judged(120, &[302, 301, 301]);
         assert_eq!((&text[0], &text[2]), (&None, &None));

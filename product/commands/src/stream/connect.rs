@@ -1,4 +1,4 @@
-//! From a `comity://` URI and the options of the command line to a dialer.
+//! Makes a dialer from a `comity://` URI and the options of the command line.
 
 use std::env;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::status::Reporter;
 use crate::args;
 use crate::keygen::exposure;
 
-/// The environment variable for a passphrase, which other users of the host do not see.
+/// The environment variable for a passphrase. Other users of the host cannot read it.
 const PASSPHRASE: &str = "COMITY_PASSPHRASE";
 
 /// The options of the command line for connections.
@@ -33,12 +33,12 @@ pub(crate) struct Connecting<'a> {
 /// The purpose of an endpoint's connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
-    /// They receive, from one sender at a time; `deliver` overrides the setting.
+    /// The connections receive, from one sender at a time; `deliver` overrides the setting.
     Receive {
         /// When sections are delivered.
         deliver: Option<Deliver>,
     },
-    /// They send, and accept no sections.
+    /// The connections send, and accept no sections.
     Send {
         /// Whether a listener serves several callers at a time.
         serves_many: bool,
@@ -75,7 +75,7 @@ impl Connecting<'_> {
     fn config(&self, uri: &Uri, purpose: Purpose) -> Result<Config, Error> {
         self.warn_of_exposure(&uri.credentials);
         let mut builder = self.builder(uri)?;
-        // The command does not route by the name of a stream.
+        // The command does not dispatch connections by the name of their stream.
         builder = builder.only_own_stream(true);
         if self.takes_layouts {
             builder = builder.features(LAYOUT_FEATURE);
@@ -88,7 +88,7 @@ impl Connecting<'_> {
             Purpose::Send { .. } => builder = builder.only_sends(true),
         }
         if !matches!(purpose, Purpose::Send { serves_many: true }) {
-            // A second caller is refused as busy, and keeps its data.
+            // Refuses a second caller as busy, so that the caller keeps its data.
             builder = builder.max_served(1);
         }
         if let Some(qlog) = &self.qlog {

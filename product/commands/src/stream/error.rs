@@ -34,10 +34,10 @@ pub(crate) enum Error {
         "interrupted, and not done within linger: --gaps lists what was sent or received and is not passed on"
     )]
     Late,
-    /// A listener ended without a caller.
+    /// A listener ended before anybody called.
     #[error("nobody called")]
     Uncalled,
-    /// A connection failed, or none was made.
+    /// A connection failed, or could not be made.
     #[error("{0}{hint}", hint = hint(.0))]
     Stream(comity_stream::Error),
 }

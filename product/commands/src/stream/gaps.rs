@@ -13,8 +13,8 @@ use super::overwrite::Existing;
 use super::status::Reporter;
 use crate::clock::now;
 
-/// The maximum length of the list in bytes: half a million lines. A peer can cause a line of 150
-/// bytes with a frame of 5 bytes.
+/// The maximum length of the list in bytes: half a million lines. A frame of 5 bytes from a peer
+/// can cause a line of 150 bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Writes the list to a file, line by line.
@@ -81,7 +81,7 @@ pub(crate) struct SharedGaps(Arc<Mutex<Gaps>>);
 #[derive(Debug, Default)]
 struct Gaps {
     list: Option<GapList>,
-    /// The error that ended the list before the stream.
+    /// The error that ended the list before the end of the stream.
     error: Option<Error>,
 }
 
@@ -104,7 +104,7 @@ impl SharedGaps {
     /// Restores the file as it was before.
     pub(crate) fn withdraw(&self) {
         if let Some(list) = self.lock().list.take().filter(|list| list.is_new) {
-            // The file is empty, so a failure to remove it does not matter.
+            // A failure to remove the file does not matter, because it is empty.
             let _ = std::fs::remove_file(&list.path);
         }
     }
@@ -122,7 +122,7 @@ impl SharedGaps {
         }
     }
 
-    /// The reason if the list is incomplete.
+    /// Fails with the reason if the list is incomplete.
     pub(crate) fn result(&self) -> Result<(), Error> {
         self.lock().error.take().map_or(Ok(()), Err)
     }

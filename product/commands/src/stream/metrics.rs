@@ -53,7 +53,7 @@ pub(crate) fn token(path: &Path) -> Result<Zeroizing<String>, Error> {
 }
 
 impl Bound {
-    /// Binds `address`. Clients wait for [`Bound::serve`], and must send `token`.
+    /// Binds `address`. Clients must send `token`, and wait until [`Bound::serve`].
     pub(crate) fn new(
         address: SocketAddr,
         token: Option<Zeroizing<String>>,
@@ -357,7 +357,7 @@ impl Writer<'_, '_> {
         family.write(&mut self.encoder, ConstGauge::<f64>::TYPE, values.collect())
     }
 
-    /// Adds a metric of each side that has it.
+    /// Adds a metric for each side that has it.
     fn each<T>(&self, value: impl Fn(&Side) -> Option<T>) -> Vec<(Labels, T)> {
         let sides = self.sides.iter();
         sides

@@ -59,7 +59,7 @@ enum Verb {
     Relay,
 }
 
-/// The options in which the verbs differ.
+/// The options that differ between the verbs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Options<'a> {
     sending: Option<&'a args::Sending>,
@@ -117,14 +117,14 @@ pub fn relay(args: &args::Relay) -> Result<(), Failure> {
     )
 }
 
-/// Runs, and reports a failure on standard error, or as an object with `--json`.
+/// Runs the relay, and reports a failure on standard error, or as an object with `--json`.
 fn report(
     verb: Verb,
     arguments: (&str, &str),
     args: &args::Common,
     options: Options<'_>,
 ) -> Result<(), Failure> {
-    // Standard output carries the media.
+    // Standard output carries the media, so JSON goes to standard error.
     let channel = match arguments.1 {
         "-" | "file://con" => Channel::Error,
         _ => Channel::Output,
@@ -195,7 +195,7 @@ fn run(
         None => None,
         Some(path) => {
             let limit = args.qlog_limit.get();
-            // The file may exist and be empty.
+            // The file may exist if it is empty.
             let created = match args.overwrite || overwrite::is_empty(path) {
                 true => Qlog::create_over(path, limit),
                 false => Qlog::create(path, limit),
@@ -249,7 +249,7 @@ fn run(
         })();
         let (source, sink) = opened.inspect_err(|_: &Error| gaps.withdraw())?;
         gaps.begin()?;
-        // A program that reads the address may stop this one at once.
+        // A program that reads the address may stop this one immediately.
         let stop = Stop::on_interrupt(3, linger(&[&input, &output]));
         let stop = stop.after(args.duration.map(Into::into));
         if let Some(bound) = &metrics {
@@ -297,12 +297,12 @@ fn linger(ends: &[&Uri]) -> Duration {
     lingers.max().unwrap_or(LINGER)
 }
 
-/// Whether an end waits for callers.
+/// Whether a URI waits for callers.
 fn listens(uri: &Uri) -> bool {
     matches!(uri, Uri::Comity(uri) if matches!(uri.role, Role::Listener { .. }))
 }
 
-/// The interval between statistics, except on a terminal.
+/// The interval between statistics; `None` on a terminal.
 fn how_often(args: &args::Common) -> Result<Option<Duration>, Error> {
     let every = match args.statsfreq {
         Some(every) => Some(every.into()),
@@ -395,7 +395,7 @@ fn check(verb: Verb, (from, input): (&str, &Uri), (to, output): (&str, &Uri)) ->
     }
 }
 
-/// Refuses options of connections if the command makes none.
+/// Refuses options of connections if the command makes no connection.
 fn check_connecting(args: &args::Common, ends: &[&Uri]) -> Result<(), Error> {
     let given = [
         ("--insecure", args.insecure),
@@ -421,8 +421,8 @@ fn check_connecting(args: &args::Common, ends: &[&Uri]) -> Result<(), Error> {
     }
 }
 
-/// Warnings of settings without effect at an end that only receives or only sends. They are not
-/// errors: both ends of a connection may use the same settings.
+/// Warnings about settings that have no effect at an end that only receives or only sends. They are
+/// not errors, because both ends of a connection may use the same settings.
 fn warnings_of_settings(input: &Uri, output: &Uri) -> Vec<String> {
     let usual = Settings::default();
     let mut warnings = Vec::new();
@@ -510,7 +510,7 @@ mod tests {
         assert_eq!(warnings_of("-", sender), none);
         assert_eq!(warnings_of(receiver, "-"), none);
         assert_eq!(warnings_of(receiver, sender), none);
-        // Settings that both use, and settings with their default values.
+        // Settings that both ends use, and settings with their default values.
         let own = Settings::default();
         let (controller, buffer) = (own.controller, own.receive_buffer);
         let usual = format!("comity://:9?latency=1s&cc={controller}&rcvbuf={buffer}B");

@@ -1,4 +1,4 @@
-//! Whether the path of a connection carries less than the source produces.
+//! Detects that the path of a connection carries less than the source produces.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -7,20 +7,21 @@ use comity_stream::{PeerStatistics, Snapshot};
 
 use super::advice::allows_retransmission;
 
-/// The time in seconds for which a path must be too narrow, also after a silence of the peer. A
-/// connection needs the first seconds to find its rate, and the same time after an outage.
+/// How long, in seconds, a path must be too narrow; the second value applies after a silence of the
+/// peer. A connection needs the first seconds to find its rate, and the same time after an outage.
 const LASTS: f64 = 5.0;
 const LASTS_BEHIND_SILENCE: f64 = 10.0;
-/// The minimum number of dropped sections in each half of that time, and their minimum share.
+/// The minimum number of dropped sections in each half of that time, and the maximum number of
+/// submitted sections for each dropped one.
 const MIN_DROPS: u64 = 5;
 const MIN_SHARE: u64 = 20;
 /// A target that exceeds all earlier ones by this factor is still growing.
 const RISE: f64 = 1.1;
-/// The share of the target for sections; headers and retransmissions use the rest. The advice
-/// leaves a little more room.
+/// The share of the target that sections can use; headers and retransmissions use the rest. The
+/// advice leaves a little more room.
 const USABLE: f64 = 0.95;
 const ADVISED: f64 = 0.9;
-/// The most connections to check: after that, the user has seen the warning.
+/// The maximum number of connections to check. By then the user has seen the warning.
 const MOST: usize = 64;
 
 /// Finds narrow paths, and reports each once.
@@ -28,9 +29,8 @@ const MOST: usize = 64;
 /// Dropped sections alone do not prove a narrow path: an outage, a short latency and a burst of the
 /// source cause them too. A path is narrow if sections are dropped continuously while the peer
 /// responds, and if the rate of the controller stays below that of the source. Totals at
-/// half-second intervals show whether the peer responds. The transport detects an outage by its
-/// losses only when it is over, and a warning must not come before.
-/// outage by its losses, which are found when it is over, and a warning must not come before.
+/// half-second intervals show whether the peer responds. The transport detects the losses of an
+/// outage only when the outage is over, and a warning must not come before.
 #[derive(Debug, Default)]
 pub(crate) struct NarrowPaths {
     paths: BTreeMap<String, Path>,
@@ -47,11 +47,11 @@ struct Path {
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     at_s: f64,
-    /// Bytes of the source.
+    /// The number of bytes that the source has produced.
     source_bytes: u64,
     submitted: u64,
     arrived: u64,
-    /// Sections dropped for lack of rate or time before they were completely sent.
+    /// The number of sections dropped for lack of rate or time before they were completely sent.
     dropped: u64,
     target_mbps: Option<f64>,
 }
@@ -114,7 +114,7 @@ impl Path {
     fn add(&mut self, sample: Sample) {
         if let Some(last) = self.samples.back() {
             let is_another = sample.submitted < last.submitted;
-            // Nothing can have arrived at the start of the connection.
+            // At the start of a connection, nothing can have arrived yet.
             let is_silent = sample.arrived == last.arrived
                 && last.arrived > 0
                 && sample.submitted > last.submitted;
@@ -125,7 +125,7 @@ impl Path {
         }
         self.samples.push_back(sample);
         let lasts = self.lasts();
-        // The first one may be older, so that the samples cover the whole time.
+        // The first sample may be older, so that the samples cover the whole time.
         while self
             .samples
             .get(1)
@@ -181,7 +181,7 @@ mod tests {
     /// the target in Mb/s.
     type At = (u64, u64, u64, f64);
 
-    /// Checks a source of 100 sections per second and this rate in Mb/s every half second.
+    /// Checks a source with 100 sections per second and this rate in Mb/s, every half second.
     fn judged(
         source: f64,
         seconds: u32,
@@ -251,7 +251,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{text}");
         }
-        // A source that follows the advice causes no further advice.
+        // A source that follows the advice gets no further advice.
         assert_eq!(judged(1.35, 60, 200.0, drops_a_tenth(|_| 1.5)), []);
     }
 

@@ -1,6 +1,6 @@
-//! Protection of files. One rule applies to all outputs: a file with content is kept without
-//! `--overwrite`, the input never becomes an output, and symbolic links are not followed, because
-//! somebody else may have created them. The links of the system in /dev are an exception.
+//! Protection of files. One rule applies to all outputs. A file with content is kept unless
+//! `--overwrite` is set. The input never becomes an output. Symbolic links are not followed,
+//! because another user may have created them; the links of the system in /dev are an exception.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -42,7 +42,7 @@ impl Identity {
 /// How to treat existing files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Existing {
-    /// Keep them, unless they are empty.
+    /// Keep them unless they are empty.
     Kept,
     Replaced,
 }
@@ -55,7 +55,8 @@ impl Existing {
         }
     }
 
-    /// Refuses a file that must be kept, and a link. `argument` is the argument that names it.
+    /// Refuses a file that must be kept, and a symbolic link. `argument` is the argument that names
+    /// it.
     pub(crate) fn check(self, argument: &str, path: &Path) -> Result<(), Error> {
         match fs::symlink_metadata(path) {
             Ok(found) if found.is_symlink() && !is_of_the_system(path) => {
@@ -90,7 +91,7 @@ impl Existing {
                 false => Error::open(path, &error),
             }
         })?;
-        // The file may have been created since the check.
+        // The file may have been created after the check.
         if let Ok(found) = file.metadata() {
             self.check_content(argument, path, &found)?;
         }
@@ -150,7 +151,7 @@ pub(crate) fn check(
             return wrong(argument, "INPUT", Some(other));
         }
         for &(earlier, name, known) in &before {
-            // Both may be absent.
+            // Both identities may be absent.
             if is_same(known, identity) || name == Some(other) {
                 return wrong(argument, earlier, Some(other));
             }

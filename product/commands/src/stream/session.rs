@@ -10,7 +10,7 @@ use super::advice::LatencyAdvice;
 use super::narrow::NarrowPaths;
 use super::status::Reporter;
 
-/// The interval of the status line on a terminal, and of checks of the latency.
+/// The interval of the status line on a terminal, and of the checks for advice.
 const GLANCE: Duration = Duration::from_millis(500);
 
 /// A running relay and its reporter.
@@ -56,7 +56,7 @@ impl Session {
         done
     }
 
-    /// Whether a side that waits for callers had none.
+    /// Whether a side that waits for callers got none.
     pub(crate) fn is_uncalled(&self, [input, output]: [bool; 2]) -> bool {
         let snapshot = self.monitor.snapshot();
         let sides = [(&snapshot.input, input), (&snapshot.output, output)];
@@ -81,8 +81,8 @@ impl Session {
         }
     }
 
-    /// Warns of a latency that is too short for the path. Between two connections, the latency
-    /// covers all hops.
+    /// Warns if a latency is too short for the path. Between two connections, the latency covers
+    /// all hops.
     fn advise(&self, advice: &mut LatencyAdvice) {
         let mut connections = self.monitor.source_connections();
         if connections.is_empty() {

@@ -13,8 +13,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::error::Error;
 use super::uri::{Direction, MediaUri};
 
-/// Opens the input socket: on the given address, or on all addresses of IPv6 and IPv4, or of IPv4
-/// if the host has no IPv6.
+/// Opens the input socket: on the address of the URI, or on all addresses of IPv6 and IPv4, or of
+/// IPv4 if the host has no IPv6.
 pub(crate) fn receiver(uri: &MediaUri, text: &str) -> Result<UdpSocket, Error> {
     let Some((address, port)) = uri.source() else {
         let scheme = text.split(':').next().unwrap_or_default();
@@ -35,7 +35,7 @@ pub(crate) fn receiver(uri: &MediaUri, text: &str) -> Result<UdpSocket, Error> {
     let open = |local: SocketAddr| -> io::Result<UdpSocket> {
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
         if local.ip().is_multicast() {
-            // Several programs on a host may receive one group.
+            // Several programs on a host may join one group.
             socket.set_reuse_address(true)?;
         }
         // The system may grant a smaller buffer.
@@ -136,11 +136,11 @@ fn first(host: &Host, port: u16) -> Result<SocketAddr, Error> {
     Ok(found.ok_or_else(|| comity_stream::Error::NoAddress { host: host.clone() })?)
 }
 
-/// The address with which the system chooses.
+/// With this index, the system chooses the interface.
 const ANY_INTERFACE: u32 = 0;
 
 /// Sets the scope of an IPv6 group to the interface with the address `interface`, because `ff02::1`
-/// is a different group on each interface. Other addresses are unchanged.
+/// is a different group on each interface. Returns other addresses unchanged.
 fn within(
     group: SocketAddr,
     interface: Option<IpAddr>,

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::super::console::{CLEAR_LINE, overwrite, write_error};
 
-/// Writes text to the standard error, and JSON objects, one per line, for programs.
+/// Writes text to the standard error, and, for programs, JSON objects, one per line.
 #[derive(Clone, Debug)]
 pub(crate) struct Reporter(Arc<Mutex<ReporterState>>);
 
@@ -24,16 +24,17 @@ struct ReporterState {
     json: Option<Channel>,
     /// Whether the last line of the terminal is the status line.
     has_status: bool,
-    /// The local addresses, until everything is open; then `None`.
+    /// The local addresses; `None` once everything is open and they are printed.
     listening: Option<Vec<SocketAddr>>,
-    /// The bytes in and out at earlier times, in seconds, for the rates.
+    /// The number of bytes in and out at earlier times, in seconds, for the rates.
     earlier: VecDeque<(f64, [u64; 2])>,
 }
 
-/// Rates are means over this time, or since the previous status: key frames have such intervals.
+/// Rates are means over this time, or since the previous status. It covers the usual interval
+/// between key frames.
 const RATE_WINDOW_S: f64 = 2.0;
 
-/// The destination of JSON output.
+/// The destination of JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Channel {
     Output,
@@ -54,7 +55,7 @@ impl Reporter {
     pub(crate) fn new(is_quiet: bool, json: Option<Channel>) -> Self {
         Self(Arc::new(Mutex::new(ReporterState {
             is_quiet,
-            // A status line would break the JSON lines.
+            // A status line would be mixed with the JSON lines.
             is_terminal: io::stderr().is_terminal() && json != Some(Channel::Error),
             json,
             has_status: false,
@@ -67,7 +68,7 @@ impl Reporter {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the status is a line that is overwritten on a terminal.
+    /// Whether the status overwrites a line of a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         self.state().is_terminal
     }
@@ -81,7 +82,7 @@ impl Reporter {
         }
     }
 
-    /// A line for people with the numbers of the last object.
+    /// Prints a line for people; the last object has the same numbers.
     pub(crate) fn remark(&self, message: &str) {
         let mut state = self.state();
         if !state.is_quiet && state.json.is_none() {
@@ -129,7 +130,7 @@ impl Reporter {
         }
     }
 
-    /// Reports a refused call, and the number of further calls with the same reason since the last
+    /// Reports a refused call, and how many calls were refused for the same reason since the last
     /// report.
     pub(crate) fn refused(&self, address: SocketAddr, word: &str, text: &str, more: u64) {
         let mut state = self.state();
@@ -149,7 +150,7 @@ impl Reporter {
         }
     }
 
-    /// The latency of a connection does not apply if it takes over deadlines.
+    /// Reports a connection. Its latency is not shown if it uses deadlines that are passed on.
     pub(crate) fn connected(&self, connection: &Connection, deadlines: Deadlines) {
         let peer = plain(connection.peer_address());
         let latency = match deadlines {
@@ -239,7 +240,7 @@ impl ReporterState {
         let Some(channel) = self.json else { return };
         let line = format!("{object}\n");
         match channel {
-            // The reading program may have ended.
+            // The program that reads the output may have ended.
             Channel::Output => {
                 let mut out = io::stdout().lock();
                 let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
@@ -249,7 +250,7 @@ impl ReporterState {
     }
 
     /// `12.0 s  on time 300  late 0  gaps 2  in 4.01 Mb/s  out 3.98 Mb/s  RTT 41 ms  sections 302`,
-    /// in this order for every verb. Between two connections, the fields of each have its name.
+    /// in this order for every verb. Between two connections, the fields of each contain its name.
     fn describe(&mut self, snapshot: &Snapshot) -> String {
         let (input, output) = (&snapshot.input, &snapshot.output);
         let [inward, outward] = self.rates(snapshot.elapsed_s, [volume(input), volume(output)]);
@@ -288,7 +289,8 @@ impl ReporterState {
     }
 }
 
-/// The known outcomes of the sections of a side; `missing` is the number at a receiver.
+/// The known outcomes of the sections of a side. At a receiver, `missing` is the number of missing
+/// sections.
 fn describe_sections(side: &Side, name: &str, missing: u64, text: &mut String) {
     let Some(totals) = &side.totals else { return };
     let [on_time, late, gaps] = match side.unsent {
@@ -338,8 +340,7 @@ fn volume(side: &Side) -> u64 {
     })
 }
 
-/// The summary of a session, in sentences.
-/// Whether sections passed or somebody called.
+/// Whether sections passed or anybody called.
 fn has_happened(snapshot: &Snapshot) -> bool {
     let was_called = |side: &&Side| {
         let connections = side.totals.map_or(0, |totals| totals.connections);
@@ -349,6 +350,7 @@ fn has_happened(snapshot: &Snapshot) -> bool {
     snapshot.passed != Passed::default() || sides.iter().any(was_called)
 }
 
+/// The summary of a session, in sentences.
 fn summary(snapshot: &Snapshot) -> String {
     let passed = &snapshot.passed;
     let mut text = format!(
@@ -434,7 +436,7 @@ fn summary(snapshot: &Snapshot) -> String {
     text
 }
 
-/// A transport stream, and its errors of priority 1 and 2.
+/// The state of a transport stream, with its errors of priority 1 and 2.
 fn stream(transport: &TransportStatistics) -> String {
     let nulls = 100.0 * transport.null_packets as f64 / transport.packets.max(1) as f64;
     let mut text = format!("{} packets, {nulls:.1} % null", transport.packets);
@@ -503,7 +505,7 @@ mod tests {
     #[test]
     fn rates_are_means_over_seconds_at_any_interval() {
         let mut state = state(&[(0.0, [0; 2])]);
-        // A megabit every half second, and a key frame of five once in two seconds.
+        // One megabit every half second, and a key frame of five megabits every two seconds.
         let mut bytes = 0;
         for half_seconds in 1..=40_u32 {
             bytes += if half_seconds % 4 == 0 {
@@ -583,7 +585,7 @@ mod tests {
             ("Continuity_count_error", 3),
             ("PTS_error", 1),
             ("CRC_error", 0),
-            // Of priority 3.
+            // An error of priority 3.
             ("Unreferenced_PID", 9),
         ] {
             transport.errors.insert(name, count);

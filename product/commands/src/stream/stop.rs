@@ -8,13 +8,14 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::interrupt::{self, Request};
 use crate::say;
 
-/// The additional time after `linger` for an orderly end, which delivers the sections that arrived.
+/// The additional time after `linger` for an orderly end, which delivers sections that have
+/// arrived.
 const MARGIN: Duration = Duration::from_millis(250);
 
 /// Waits for the request to stop.
 #[derive(Clone, Debug)]
 pub struct Stop {
-    /// The requests so far.
+    /// The number of requests so far.
     requests: watch::Receiver<u32>,
     /// How long an orderly end may take.
     linger: Duration,
@@ -23,8 +24,8 @@ pub struct Stop {
 
 impl Stop {
     /// Handles the interrupt key and other signals. The first request starts an orderly end.
-    /// Request number `at_once` ends the program immediately, and so does the first one after
-    /// `linger` and a second.
+    /// Request number `at_once` ends the program immediately. The program also ends shortly after
+    /// `linger` has passed since the first request.
     pub fn on_interrupt(at_once: u32, linger: Duration) -> Self {
         let (request, requests) = watch::channel(0);
         interrupt::on_request("without a summary", Some(linger), move |requested| {
@@ -44,13 +45,13 @@ impl Stop {
         }
     }
 
-    /// Stops after this duration, too.
+    /// Also stops after this duration.
     pub fn after(mut self, duration: Option<Duration>) -> Self {
         self.until = duration.and_then(|duration| Instant::now().checked_add(duration));
         self
     }
 
-    /// Returns at the request to stop.
+    /// Returns when a stop is requested.
     pub async fn wanted(mut self) {
         let until = self.until;
         let requested = self.requested(1);

@@ -1,4 +1,4 @@
-//! From packets with their times to errors and intervals.
+//! Finds errors and intervals in packets with times.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,12 +18,12 @@ use crate::header::PACKET;
 use crate::psi::Gatherer;
 use crate::timeline::{difference, ticks};
 
-/// Which time a packet has.
+/// The time of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
     /// Its arrival, for a live stream.
     Arrival,
-    /// Its place between the clock references around it, for a stored stream.
+    /// Its position between the surrounding clock references, for a stored stream.
     Clock,
 }
 
@@ -36,32 +36,32 @@ const NETWORK: Span = Span::from_secs(10);
 const SERVICES: Span = Span::from_secs(2);
 const DATE: Span = Span::from_secs(30);
 
-/// How far a clock reference may go on, in ticks of 27 MHz.
+/// The range in which a clock reference may advance, in ticks of 27 MHz.
 const STEPS: core::ops::RangeInclusive<i64> = 0..=2_700_000;
-/// How many programs and clocks are followed.
+/// The maximum number of programs and clocks.
 const MAX_PROGRAMS: usize = 1_024;
 const MAX_CLOCKS: usize = 512;
-/// How many jumps are listed.
+/// The maximum number of listed jumps.
 const MAX_JUMPS: usize = 100;
 
-/// A program that the PAT names.
+/// A program in the PAT.
 #[derive(Debug)]
 struct Program {
     map_pid: u16,
     map: Repetition,
-    /// The last bytes of its latest map.
+    /// The last four bytes of its latest map.
     crc: Option<[u8; 4]>,
     clock_pid: Option<u16>,
-    /// The PIDs that its map names.
+    /// The PIDs in its map.
     pids: BTreeSet<u16>,
 }
 
-/// Everything that is known of the stream so far.
+/// The state of a check.
 #[derive(Debug)]
 pub(super) struct Analysis {
     timing: Timing,
     now: Option<Time>,
-    /// The times of the first and the last packet with one, and how many have one.
+    /// The times of the first and the last packet with a time, and the number of such packets.
     first: Option<Time>,
     last: Option<Time>,
     timed: u64,
@@ -69,11 +69,11 @@ pub(super) struct Analysis {
     skipped: u64,
     nulls: u64,
     scrambled: u64,
-    /// Bytes without a gap are one run.
+    /// The number of the present run. Bytes without a gap are one run.
     run: u64,
     errors: Errors,
     pids: BTreeMap<u16, Pid>,
-    /// How many of them have a clock.
+    /// The number of PIDs with a clock.
     clocks: usize,
     programs: BTreeMap<u16, Program>,
     pat: Repetition,
@@ -112,7 +112,7 @@ impl Analysis {
         }
     }
 
-    /// Takes the next part of the stream.
+    /// Processes the next part of the stream.
     pub(super) fn push(&mut self, now: Option<Time>, item: &Item) {
         self.now = now;
         match item {
@@ -130,7 +130,7 @@ impl Analysis {
         }
     }
 
-    /// Nothing came until now.
+    /// Records that nothing arrived until `now`.
     pub(super) fn wait(&mut self, now: Time) {
         self.now = self.now.max(Some(now));
     }
@@ -155,7 +155,7 @@ impl Analysis {
         self.pat.expect(now);
         if facts.is_erroneous {
             self.errors.add(Indicator::TransportError, now);
-            // Its PID may be wrong too.
+            // The PID of the packet may be wrong too.
             if let Some(pid) = self.pids.get_mut(&facts.pid) {
                 pid.packets += 1;
                 pid.transport_errors += 1;
@@ -232,7 +232,7 @@ impl Analysis {
         }
     }
 
-    /// A clock reference, in ticks of 27 MHz.
+    /// Processes a clock reference, in ticks of 27 MHz.
     fn clock(&mut self, number: u16, clock: u64, is_marked: bool) {
         let (now, run, position) = (self.now, self.run, self.packets);
         let Some(pid) = self.pids.get_mut(&number) else {
@@ -280,7 +280,7 @@ impl Analysis {
         }
     }
 
-    /// The time stamps of a PES packet: the decoding time in ticks of 90 kHz.
+    /// Processes the time stamps of a PES packet, with the decoding time in ticks of 90 kHz.
     fn stamp(&mut self, number: u16, has_presentation: bool, decoding: Option<u64>) {
         let now = self.now;
         let Some(pid) = self.pids.get_mut(&number) else {
@@ -317,7 +317,7 @@ impl Analysis {
         }
     }
 
-    /// A section of a table; an error is a damaged one.
+    /// Processes a section of a table. An `Err` is a damaged section.
     fn section(&mut self, pid: u16, section: Result<Vec<u8>, Vec<u8>>) {
         let (section, is_damaged) = match section {
             Ok(section) => {
@@ -353,7 +353,8 @@ impl Analysis {
             (0x10, tables::NIT) => self.nit.occur(now, NETWORK),
             (0x11, tables::SDT) => self.sdt.occur(now, SERVICES),
             (0x14, tables::TDT) => self.tdt.occur(now, DATE),
-            // The other network, other services, bouquets, stuffing, the offset of local time.
+            // The tables of the other network, other services, bouquets, stuffing, and the offset
+            // of local time.
             (0x10, 0x41) | (0x11, 0x46 | 0x4a) | (0x10 | 0x11 | 0x14, 0x72) | (0x14, 0x73) => false,
             (0x00 | 0x01 | 0x10 | 0x11 | 0x14, _) => true,
             (ATSC, _) => {
@@ -377,7 +378,7 @@ impl Analysis {
         }
     }
 
-    /// A table other than a map names a PID.
+    /// Records that a table other than a map names a PID.
     fn name(&mut self, number: u16, kind: Kind) {
         let pid = self.pids.entry(number);
         let pid = pid.or_insert_with(|| Pid::new(number));
@@ -385,7 +386,7 @@ impl Analysis {
         pid.is_named = true;
     }
 
-    /// The programs of a PAT, which may have all of them.
+    /// Processes the programs of a section of the PAT, which is the whole PAT if `is_whole`.
     fn programs(&mut self, entries: &[PatEntry], is_whole: bool) {
         let now = self.now;
         for (number, pid) in entries.iter().map(|entry| (entry.number, entry.pid)) {
@@ -423,7 +424,7 @@ impl Analysis {
         }
     }
 
-    /// A program is not there any more.
+    /// Removes a program that the PAT no longer names.
     fn forget(&mut self, number: u16) {
         let Some(program) = self.programs.remove(&number) else {
             return;
@@ -441,7 +442,7 @@ impl Analysis {
         }
     }
 
-    /// The map of a program; whether it is late.
+    /// Processes the map of a program. Returns whether it is late.
     fn map(&mut self, map_pid: u16, section: &[u8]) -> bool {
         let now = self.now;
         let Some(map) = tables::program_map(section) else {
@@ -485,14 +486,14 @@ impl Analysis {
                     clock.seen.expect(now);
                 }
             }
-            // What is neither a stream nor the clock has the keys.
+            // PIDs that are neither streams nor the clock carry the keys.
             pid.name(Kind::KEYS);
             pid.seen.expect(now);
         }
         is_late
     }
 
-    /// All errors, those that are under way included.
+    /// All errors, including those that are still in progress.
     fn errors(&self) -> Errors {
         let now = self.now;
         let mut errors = self.errors;
@@ -528,14 +529,14 @@ impl Analysis {
         errors
     }
 
-    /// What is known so far.
+    /// The results so far.
     pub(super) fn report(&self) -> Report {
         let duration = self.first.zip(self.last);
         let duration = duration.map(|(first, last)| last.saturating_since(first));
         let duration = duration.filter(|duration| !duration.is_zero());
         let rate = |packets: u64| {
             let bits = packets as f64 * PACKET as f64 * 8.0;
-            // Between the first and the last of so many packets, one less passes.
+            // There is one interval less than there are packets between the first and the last.
             let share = self.timed.saturating_sub(1) as f64 / self.timed.max(1) as f64;
             Some(Rate::from_bps_f64(bits * share / duration?.as_secs_f64()))
         };
@@ -558,7 +559,7 @@ impl Analysis {
             scrambled_packets: self.scrambled,
             duration,
             rate: rate(self.timed),
-            // That with the most references knows best.
+            // The clock with the most references decides.
             is_constant_rate: evenness.max().map(|(_, is_even)| is_even),
             peaks: Vec::new(),
             errors,
@@ -573,7 +574,7 @@ impl Analysis {
         }
     }
 
-    /// The clocks, and whether the rate is even by their lines.
+    /// The clocks, and, for each, whether the rate is even by its references.
     fn clocks(&self) -> Vec<(report::Clock, Option<bool>)> {
         let with_clock = self.pids.iter().filter_map(|(&number, pid)| {
             let clock = pid.clock.as_deref();
@@ -584,7 +585,8 @@ impl Analysis {
             let (mut by_bytes, mut by_arrival) = (clock.by_bytes.clone(), clock.by_arrival.clone());
             by_bytes.restart();
             by_arrival.restart();
-            // Without null packets, a rate that is nearly constant has no clock of its own.
+            // If there are no null packets, a rate that is only nearly even does not count as
+            // constant.
             let is_even = by_bytes.is_even(self.nulls == 0);
             let clock = report::Clock {
                 pid: number,
@@ -599,7 +601,7 @@ impl Analysis {
     }
 }
 
-/// The clock of a PID, one of a limited number.
+/// The clock of a PID. The number of clocks is limited.
 fn with_clock<'a>(pid: &'a mut Pid, count: &mut usize) -> Option<&'a mut Clock> {
     if pid.clock.is_none() && *count < MAX_CLOCKS {
         *count += 1;
@@ -634,7 +636,7 @@ fn of_pid(number: u16, pid: &Pid, rate: Option<Rate>) -> report::Pid {
     }
 }
 
-/// The time stamps of a PES packet that begins in this payload: PTS, and DTS or else PTS.
+/// The time stamps of a PES packet that begins in this payload: PTS, and DTS or, without one, PTS.
 fn stamps(payload: &[u8]) -> Option<(Option<u64>, Option<u64>)> {
     let PesContents::Parsed(contents) = PesHeader::from_bytes(payload)?.contents() else {
         return None;
@@ -649,7 +651,7 @@ fn stamps(payload: &[u8]) -> Option<(Option<u64>, Option<u64>)> {
     })
 }
 
-/// The nanoseconds from one time to another, zero if they are not known.
+/// The nanoseconds from one time to another; zero if a time is unknown.
 fn passed(from: Option<Time>, to: Option<Time>) -> i64 {
     let passed = from.zip(to).map(|(from, to)| to.saturating_since(from));
     saturated(passed.unwrap_or(Span::ZERO).as_nanos())

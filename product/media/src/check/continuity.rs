@@ -3,17 +3,17 @@
 use super::packet::Facts;
 use crate::header::PACKET;
 
-/// The place of a clock reference in a packet.
+/// The bytes of a clock reference in a packet.
 const CLOCK: core::ops::Range<usize> = 6..12;
 
-/// How a packet continues those before it.
+/// How a packet continues the previous packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Continuity {
-    /// As it should.
+    /// Its counter is right.
     Right,
-    /// It is a copy of the packet before it, the only one.
+    /// It is the first copy of the previous packet.
     Copy,
-    /// It does not. At least so many packets are missing, if they are not out of order.
+    /// Its counter is wrong. Unless packets are out of order, at least this many are missing.
     Wrong { missing: u64 },
 }
 
@@ -25,13 +25,13 @@ pub(super) struct Counter(Option<Last>);
 struct Last {
     counter: u8,
     has_payload: bool,
-    /// Whether a copy of it has come.
+    /// Whether a copy of it has arrived.
     is_copied: bool,
     bytes: [u8; PACKET],
 }
 
 impl Counter {
-    /// What comes next may have any counter.
+    /// Accepts any counter in the next packet.
     pub(super) fn forget(&mut self) {
         self.0 = None;
     }
@@ -75,7 +75,7 @@ impl Last {
     }
 }
 
-/// Whether two packets are equal. The clock reference of a copy may have its own value.
+/// Whether two packets are equal. The clock reference of a copy may differ.
 fn is_same(one: &[u8; PACKET], other: &[u8; PACKET], has_clock: bool) -> bool {
     if !has_clock {
         return one == other;
@@ -141,10 +141,10 @@ mod tests {
         let packets = [1, 1, 1, 1, 2].map(|counter| packet(counter, 0));
         let again = Wrong { missing: 0 };
         assert_eq!(follow(&packets), [Right, Copy, again, again, Right]);
-        // Fifteen packets are missing before one with the same counter and other content.
+        // Fifteen packets are missing before a packet with the same counter and different content.
         let packets = [packet(1, 0), packet(1, 7)];
         assert_eq!(follow(&packets), [Right, Wrong { missing: 15 }]);
-        // The clock reference of a copy has its own value.
+        // The clock reference of a copy differs.
         let mut clock = packet(1, 0);
         clock[3] |= 0x20;
         clock[4..6].copy_from_slice(&[7, 0x10]);

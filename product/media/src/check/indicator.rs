@@ -9,13 +9,13 @@ pub enum Indicator {
     TsSyncLoss,
     /// A sync byte is wrong.
     SyncByteError,
-    /// More than 0.5 s without the PAT, or it is scrambled, or another table is in its place.
+    /// More than 0.5 s without the PAT, or the PAT is scrambled, or its PID carries another table.
     PatError,
     /// Packets of a PID are missing, out of order, or occur more than twice.
     ContinuityCountError,
-    /// More than 0.5 s without the PMT of a program, or it is scrambled.
+    /// More than 0.5 s without the PMT of a program, or the PMT is scrambled.
     PmtError,
-    /// More than 5 s without a packet of a PID that a PMT names.
+    /// More than 5 s without a packet of a PID in a PMT.
     PidError,
     /// A packet is marked as damaged.
     TransportError,
@@ -29,20 +29,20 @@ pub enum Indicator {
     PcrAccuracyError,
     /// More than 700 ms without a presentation time stamp.
     PtsError,
-    /// Scrambled packets without a CAT, or another table is in its place.
+    /// Scrambled packets without a CAT, or its PID carries another table.
     CatError,
-    /// More than 10 s without the NIT, or another table is in its place.
+    /// More than 10 s without the NIT, or its PID carries another table.
     NitActualError,
     /// No table names a PID within 0.5 s.
     UnreferencedPid,
-    /// More than 2 s without the SDT, or another table is in its place.
+    /// More than 2 s without the SDT, or its PID carries another table.
     SdtActualError,
-    /// More than 30 s without the TDT, or another table is in its place.
+    /// More than 30 s without the TDT, or its PID carries another table.
     TdtError,
 }
 
 impl Indicator {
-    /// All of them, in the order of their clauses.
+    /// All indicators, in the order of their clauses.
     pub const ALL: [Self; 17] = [
         Self::TsSyncLoss,
         Self::SyncByteError,
@@ -75,7 +75,7 @@ impl Indicator {
 
     /// Its priority, 1 to 3.
     pub const fn priority(self) -> u8 {
-        // The clause begins with it.
+        // The clause begins with the priority.
         self.clause().as_bytes()[0] - b'0'
     }
 
@@ -105,11 +105,11 @@ impl Indicator {
 /// The errors of one indicator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ErrorCount {
-    /// How many.
+    /// The number of errors.
     pub count: u64,
-    /// When the first one was found, if times are known.
+    /// When the first error was found, if times are known.
     pub first: Option<Time>,
-    /// When the last one was.
+    /// When the last error was found.
     pub last: Option<Time>,
 }
 
@@ -118,13 +118,13 @@ pub struct ErrorCount {
 pub struct Errors([ErrorCount; Indicator::ALL.len()]);
 
 impl Errors {
-    /// Those of one indicator.
+    /// The errors of one indicator.
     pub fn of(&self, indicator: Indicator) -> ErrorCount {
         let found = self.0.get(indicator as usize);
         found.copied().unwrap_or_default()
     }
 
-    /// How many there are of a priority.
+    /// The number of errors of a priority.
     pub fn sum(&self, priority: u8) -> u64 {
         let all = Indicator::ALL.into_iter();
         let counted = all.filter(|indicator| indicator.priority() == priority);

@@ -5,18 +5,18 @@ use comity_units::{Span, Time};
 /// Intervals between consecutive occurrences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Intervals {
-    /// How many.
+    /// The number of intervals.
     pub count: u64,
-    /// The shortest one.
+    /// The shortest interval.
     pub min: Span,
-    /// The longest one.
+    /// The longest interval.
     pub max: Span,
-    /// All of them together.
+    /// The sum of all intervals.
     pub sum: Span,
 }
 
 impl Intervals {
-    /// The mean; zero without any.
+    /// The mean; zero if there are no intervals.
     pub fn mean(&self) -> Span {
         self.sum / self.count.max(1)
     }
@@ -32,28 +32,29 @@ impl Intervals {
     }
 }
 
-/// Something that should occur again and again.
+/// An event that should recur.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Repetition {
-    /// The latest occurrence, or since when it is expected.
+    /// The time of the latest occurrence, or since when one is expected.
     since: Option<Time>,
     has_occurred: bool,
     pub(super) intervals: Intervals,
 }
 
 impl Repetition {
-    /// It is expected from now on, if it was not before.
+    /// Expects an occurrence from now on, if it did not before.
     pub(super) fn expect(&mut self, now: Option<Time>) {
         self.since = self.since.or(now);
     }
 
-    /// It is not expected any more.
+    /// Expects no occurrence until further notice.
     pub(super) const fn pause(&mut self) {
         self.since = None;
         self.has_occurred = false;
     }
 
-    /// It occurs; whether more than `limit` has passed since it last did, or since it is expected.
+    /// Records an occurrence. Returns whether more than `limit` has passed since the previous one,
+    /// or since one is expected.
     pub(super) fn occur(&mut self, now: Option<Time>, limit: Span) -> bool {
         let Some(now) = now else { return false };
         let is_late = self.is_late(Some(now), limit);

@@ -1,11 +1,11 @@
-//! What a PID carries.
+//! The content of a PID.
 
-/// What the packets of a PID carry.
+/// The content of the packets of a PID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// In words.
+    /// The content in words.
     pub name: &'static str,
-    /// Whether it has pictures or sound, and therefore time stamps all the time.
+    /// Whether it is pictures or sound, which need time stamps all the time.
     pub is_timed: bool,
 }
 
@@ -79,7 +79,7 @@ impl Kind {
         }
     }
 
-    /// Private data, by its first descriptor that says something.
+    /// Private data, by the first descriptor that identifies it.
     fn private<'a>(mut descriptors: impl Iterator<Item = (u8, &'a [u8])>) -> Self {
         const REGISTRATION: u8 = 0x05;
         let known = |(tag, body): (u8, &'a [u8])| {

@@ -1,18 +1,18 @@
-//! How far points lie from the line through their neighbours.
+//! Measures the distance of points from the line through their neighbours.
 
 use std::collections::VecDeque;
 
 use hdrhistogram::Histogram;
 
-/// The points of a line: about a second of clock references.
+/// The number of points of a line: about a second of clock references.
 const WINDOW: usize = 33;
-/// A line through fewer points says nothing about them.
+/// The minimum number of points of a line.
 const MIN_WINDOW: usize = 5;
-/// A stretch between two points is even, or exactly so, if its slope is that of its line within
-/// this share.
+/// A stretch between two points is even, or exactly even, if its slope differs from that of its
+/// line by at most this share.
 const EVEN: f64 = 0.1;
 const EXACT: f64 = 0.01;
-/// One significant digit: steps of a tenth, in memory of some kilobytes.
+/// One significant digit, which takes some kilobytes of memory.
 const DIGITS: u8 = 1;
 /// The limit of accuracy, in nanoseconds (TR 101 290, 2.4).
 const LIMIT: u64 = 500;
@@ -20,13 +20,13 @@ const LIMIT: u64 = 500;
 /// Distances from the line, in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offsets {
-    /// How many.
+    /// The number of points.
     pub count: u64,
-    /// The lowest one.
+    /// The lowest distance.
     pub min_ns: i64,
-    /// The highest one.
+    /// The highest distance.
     pub max_ns: i64,
-    /// How many exceed 500 ns, either way.
+    /// The number of points whose distance exceeds 500 ns, in either direction.
     pub over_500_ns: u64,
     sizes: Histogram<u64>,
 }
@@ -44,14 +44,15 @@ impl Default for Offsets {
 }
 
 impl Offsets {
-    /// The value that 99 % of the absolute values do not exceed, rounded up by an eighth at most.
+    /// The value that 99 % of the absolute distances do not exceed, rounded up by at most an
+    /// eighth.
     pub fn p99_ns(&self) -> u64 {
         let largest = self.min_ns.unsigned_abs().max(self.max_ns.unsigned_abs());
         self.sizes.value_at_quantile(0.99).min(largest)
     }
 
     fn add(&mut self, nanos: f64) {
-        // Out of range, it saturates.
+        // Values out of range saturate.
         let nanos = nanos.round() as i64;
         if self.count == 0 {
             (self.min_ns, self.max_ns) = (nanos, nanos);
@@ -59,27 +60,27 @@ impl Offsets {
         self.min_ns = self.min_ns.min(nanos);
         self.max_ns = self.max_ns.max(nanos);
         self.over_500_ns += u64::from(nanos.unsigned_abs() > LIMIT);
-        // It grows to any size.
+        // This cannot fail, since the histogram grows to any size.
         let _ = self.sizes.record(nanos.unsigned_abs());
         self.count += 1;
     }
 }
 
-/// Measures points against the line through [`WINDOW`] of them: the middle one, and at the ends of
-/// a run the others too.
+/// Measures points against the line through [`WINDOW`] points: the point in the middle, and at the
+/// ends of a run also the others.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Linear {
     points: VecDeque<Point>,
-    /// How many of the points are measured.
+    /// The number of points that have been measured.
     measured: usize,
     pub(super) offsets: Offsets,
-    /// Stretches between two points, and of these the even and the exactly even ones.
+    /// The number of stretches between two points, and of those that are even and exactly even.
     stretches: u64,
     even: u64,
     exact: u64,
 }
 
-/// A clock reference, in nanoseconds, and where it lies: in bytes or in nanoseconds.
+/// A clock reference, in nanoseconds, and its position, in bytes or nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     position: i64,
@@ -87,7 +88,7 @@ struct Point {
 }
 
 impl Linear {
-    /// Adds the next point of the run. Places rise.
+    /// Adds the next point of the run. Positions increase.
     pub(super) fn push(&mut self, position: i64, clock: f64) {
         self.points.push_back(Point { position, clock });
         if self.points.len() > WINDOW {
@@ -108,13 +109,13 @@ impl Linear {
         self.measured = 0;
     }
 
-    /// Whether nine of ten stretches are even, or exactly so; `None` with too few points.
+    /// Whether nine of ten stretches are even, or exactly even; `None` if there are too few points.
     pub(super) fn is_even(&self, exactly: bool) -> Option<bool> {
         let even = if exactly { self.exact } else { self.even };
         (self.stretches > 0).then_some(10 * even >= 9 * self.stretches)
     }
 
-    /// Measures the points up to the one with this number.
+    /// Measures the points before this index.
     fn measure(&mut self, up_to: usize) {
         let Some(line) = Line::through(&self.points) else {
             self.measured = up_to;
@@ -141,10 +142,10 @@ impl Linear {
     }
 }
 
-/// The line with the least squares.
+/// The line of least squares.
 struct Line {
     origin: Point,
-    /// The means, from the origin.
+    /// The means, relative to the origin.
     position: f64,
     clock: f64,
     slope: f64,
@@ -154,7 +155,7 @@ impl Line {
     fn through(points: &VecDeque<Point>) -> Option<Self> {
         let origin = *points.front()?;
         let count = points.len() as f64;
-        // Small numbers, whose squares are exact enough.
+        // Relative positions are small, so their squares are exact enough.
         let from_origin = points.iter().map(|point| {
             let position = point.position.saturating_sub(origin.position) as f64;
             (position, point.clock - origin.clock)
@@ -187,7 +188,7 @@ impl Line {
 mod tests {
     use super::*;
 
-    /// Points every 100 places and 20 ms, with these offsets.
+    /// Points at every 100th position and every 20 ms, with these offsets.
     fn measured(count: i64, offset: impl Fn(i64) -> f64) -> Linear {
         let mut linear = Linear::default();
         for number in 0..count {
@@ -216,7 +217,7 @@ mod tests {
         let offsets = measured(500, |number| if number == 200 { 3_300.0 } else { 0.0 });
         let offsets = offsets.offsets;
         assert_eq!(offsets.max_ns, 3_200);
-        // The others of its lines show the rest.
+        // The other lines of the point show the rest.
         assert_eq!((offsets.min_ns, offsets.over_500_ns), (-100, 1));
         assert!((100..=112).contains(&offsets.p99_ns()));
     }
@@ -247,7 +248,7 @@ mod tests {
         assert_eq!(is_even, [Some(false), Some(true)]);
     }
 
-    /// 99 of a size and one that is larger.
+    /// 99 values of one size, and one that is larger.
     #[test]
     fn sizes_are_rounded_up_by_an_eighth_at_most() {
         for size in (0..5_000).chain([i64::MAX / 3, i64::MAX / 2]) {

@@ -1,4 +1,4 @@
-//! Faults of a transport stream in the terms of ETSI TR 101 290, and what it consists of.
+//! Finds the faults and the content of a transport stream, in the terms of ETSI TR 101 290.
 //!
 //! `docs/reference/check.md` defines what is counted and measured.
 //!
@@ -62,7 +62,7 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Creates a checker of a stream whose packets have such times.
+    /// Creates a checker of a stream whose packets have times of this kind.
     pub fn new(timing: Timing) -> Self {
         Self {
             sync: Sync::default(),
@@ -72,13 +72,13 @@ impl Checker {
         }
     }
 
-    /// Adds bytes of a stored stream; those of a live one have the time of the bytes before.
+    /// Adds bytes of a stored stream. In a live stream, they have the time of the previous bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.push_arrived(bytes, self.analysis.now().unwrap_or(Time::ZERO));
     }
 
-    /// Adds bytes that arrived at `now`, no earlier than those before. A stored stream ignores the
-    /// time.
+    /// Adds bytes that arrived at `now`, no earlier than the previous bytes. A stored stream
+    /// ignores the time.
     pub fn push_arrived(&mut self, bytes: &[u8], now: Time) {
         if self.stored.is_none() {
             self.peaks.arrive(now, bytes.len());
@@ -92,14 +92,16 @@ impl Checker {
         sync.push(bytes, &mut |found| locate(stored, analysis, now, found));
     }
 
-    /// Nothing came until `now`, of a live stream: what should have come is late.
+    /// Records that nothing of a live stream arrived until `now`, so that missing packets count as
+    /// late.
     pub fn wait(&mut self, now: Time) {
         if self.stored.is_none() {
             self.analysis.wait(now);
         }
     }
 
-    /// Takes what is held at the end. The last packets arrived with the bytes before.
+    /// Ends the stream, and processes the held packets. The last packets have the time of the
+    /// previous bytes.
     pub fn finish(&mut self) {
         let now = self.analysis.now().unwrap_or(Time::ZERO);
         let Self {
@@ -119,7 +121,7 @@ impl Checker {
         self.sync.packet_distance().is_some()
     }
 
-    /// What was found so far. An interval that is too long already counts as an error.
+    /// The results so far. An interval that is already too long counts as an error.
     pub fn report(&self) -> Report {
         Report {
             packet_bytes: self.sync.packet_distance(),
@@ -132,7 +134,7 @@ impl Checker {
     }
 }
 
-/// Gives a part of the stream its time.
+/// Adds the time of a part of the stream.
 fn locate(stored: &mut Option<StoredClock>, analysis: &mut Analysis, now: Time, found: Found<'_>) {
     let item = match found {
         Found::Packet(packet) => Item::Packet(*packet),

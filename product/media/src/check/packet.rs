@@ -1,4 +1,4 @@
-//! What the header of a packet says.
+//! The facts in the header of a packet.
 
 use comity_frames::stamp::difference_within;
 use mpeg2ts_reader::packet::{AdaptationField, Packet};
@@ -6,7 +6,7 @@ use mpeg2ts_reader::packet::{AdaptationField, Packet};
 use crate::header::PACKET;
 use crate::timeline::WRAP;
 
-/// Clock references count modulo this, in ticks of 27 MHz.
+/// The modulus of clock references, in ticks of 27 MHz.
 pub(crate) const CLOCK_WRAP: u64 = WRAP * 300;
 
 /// The header of a packet.
@@ -15,14 +15,14 @@ pub(crate) struct Facts<'a> {
     pub(crate) pid: u16,
     pub(crate) is_erroneous: bool,
     pub(crate) is_scrambled: bool,
-    /// Whether a PES packet or a section begins in it.
+    /// Whether a PES packet or a section begins in the packet.
     pub(crate) begins: bool,
     pub(crate) counter: u8,
-    /// Whether it counts as one with a payload.
+    /// Whether its header announces a payload.
     pub(crate) has_payload: bool,
     pub(crate) payload: Option<&'a [u8]>,
     pub(crate) discontinuity: bool,
-    /// The clock reference in it, in ticks of 27 MHz.
+    /// Its clock reference, in ticks of 27 MHz.
     pub(crate) clock: Option<u64>,
 }
 
@@ -46,7 +46,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// From one clock reference to the next, the shorter way round.
+/// The distance between two clock references, in the shorter direction.
 pub(crate) const fn clock_step(from: u64, to: u64) -> i64 {
     difference_within(CLOCK_WRAP, to, from)
 }
@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(clock_step(7, 5), -2);
         assert_eq!(clock_step(CLOCK_WRAP - 1, 1), 2);
         assert_eq!(clock_step(1, CLOCK_WRAP - 1), -2);
-        // An extension of 511 lies behind the wrap.
+        // An extension of 511 lies beyond the wrap.
         assert_eq!(clock_step(CLOCK_WRAP + 211, 0), -211);
     }
 

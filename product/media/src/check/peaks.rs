@@ -4,21 +4,21 @@ use std::collections::VecDeque;
 
 use comity_units::{Bytes, Rate, Span, Time};
 
-/// The windows of peaks.
+/// The windows over which peaks are measured.
 const WINDOWS: [Span; 3] = [
     Span::from_millis(1),
     Span::from_millis(10),
     Span::from_millis(40),
 ];
-/// How many arrivals of a window are remembered: 40 ms of datagrams at 10 Gb/s and more.
+/// The number of arrivals remembered for a window: 40 ms of datagrams at 10 Gb/s and more.
 const MAX_ARRIVALS: usize = 1 << 16;
 
-/// The highest rate over some time.
+/// The highest rate over a window of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peak {
-    /// The time.
+    /// The length of the window.
     pub window: Span,
-    /// The rate.
+    /// The highest rate.
     pub rate: Rate,
 }
 
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn peaks_are_over_their_windows() {
         let mut peaks = Peaks::default();
-        // 1,000 bytes each millisecond, and once five at the same time.
+        // 1,000 bytes each millisecond, and once five times as many.
         for millis in 0..200 {
             for _ in 0..if millis == 100 { 5 } else { 1 } {
                 peaks.arrive(Time::from_millis(millis), 1_000);

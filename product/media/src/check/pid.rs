@@ -18,7 +18,7 @@ pub(super) const ATSC: u16 = 0x1ffb;
 /// How long a PID may occur before a table names it (TR 101 290, 3.4).
 const NAMED_WITHIN: Span = Span::from_millis(500);
 
-/// What is known of a PID.
+/// The state of a PID.
 #[derive(Debug)]
 pub(super) struct Pid {
     pub(super) packets: u64,
@@ -28,21 +28,21 @@ pub(super) struct Pid {
     pub(super) transport_errors: u64,
     pub(super) kind: Kind,
     pub(super) stream_type: Option<u8>,
-    /// The programs whose maps name it, and those whose clock it carries.
+    /// The programs whose maps name it, and the programs whose clock it carries.
     pub(super) programs: BTreeSet<u16>,
     pub(super) clock_of: BTreeSet<u16>,
     /// Whether the PAT names it as the PID of a map.
     pub(super) is_map: bool,
-    /// Whether it has a fixed meaning, or another table names it.
+    /// Whether it has a fixed meaning or is named by another table.
     pub(super) is_named: bool,
-    /// Since when it occurs without a name, and whether that was counted.
+    /// Since when it has occurred without a name, and whether this was counted.
     unnamed_since: Option<Time>,
     is_reported: bool,
     pub(super) counter: Counter,
     pub(super) gatherer: Option<Gatherer>,
     pub(super) seen: Repetition,
     pub(super) stamps: Repetition,
-    /// The latest decoding time, in ticks of 90 kHz, and when it came.
+    /// The latest decoding time, in ticks of 90 kHz, and when it arrived.
     pub(super) decoding: Option<(u64, Option<Time>)>,
     pub(super) clock: Option<Box<Clock>>,
 }
@@ -50,12 +50,12 @@ pub(super) struct Pid {
 /// The clock references of a PID.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
-    /// The latest one, in ticks of 27 MHz, and when it came.
+    /// The latest clock reference, in ticks of 27 MHz, and when it arrived.
     pub(super) latest: Option<(u64, Option<Time>)>,
     pub(super) seen: Repetition,
-    /// The ticks so far, without jumps.
+    /// The ticks so far, with jumps removed.
     pub(super) ticks: i64,
-    /// The run of bytes without a gap that it is in.
+    /// The run of bytes without a gap that contains it.
     pub(super) run: u64,
     pub(super) by_bytes: Linear,
     pub(super) by_arrival: Linear,
@@ -88,8 +88,8 @@ impl Pid {
         }
     }
 
-    /// Something names it as a PID of this kind. A stream stays one if its program's clock or keys
-    /// are named there too.
+    /// Records that a table names it as a PID of this kind. A stream remains a stream if it also
+    /// carries its program's clock or keys.
     pub(super) fn name(&mut self, kind: Kind) {
         let is_more = kind != Kind::CLOCK && kind != Kind::KEYS && kind != Kind::RIGHTS;
         if self.kind == Kind::UNREFERENCED || is_more && !self.is_named {
@@ -97,7 +97,7 @@ impl Pid {
         }
     }
 
-    /// The map of this program does not name it any more.
+    /// Records that the map of this program no longer names it.
     pub(super) fn unname(&mut self, program: u16, now: Option<Time>) {
         self.programs.remove(&program);
         self.clock_of.remove(&program);
@@ -109,7 +109,7 @@ impl Pid {
         }
     }
 
-    /// Whether it has to occur all the time.
+    /// Whether it is expected to recur.
     pub(super) fn is_awaited(&self) -> bool {
         !self.clock_of.is_empty() || self.kind.is_timed && !self.programs.is_empty()
     }
@@ -118,7 +118,7 @@ impl Pid {
         !self.is_named && !self.is_map && self.programs.is_empty()
     }
 
-    /// A packet of it occurs; whether it is found to be unreferenced.
+    /// Records a packet. Returns whether the PID is found to be unreferenced.
     pub(super) fn on_packet(&mut self, now: Option<Time>) -> bool {
         if !self.is_unreferenced() || self.is_reported {
             return false;
@@ -128,7 +128,7 @@ impl Pid {
         self.is_reported
     }
 
-    /// Whether it is unreferenced for too long, and that was not counted yet.
+    /// Whether it has been unreferenced for too long, and this was not counted.
     pub(super) fn is_overdue(&self, now: Option<Time>) -> bool {
         let passed = now.zip(self.unnamed_since);
         self.packets > 0

@@ -1,4 +1,4 @@
-//! What a checker found.
+//! The results of a checker.
 
 use comity_units::{Rate, Span, Time};
 
@@ -8,20 +8,20 @@ use super::kind::Kind;
 use super::linear::Offsets;
 use super::peaks::Peak;
 
-/// What is known of a stream.
+/// The results for a stream.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// The distance between packets, in bytes; `None` if there was none.
+    /// The distance between packets, in bytes; `None` if there were none.
     pub packet_bytes: Option<usize>,
-    /// Packets.
+    /// The number of packets.
     pub packets: u64,
-    /// Bytes outside of packets.
+    /// The number of bytes outside of packets.
     pub skipped_bytes: u64,
-    /// Null packets.
+    /// The number of null packets.
     pub null_packets: u64,
-    /// Scrambled packets.
+    /// The number of scrambled packets.
     pub scrambled_packets: u64,
-    /// From the first to the last packet, if times are known.
+    /// The time from the first to the last packet, if times are known.
     pub duration: Option<Span>,
     /// The mean rate of the multiplex.
     pub rate: Option<Rate>,
@@ -31,15 +31,15 @@ pub struct Report {
     pub peaks: Vec<Peak>,
     /// The errors.
     pub errors: Errors,
-    /// Between sections of the PAT.
+    /// The intervals between sections of the PAT.
     pub pat: Intervals,
-    /// The programs, by their numbers.
+    /// The programs, in the order of their numbers.
     pub programs: Vec<Program>,
     /// The PIDs with clock references.
     pub clocks: Vec<Clock>,
-    /// The PIDs, in their order.
+    /// The PIDs, in ascending order.
     pub pids: Vec<Pid>,
-    /// How often times jumped.
+    /// The number of jumps of times.
     pub jump_count: u64,
     /// The first jumps of times.
     pub jumps: Vec<Jump>,
@@ -52,11 +52,11 @@ pub struct Program {
     pub number: u16,
     /// The PID of its map.
     pub map_pid: u16,
-    /// The PID of its clock; `None` before its map, and without a clock.
+    /// The PID of its clock; `None` before its map, or if it has no clock.
     pub clock_pid: Option<u16>,
-    /// Between sections of its map.
+    /// The intervals between sections of its map.
     pub map: Intervals,
-    /// The PIDs that its map names.
+    /// The PIDs in its map.
     pub pids: Vec<u16>,
 }
 
@@ -65,13 +65,13 @@ pub struct Program {
 pub struct Clock {
     /// The PID of its references.
     pub pid: u16,
-    /// The programs whose clock it is.
+    /// The programs that use the clock.
     pub programs: Vec<u16>,
-    /// Between its references.
+    /// The intervals between its references.
     pub intervals: Intervals,
-    /// How far references lie from the line over the bytes; `None` unless the rate is constant.
+    /// The distances of references from a line over the bytes; `None` unless the rate is constant.
     pub accuracy: Option<Offsets>,
-    /// How far they lie from the line over their arrivals; `None` for a stored stream.
+    /// The distances of references from a line over their arrivals; `None` for a stored stream.
     pub jitter: Option<Offsets>,
 }
 
@@ -80,29 +80,29 @@ pub struct Clock {
 pub struct Pid {
     /// Its number.
     pub pid: u16,
-    /// What it carries.
+    /// Its content.
     pub kind: Kind,
     /// The type of its stream in the map that names it.
     pub stream_type: Option<u8>,
     /// The programs that name it.
     pub programs: Vec<u16>,
-    /// Its packets.
+    /// The number of its packets.
     pub packets: u64,
     /// Its mean rate.
     pub rate: Option<Rate>,
-    /// Of its packets, the scrambled ones.
+    /// The number of its scrambled packets.
     pub scrambled_packets: u64,
-    /// Errors of its continuity counter.
+    /// The number of errors of its continuity counter.
     pub continuity_errors: u64,
-    /// At least so many of its packets are missing.
+    /// The minimum number of its missing packets.
     pub missing_packets: u64,
-    /// Its packets that are marked as damaged.
+    /// The number of its packets that are marked as damaged.
     pub transport_errors: u64,
-    /// Between its presentation time stamps.
+    /// The intervals between its presentation time stamps.
     pub stamps: Intervals,
 }
 
-/// The clock of a jump.
+/// The kind of time that jumped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Jumped {
     /// Clock references.
@@ -114,13 +114,13 @@ pub enum Jumped {
 /// A jump of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jump {
-    /// When, if times are known.
+    /// When it jumped, if times are known.
     pub time: Option<Time>,
     /// The PID.
     pub pid: u16,
-    /// What jumped.
+    /// The kind of time that jumped.
     pub of: Jumped,
-    /// How far, in nanoseconds, beyond the time that passed.
+    /// The size of the jump in nanoseconds, beyond the time that passed.
     pub step_ns: i64,
     /// Whether the packet has a `discontinuity_indicator`.
     pub is_marked: bool,

@@ -1,4 +1,4 @@
-//! When the packets of a stored stream are due, by the stream's own clock.
+//! Computes when the packets of a stored stream are due, by the stream's own clock.
 
 use std::collections::VecDeque;
 
@@ -7,19 +7,21 @@ use comity_units::Time;
 use super::packet::{Facts, clock_step};
 use crate::header::PACKET;
 
-/// Ticks of the clock in a second.
+/// The number of ticks in a second.
 const SECOND: i64 = 27_000_000;
-/// A clock reference that goes on by more has jumped.
+/// A clock reference that advances by more than this has jumped.
 const MAX_STEP: i64 = SECOND;
-/// One that goes on by more, and by far more than its bytes take, has jumped.
+/// A clock reference that advances by more than this, and by far more than its bytes take, has
+/// jumped.
 const USUAL_STEP: i64 = SECOND / 10;
-/// After so many references of another PID without one of the present PID, that one takes over.
+/// After this many references of another PID without one of the present PID, the other PID takes
+/// over.
 const TAKES_OVER: u64 = 10;
-/// How many items are held at most, 12 MiB: a second at 98 Mb/s, and ten times the usual distance
-/// of references at a gigabit per second.
+/// The maximum number of held items, 12 MiB: one second at 98 Mb/s, and ten times the usual
+/// distance of references at a gigabit per second.
 const MAX_HELD: usize = 1 << 16;
 
-/// A part of the stream whose time is not known yet.
+/// A part of the stream whose time is not yet known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Item {
     Packet([u8; PACKET]),
@@ -28,7 +30,7 @@ pub(super) enum Item {
     Skipped(u64),
 }
 
-/// A clock reference, and how many packets are held up to it.
+/// A clock reference, and the number of held packets up to it.
 #[derive(Clone, Copy, Debug)]
 struct Reference {
     pid: u16,
@@ -36,26 +38,28 @@ struct Reference {
     packets: u64,
 }
 
-/// Holds the packets between two clock references of one PID, and spreads them evenly over the time
-/// between these (ISO/IEC 13818-1, 2.4.2.2).
+/// Holds the packets between two clock references of one PID, and distributes them evenly over the
+/// time between these (ISO/IEC 13818-1, 2.4.2.2).
 ///
-/// The first packet has the time of one packet. A stream without two references has no times.
+/// The time of the first packet is the duration of one packet. A stream without two references has
+/// no times.
 #[derive(Debug, Default)]
 pub(super) struct StoredClock {
     held: VecDeque<Item>,
-    /// The packets among them.
+    /// The number of held packets.
     packets: u64,
-    /// The time of the packet before them, in ticks of 27 MHz.
+    /// The time of the packet before the held ones, in ticks of 27 MHz.
     time: u64,
-    /// The time of so many packets, in the latest stretch.
+    /// The ticks and the packets of the latest stretch.
     pace: Option<(u64, u64)>,
     reference: Option<Reference>,
-    /// The first reference of another PID since the last of this one, and how many followed.
+    /// The first reference of another PID since the last one of this PID, and the number of
+    /// references since.
     rival: Option<(Reference, u64)>,
 }
 
 impl StoredClock {
-    /// Adds the next item; gives those whose times are known to `take`.
+    /// Adds the next item, and passes items whose times are known to `take`.
     pub(super) fn push(&mut self, item: Item, take: &mut impl FnMut(Option<Time>, Item)) {
         let facts = match &item {
             Item::Packet(bytes) => {
@@ -81,8 +85,9 @@ impl StoredClock {
         }
     }
 
-    /// Gives what is held at the end. A multiplexer writes its last packets at once: they take no
-    /// longer than references may be apart, unless they are so many that the clock has stopped.
+    /// Passes the held items to `take` at the end of the source. A multiplexer writes its last
+    /// packets at once, so they take no longer than the maximum distance of references, unless they
+    /// are so many that the clock has stopped.
     pub(super) fn finish(&mut self, take: &mut impl FnMut(Option<Time>, Item)) {
         if let Some((ticks, per)) = self.pace {
             let took = u128::from(ticks) * u128::from(self.packets) / u128::from(per.max(1));
@@ -137,7 +142,7 @@ impl StoredClock {
         }
     }
 
-    /// The ticks and the packets from one reference to the next; `None` where the clock jumped.
+    /// The ticks and the packets from one reference to the next; `None` if the clock jumped.
     fn stretch(&self, from: Reference, to: Reference) -> Option<(u64, u64)> {
         let ticks = clock_step(from.clock, to.clock);
         let packets = to.packets - from.packets;
@@ -150,7 +155,7 @@ impl StoredClock {
         (!jumps).then_some((ticks.unsigned_abs(), packets))
     }
 
-    /// Gives all that is held, at the present pace.
+    /// Passes all held items to `take`, at the present pace.
     fn release(&mut self, take: &mut impl FnMut(Option<Time>, Item)) {
         let start = self.time;
         let mut packets = 0;
@@ -166,7 +171,7 @@ impl StoredClock {
     }
 }
 
-/// The time of so many ticks.
+/// The time of this many ticks.
 fn at(ticks: u64) -> Time {
     let nanos = u128::from(ticks) * 1_000 / 27;
     Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -176,7 +181,7 @@ fn at(ticks: u64) -> Time {
 mod tests {
     use super::*;
 
-    /// A packet of this PID, with a clock reference in milliseconds if there is one.
+    /// A packet of this PID, with a clock reference if there is one, in milliseconds.
     fn packet(pid: u16, clock_ms: Option<u64>, is_marked: bool) -> Item {
         let mut bytes = [0xff; PACKET];
         let [high, low] = pid.to_be_bytes();
@@ -204,7 +209,8 @@ mod tests {
 
     #[test]
     fn packets_lie_evenly_between_references() {
-        // 2 packets before the first reference, 4 in 20 ms, 5 in 10 ms, and 3 behind the last.
+        // 2 packets before the first reference, 4 in 20 ms, 5 in 10 ms, and 3 after the last
+        // reference.
         let items = (1..=14).map(|number| match number {
             3 => packet(1, Some(100), false),
             7 => packet(1, Some(120), false),
@@ -239,7 +245,7 @@ mod tests {
             (50_000, true, 0),
             (50_000, false, 0),
             (500, false, 0),
-            // Late references are no jump.
+            // Late references are not a jump.
             (15, false, 15),
         ] {
             let items = (0..40).map(|number| match number % 4 {
@@ -289,7 +295,8 @@ mod tests {
 
     #[test]
     fn another_clock_takes_over_from_one_that_stops() {
-        // Both tick every ten packets, 10 ms; the first stops after 100.
+        // Both PIDs have a reference every ten packets, or 10 ms. The first stops after 100
+        // packets.
         let items = (0..1_000).map(|number| match number % 10 {
             0 if number < 100 => packet(1, Some(number), false),
             5 => packet(2, Some(70_000 + number), false),

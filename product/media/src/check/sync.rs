@@ -1,19 +1,19 @@
-//! The packets of a transport stream by their sync bytes, and the loss of sync.
+//! Finds the packets of a transport stream by their sync bytes, and the loss of sync.
 
 use crate::header::PACKET;
 
 const SYNC: u8 = 0x47;
-/// The distances between packets: no extra bytes; 4 bytes of time stamp before each (M2TS); 16
-/// bytes of parity after each.
+/// The distances between the beginnings of packets: without extra bytes, with 4 bytes of time stamp
+/// before each packet (M2TS), or with 16 bytes of parity after each.
 const STRIDES: [usize; 3] = [PACKET, 192, 204];
-/// The bytes of time stamp before a packet of M2TS.
+/// The number of bytes of time stamp before a packet of M2TS.
 const STAMP: u64 = 4;
-/// How many consecutive sync bytes give sync (ISO/IEC 13818-1, annex G.1).
+/// The number of consecutive sync bytes that establish sync (ISO/IEC 13818-1, annex G.1).
 const ACQUIRED: usize = 5;
-/// The bytes that decide whether packets begin at a place.
+/// The number of bytes that decide whether packets begin at a position.
 const DECISIVE: usize = (ACQUIRED - 1) * 204 + 1;
 
-/// What the bytes contain.
+/// What was found in the bytes.
 #[derive(Clone, Copy)]
 pub(super) enum Found<'a> {
     /// A packet, with its sync byte repaired.
@@ -22,48 +22,48 @@ pub(super) enum Found<'a> {
     SyncByteError,
     /// Two consecutive sync bytes were wrong.
     SyncLoss,
-    /// So many bytes before the next packet belong to none.
+    /// This many bytes before the next packet belong to no packet.
     Skipped(u64),
 }
 
-/// Finds packets. It is in sync after five consecutive sync bytes, and out of it after two that are
-/// wrong. A single wrong one is followed by a packet all the same.
+/// Finds packets. Sync is established by five consecutive sync bytes, and lost by two consecutive
+/// wrong ones. A packet with a single wrong sync byte still counts.
 #[derive(Debug, Default)]
 pub(super) struct Sync {
-    /// The distance between packets, while in sync.
+    /// The distance between packets; `None` while out of sync.
     stride: Option<usize>,
-    /// The same for the latest packets.
+    /// The distance between the latest packets.
     latest: Option<usize>,
-    /// Bytes that are not decided yet; in sync, a packet begins with them.
+    /// Bytes that are not decided yet. In sync, a packet begins with them.
     held: Vec<u8>,
-    /// Bytes passed over in the present search.
+    /// The number of bytes skipped in the present search.
     skipped: u64,
 }
 
-/// The place of the first packet.
+/// The position of the first packet.
 #[derive(Debug, PartialEq)]
 enum Search {
     Found {
         at: usize,
         stride: usize,
     },
-    /// Not before this place.
+    /// The first packet does not begin before this position.
     Beyond(usize),
 }
 
 impl Sync {
-    /// The distance between packets, that of the latest ones.
+    /// The distance between the latest packets.
     pub(super) const fn packet_distance(&self) -> Option<usize> {
         self.latest
     }
 
-    /// Adds bytes; gives what they contain to `take`.
+    /// Adds bytes, and passes their content to `take`.
     pub(super) fn push(&mut self, bytes: &[u8], take: &mut impl FnMut(Found<'_>)) {
         self.held.extend(bytes);
         self.advance(false, take);
     }
 
-    /// Gives the rest at the end.
+    /// Passes the rest to `take` at the end of the source.
     pub(super) fn finish(&mut self, take: &mut impl FnMut(Found<'_>)) {
         self.advance(true, take);
         self.skipped += self.held.len() as u64;
@@ -117,7 +117,7 @@ impl Sync {
         self.held = held;
     }
 
-    /// Reports the bytes of a search that is over.
+    /// Reports the skipped bytes after a search.
     fn end_search(&mut self, take: &mut impl FnMut(Found<'_>)) {
         let mut skipped = core::mem::take(&mut self.skipped);
         if self.stride == Some(PACKET + STAMP as usize) {
@@ -129,8 +129,8 @@ impl Sync {
     }
 }
 
-/// Searches for five sync bytes in a row. At the end of the source fewer places remain, at least
-/// two, or one at the first byte of the source: all must then have one.
+/// Searches for five consecutive sync bytes. At the end of the source, fewer positions may remain:
+/// at least two, or one at the first byte of the source. All of them must then have a sync byte.
 fn search(bytes: &[u8], is_end: bool, is_first: bool) -> Search {
     let mut at = 0;
     loop {
@@ -212,7 +212,7 @@ mod tests {
                 assert_eq!(parts(&pieces), packets(0..count));
             }
         }
-        // Fewer packets than give sync.
+        // Fewer packets than establish sync.
         assert_eq!(parts(&[&stream(0..1, 0, 0)]), packets(0..1));
         assert_eq!(parts(&[&stream(0..3, 0, 0)]), packets(0..3));
     }
@@ -269,7 +269,7 @@ mod tests {
         expected.push(Part::Skipped(3));
         expected.extend(packets(7..20));
         assert_eq!(parts(&[start, &[9; 3], end]), expected);
-        // Ten bytes of the eighth packet are missing: 178 are left of it.
+        // Ten bytes of the eighth packet are missing, so 178 remain.
         let mut expected = packets(0..7);
         expected.extend(loss());
         expected.push(Part::Skipped(178));

@@ -1,4 +1,4 @@
-//! The tables that say which PIDs there are.
+//! The tables that name the PIDs of a stream.
 
 use mpeg2ts_reader::descriptor::{Descriptor, DescriptorError, DescriptorIter};
 use mpeg2ts_reader::mpegts_crc;
@@ -8,9 +8,9 @@ use mpeg2ts_reader::psi::pmt::PmtSection;
 use super::kind::Kind;
 use crate::psi;
 
-/// Tags of conditional access descriptors.
+/// The tag of conditional access descriptors.
 const CONDITIONAL_ACCESS: u8 = 0x09;
-/// The table of a time offset has a CRC, and no bit that says so.
+/// The table of a time offset, which has a CRC without the bit that announces it.
 const TIME_OFFSET: u8 = 0x73;
 
 pub(super) const PAT: u8 = 0x00;
@@ -21,7 +21,7 @@ pub(super) const SDT: u8 = 0x42;
 pub(super) const TDT: u8 = 0x70;
 const MASTER_GUIDE: u8 = 0xc7;
 
-/// A descriptor, unread.
+/// A descriptor that is not parsed.
 struct Raw<'a> {
     tag: u8,
     body: &'a [u8],
@@ -38,17 +38,17 @@ impl<'a> Descriptor<'a> for Raw<'a> {
     }
 }
 
-/// A program that the PAT names; number 0 is the network.
+/// A program in the PAT. Number 0 is the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PatEntry {
     pub(super) number: u16,
     pub(super) pid: u16,
 }
 
-/// The programs in a section of the PAT, and whether it is the only one.
+/// The programs in a section of the PAT, and whether it is the only section.
 pub(super) fn pat(section: &[u8]) -> Option<(Vec<PatEntry>, bool)> {
     let body = psi::body(section, PAT)?;
-    // Entries have four bytes each; the crate requires whole ones.
+    // Entries have four bytes each. The parser requires whole entries.
     let whole = body.get(..body.len() / 4 * 4)?;
     let entries = PatSection::new(whole).programs();
     let entries = entries.map(|program| match program {
@@ -67,7 +67,7 @@ pub(super) fn pat(section: &[u8]) -> Option<(Vec<PatEntry>, bool)> {
     Some((entries.collect(), section.get(7) == Some(&0)))
 }
 
-/// What the map of a program says.
+/// The content of the map of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ProgramMap {
     pub(super) number: u16,
@@ -99,7 +99,7 @@ pub(super) fn program_map(section: &[u8]) -> Option<ProgramMap> {
     })
 }
 
-/// The PIDs that conditional access descriptors name.
+/// The PIDs in conditional access descriptors.
 fn access<'a>(
     descriptors: impl Iterator<Item = Result<Raw<'a>, DescriptorError>>,
 ) -> impl Iterator<Item = u16> {
@@ -118,7 +118,7 @@ pub(super) fn rights(section: &[u8]) -> Vec<u16> {
     access(DescriptorIter::new(body)).collect()
 }
 
-/// The PIDs that a master guide table names (A/65, 6.2).
+/// The PIDs in a master guide table (A/65, 6.2).
 pub(super) fn guides(section: &[u8]) -> Vec<u16> {
     let mut pids = Vec::new();
     let body = psi::body(section, MASTER_GUIDE).unwrap_or_default();
@@ -134,12 +134,12 @@ pub(super) fn guides(section: &[u8]) -> Vec<u16> {
     pids
 }
 
-/// Whether a section is damaged that a gatherer found to be whole.
+/// Whether a section that a gatherer found to be whole is damaged.
 pub(super) fn is_damaged(section: &[u8]) -> bool {
     section.first() == Some(&TIME_OFFSET) && mpegts_crc::sum32(section) != 0
 }
 
-/// The tables whose CRC counts (TR 101 290, 2.2).
+/// The tables whose CRC is checked (TR 101 290, 2.2).
 pub(super) const fn has_checked_crc(table: u8) -> bool {
     matches!(
         table,

@@ -4,7 +4,7 @@
 /// The properties of a frame from its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AudioFrame {
-    /// In bytes, the header included.
+    /// The length in bytes, including the header.
     pub(crate) length: usize,
     /// Samples per channel, and samples per second.
     pub(crate) samples: u32,
@@ -50,7 +50,7 @@ fn adts(bytes: &[u8]) -> Option<AudioFrame> {
     })
 }
 
-/// In kb/s, by `bitrate_index` from 1 on.
+/// The bit rate in kb/s, by `bitrate_index` from 1 on.
 const LAYER_2: [u32; 14] = [
     32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384,
 ];

@@ -4,14 +4,14 @@
 pub(crate) fn start_codes(bytes: &[u8]) -> impl Iterator<Item = usize> + '_ {
     let mut at = 2;
     core::iter::from_fn(move || {
-        // `at` is a possible position of a prefix's third byte: a byte above 1 rules out the next
+        // `at` is a possible position of a prefix's third byte. A byte above 1 rules out the next
         // three positions.
         loop {
             match *bytes.get(at)? {
                 0 => at += 1,
                 1 if bytes.get(at - 2..at) == Some(&[0, 0]) => {
                     at += 1;
-                    // The next prefix cannot overlap this one, which ends with 01.
+                    // The next prefix cannot overlap this one, because this one ends with 01.
                     let found = at;
                     at += 2;
                     return Some(found);

@@ -74,7 +74,7 @@ pub(super) fn begins_unit(start: &[u8]) -> bool {
     }
 }
 
-/// `recovery_frame_cnt` (D.1.8): after how many frames all of the picture is right.
+/// `recovery_frame_cnt` (D.1.8): the number of frames until the whole picture is right.
 fn recovery(mut payload: Bits<'_>) -> Option<Recovery> {
     Some(match payload.golomb()? {
         0 => Recovery::AtOnce,
@@ -83,7 +83,7 @@ fn recovery(mut payload: Bits<'_>) -> Option<Recovery> {
 }
 
 /// The fields of the latest sequence parameter set that slice headers depend on. Without a set,
-/// pictures have no fields.
+/// there are no fields.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sequence {
     has_fields: bool,
@@ -255,7 +255,7 @@ mod tests {
         // A second slice of the same picture (first_mb 1: 010, slice_type 5: 00110).
         let mixed = [slice(0x41, intra), vec![0, 0, 1, 0x41, 0b0100_0110, 0x80]].concat();
         assert_eq!(class(&mixed), FrameType::Predicted { referenced: true });
-        // Two fields: the first one, intra, decides.
+        // Two fields: the first one, which is intra, decides.
         let fields = [slice(0x41, intra), slice(0x41, predicted)].concat();
         assert_eq!(class(&fields), FrameType::Intra);
         assert_eq!(class(&[0, 0, 1, 0x67, 1]), FrameType::Parameters);

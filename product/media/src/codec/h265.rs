@@ -5,7 +5,7 @@ use super::bits::{Bits, start_codes};
 use super::message::recovery_point;
 use super::picture::{Beginning, Findings, Mark, Picture, Recovery, SliceKind, Structure};
 
-/// The `num_extra_slice_header_bits` of each picture parameter set: it shifts `slice_type`.
+/// The `num_extra_slice_header_bits` of each picture parameter set, which shift `slice_type`.
 #[derive(Debug)]
 pub(crate) struct ExtraSliceBits([u8; 64]);
 
@@ -28,7 +28,7 @@ fn nal_type(header: u8) -> u8 {
     header >> 1 & 0x3f
 }
 
-/// The slice type, and `None` for a slice that does not begin a picture or is unreadable.
+/// The slice type. `None` for a slice that does not begin a picture, or that is unreadable.
 fn first_slice(nal_type: u8, bytes: &[u8], extra: &ExtraSliceBits) -> Option<SliceKind> {
     let mut bits = Bits::new(bytes);
     if !bits.bit()? {
@@ -56,8 +56,8 @@ fn learn(bytes: &[u8], extra: &mut ExtraSliceBits) -> Option<()> {
     Some(())
 }
 
-/// Sub-layer non-reference pictures (TRAIL_N, TSA_N, STSA_N, RADL_N, RASL_N and the reserved ones)
-/// have even types below 16. No picture of their own or a lower temporal layer refers to them.
+/// Sub-layer non-reference pictures (TRAIL_N, TSA_N, STSA_N, RADL_N, RASL_N and the reserved types)
+/// have even types below 16. No picture of the same or a lower temporal layer refers to them.
 fn is_referenced(nal_type: u8) -> bool {
     nal_type > LAST_SUBLAYER_PICTURE || nal_type % 2 == 1
 }
@@ -68,7 +68,7 @@ pub(super) fn walk(unit: &[u8], extra: &mut ExtraSliceBits) -> Findings {
         let Some(&[header, layer, ref rest @ ..]) = unit.get(at..) else {
             break;
         };
-        // Higher layers (scalable, multiview) share the fate of the base layer.
+        // Higher layers (scalable, multiview) are kept or dropped with the base layer.
         if header & 1 != 0 || layer >> 3 != 0 {
             continue;
         }
@@ -107,8 +107,8 @@ pub(super) fn walk(unit: &[u8], extra: &mut ExtraSliceBits) -> Findings {
     findings
 }
 
-/// `recovery_poc_cnt` (D.2.8), a signed code: how many pictures later all of the picture is right;
-/// none, or before this one, if it is right at once.
+/// `recovery_poc_cnt` (D.2.8), a signed code: the number of pictures until the whole picture is
+/// right. If it is zero or negative, the picture is right at once.
 fn recovery(mut payload: Bits<'_>) -> Option<Recovery> {
     let code = payload.golomb()?;
     Some(match code % 2 {

@@ -52,13 +52,13 @@ pub(crate) const fn carriage(stream_type: u8) -> Carriage {
     }
 }
 
-/// How many bytes after a start code prefix [`Marker::mark`] needs.
+/// The number of bytes after a start code prefix that [`Marker::mark`] needs.
 const MARKED_BY: usize = 20;
-/// The same of a sequence parameter set of H.264 with all scaling lists.
+/// The same for a sequence parameter set of H.264 with all scaling lists.
 const SEQUENCE_MARKED_BY: usize = 1_024;
 
-/// Whether [`Marker::mark`] may say something else of these bytes behind a start code prefix once
-/// more of them are there.
+/// Whether the result of [`Marker::mark`] for these bytes after a start code prefix may change when
+/// more bytes follow.
 pub(crate) fn is_open(codec: Codec, start: &[u8]) -> bool {
     let needed = match codec {
         Codec::H264 if h264::is_sequence(start) => SEQUENCE_MARKED_BY,
@@ -85,7 +85,7 @@ impl Marker {
     }
 }
 
-/// What a unit is to its stream.
+/// Classifies a unit for its stream.
 ///
 /// `random_access` comes from the transport stream; `extra` comes from the stream's earlier units.
 pub(crate) fn classify(
@@ -102,8 +102,8 @@ pub(crate) fn classify(
     }
 }
 
-/// Whether an access unit begins with these bytes. A PES packet without a time stamp that begins
-/// none continues the unit before it.
+/// Whether an access unit begins with these bytes. Otherwise, a PES packet without a time stamp
+/// continues the previous unit.
 pub(crate) fn begins_unit(codec: Codec, bytes: &[u8]) -> bool {
     let Some(at) = start_codes(bytes).next() else {
         return false;

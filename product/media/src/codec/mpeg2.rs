@@ -60,14 +60,14 @@ pub(super) fn walk(unit: &[u8]) -> Findings {
         match code {
             PICTURE => {
                 let kind = match picture_header(rest).map(|(_, kind)| kind) {
-                    // 4: MPEG-1 pictures of averages alone are intra-coded too.
+                    // Type 4 is an MPEG-1 picture of averages only, which is also intra-coded.
                     Some(1 | 4) => SliceKind::Intra,
                     Some(2) => SliceKind::Predicted,
                     Some(3) => SliceKind::Bidirectional,
                     _ => continue,
                 };
-                // No picture refers to a B picture here. A key picture begins with a sequence
-                // header.
+                // In these formats, no picture refers to a B picture. A key picture begins with a
+                // sequence header.
                 let referenced = kind != SliceKind::Bidirectional;
                 findings.pictures.push(Picture {
                     kind,

@@ -1,4 +1,4 @@
-//! Coded pictures, the same for all codecs: how they begin, and what they depend on.
+//! Coded pictures, independent of the codec: how they begin, and which pictures they depend on.
 
 use comity_frames::{FrameType, Importance};
 
@@ -30,7 +30,7 @@ impl Picture {
     }
 }
 
-/// The part of a frame that a coded picture holds, as far as its first bytes show.
+/// The part of a frame that a coded picture contains, as far as its first bytes determine it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Structure {
     Frame,
@@ -51,7 +51,7 @@ pub(crate) struct Beginning {
 /// The meaning of a start code for the boundaries of units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// Nothing.
+    /// It has no meaning for boundaries.
     Other,
     /// It precedes a picture.
     Header,
@@ -63,7 +63,7 @@ pub(crate) enum Mark {
     Continued,
 }
 
-/// What a unit is to the stream.
+/// The type of a unit in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Class {
     pub(crate) frame: FrameType,
@@ -85,11 +85,11 @@ impl Class {
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) pictures: Vec<Picture>,
-    /// The message that decoding can begin here.
+    /// Set by the message that decoding can begin here.
     pub(super) recovery: Option<Recovery>,
 }
 
-/// When pictures are right if decoding begins at a recovery point.
+/// When the pictures are right after decoding begins at a recovery point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recovery {
     AtOnce,
@@ -98,10 +98,11 @@ pub(super) enum Recovery {
 }
 
 impl Findings {
-    /// The type of the whole unit: that of its most depended-on picture. A unit with two fields, or
-    /// with several pictures that the source did not separate, is kept or dropped as a whole.
+    /// The type of the whole unit, which is that of its most important picture. A unit with two
+    /// fields, or with several pictures that the source did not separate, is kept or dropped as a
+    /// whole.
     ///
-    /// Delimiters, messages and filler alone are headers, as parameter sets are.
+    /// A unit of delimiters, messages or filler alone is a header, as a unit of parameter sets is.
     pub(super) fn class(&self, random_access: bool) -> Class {
         let frames = self.pictures.iter().map(|picture| picture.frame());
         let strongest =

@@ -1,4 +1,4 @@
-//! What a restored stream is made of.
+//! The output of a restorer, step by step.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::model::{MAX_PACKETS, STEP_SHIFT};
 use super::packet::CLOCK_WRAP;
 use crate::header::PACKET;
 
-/// The maximum number of null packets in the place of missing layouts.
+/// The maximum number of null packets that replace missing layouts.
 const MAX_NULLS: u64 = 4 * MAX_PACKETS as u64;
 
 /// What to write next.
@@ -18,27 +18,27 @@ pub(crate) enum Action {
     Packet([u8; PACKET]),
     /// Bytes of the source outside of packets.
     Outside(Vec<u8>),
-    /// A packet in the place of one whose section is missing. If it has no payload and announces
-    /// nothing, its counter is that of the packet before.
+    /// Replaces a packet whose section is missing. If it has no payload and announces no
+    /// discontinuity, its counter is that of the previous packet.
     Replacement([u8; PACKET]),
     /// A section of this stream whose layout is missing.
     Remultiplex(u16, Bytes),
-    /// The rest of a unit on this PID, whose first packets are written and whose next layout is
+    /// The rest of a unit on this PID. Its first packets were written, and its next layout is
     /// missing.
     Continue(u16, Bytes),
-    /// Packets of the source are left out here, and the counters jump.
+    /// Packets of the source are omitted here, and the counters jump.
     Break,
     /// A layout is missing before this clock reference, in a multiplex of constant rate.
     Resume(Resume),
 }
 
-/// The first clock reference behind a missing layout.
+/// The first clock reference after a missing layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resume {
     pub(crate) pid: u16,
-    /// In ticks of 27 MHz.
+    /// The clock reference, in ticks of 27 MHz.
     pub(crate) clock: u64,
-    /// How many packets come before it.
+    /// The number of packets before it in its layout.
     pub(super) before: u64,
     pub(super) step: u32,
     /// The counter of the first packet with payload of each PID.
@@ -46,8 +46,9 @@ pub(crate) struct Resume {
 }
 
 impl Resume {
-    /// How many null packets restore the distance from a clock reference of the same PID, whose
-    /// packet was the last but `since` - 1; 0 if that is no distance of missing packets.
+    /// The number of null packets that restore the distance from an earlier clock reference,
+    /// `clock`, of the same PID. `since` packets were written from that one's packet on. Returns 0
+    /// if the distance is too long for missing packets.
     pub(crate) fn nulls(&self, clock: u64, since: u64) -> u64 {
         let ticks = u128::from((self.clock + CLOCK_WRAP - clock) % CLOCK_WRAP);
         let step = u128::from(self.step.max(1));

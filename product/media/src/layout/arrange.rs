@@ -1,4 +1,4 @@
-//! Packets and the sections made of them, to layouts.
+//! Makes layouts from packets and from the sections that contain their bytes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,37 +16,38 @@ use super::packet::{self, CLOCK_WRAP, Parts};
 use crate::header::{Header, PACKET};
 use crate::section::{Event, MediaSection, MissingUnit};
 
-/// A layout covers at least this time and so many packets that are no null packets; or so much
-/// time, or as many packets as it may have. Its own cost is that of a few packets' headers.
+/// A layout covers at least `SHORT` and `FEW` packets other than null packets, or else `LONG` or
+/// the maximum number of packets. A layout costs as much as the headers of a few packets.
 const SHORT: Span = Span::from_millis(20);
 const FEW: usize = 32;
 const LONG: Span = Span::from_millis(80);
 
-/// How long packets wait for the sections of their bytes, and how many. Then they are carried
-/// whole.
+/// How long packets wait for the sections of their bytes, and how many may wait. Beyond these
+/// limits, they are carried whole.
 const PATIENCE: Span = Span::from_secs(3);
 const MAX_PENDING: usize = 65_536;
 
-/// A layout with so many bytes outside of packets covers nothing more.
+/// A layout ends when it has this many bytes outside of packets.
 const MUCH_OUTSIDE: usize = 64 << 10;
 
-/// The maximum number of packets in a section of carried ones: the loss of one costs no more.
+/// The maximum number of carried packets in a section, which limits the cost of losing one.
 const MAX_CARRIED: usize = 64;
 
-/// What sections are made of a packet.
+/// The sections that are made from a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Usage {
-    /// None. The stream that carries the packet says what it is.
+    /// None. If the packet is carried, it is carried in this stream.
     None { carried_in: u16 },
-    /// None: the packet of an elementary stream is its latest one for the second time.
+    /// None: the packet is a copy of its stream's previous packet.
     Duplicate,
     /// Access units.
     Units,
-    /// Tables. The packet ends with so many bytes of an incomplete one.
+    /// Tables. The last `held` bytes of the packet belong to an incomplete one.
     Tables { held: usize },
 }
 
-/// An access unit that is not sent: its number in the stream, and what would have been its payload.
+/// An access unit that is not sent: its number in the stream, and the payload that it would have
+/// had.
 #[derive(Debug)]
 pub(crate) struct DroppedUnit {
     pub(crate) stream: u16,
@@ -60,12 +61,13 @@ struct Pending {
     bytes: [u8; PACKET],
     usage: Usage,
     parts: Option<Parts>,
-    /// Its bytes in those of its PID, behind so many bytes of headers.
+    /// The range of its bytes in its lane, and the number of header bytes before them in the
+    /// packet.
     from: u64,
     to: u64,
     prefix: usize,
     since: Time,
-    /// The bytes of the source before it that are in no packet.
+    /// The bytes of the source before the packet that belong to no packet.
     outside: Vec<u8>,
 }
 
@@ -77,38 +79,38 @@ enum Ready {
         bytes: [u8; PACKET],
         pid: u16,
         carried_in: u16,
-        /// Whether the section is sent, or missing.
+        /// Whether the section is sent, rather than reported as missing.
         is_sent: bool,
     },
 }
 
 /// Describes the packets of a transport stream by the sections that a reader makes of them.
 ///
-/// It compares the bytes of each packet with those of the sections, and takes nothing for granted:
-/// a packet that does not come out as it was when it is put together again is carried whole, in a
-/// section of such packets. Layouts are therefore exact, whatever the reader left out.
+/// It compares the bytes of each packet with those of the sections, and reassembles the packet. If
+/// the result differs from the packet, the packet is carried whole, in a section of such packets.
+/// Layouts are therefore exact, whatever the reader dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Arranger {
     pending: VecDeque<Pending>,
     lanes: BTreeMap<u16, Lane>,
-    /// The PIDs whose latest packet has parts of units that are not sent.
+    /// The PIDs whose latest packet contains parts of units that are not sent.
     unsent: BTreeSet<u16>,
-    /// Sections of the packet at hand.
+    /// The sections of the present packet.
     found: Vec<(u16, Found)>,
-    /// When the sections that were found last began to come: their stream, number and time.
+    /// When the most recently found sections began to arrive: their stream, number and time.
     begun: Vec<(u16, u16, Time)>,
-    /// Bytes outside of packets before the next one.
+    /// The bytes outside of packets before the next packet.
     outside: Vec<u8>,
     ready: Vec<Ready>,
-    /// Those before the ready packets, and how many they are.
+    /// The bytes outside of packets before the ready packets, and their number.
     ready_outside: BTreeMap<usize, Vec<u8>>,
     outside_bytes: usize,
-    /// How many of them are no null packets.
+    /// The number of ready packets other than null packets.
     filled: usize,
-    /// When the first of these packets came, and when the last did.
+    /// When the first and the last ready packet arrived.
     began: Option<Time>,
     ended: Time,
-    /// The earliest source time of the sections that begin in them.
+    /// The earliest source time of the sections that begin in the ready packets.
     due: Option<Time>,
     /// The source time of the latest layout.
     latest: Time,
@@ -121,19 +123,19 @@ pub(crate) struct Arranger {
 }
 
 impl Arranger {
-    /// Announces layouts, as the first section of the tables: a receiver waits for layouts from
-    /// here on.
+    /// Announces layouts, as the first section of the tables. From then on, a receiver waits for
+    /// layouts.
     pub(crate) fn announce(&mut self, events: &mut VecDeque<Event>) {
         self.latest = self.arrival.unwrap_or(self.latest);
         self.layout(super::model::TABLES, &Layout::default(), events);
     }
 
-    /// Learns when the next bytes of a live source arrived.
+    /// Sets the arrival time of the next bytes of a live source.
     pub(crate) const fn arrive(&mut self, arrival: Option<Time>) {
         self.arrival = arrival;
     }
 
-    /// Learns that a live source is silent: no packet waits for others any longer.
+    /// Handles a silence of a live source: packets no longer wait for others.
     pub(crate) fn on_silence(&mut self, events: &mut VecDeque<Event>) {
         self.describe_all(events);
         if self.began.is_some() {
@@ -141,7 +143,7 @@ impl Arranger {
         }
     }
 
-    /// Describes the packets that wait. Sections must have been added.
+    /// Describes all waiting packets. Their sections must have been added.
     fn describe_all(&mut self, events: &mut VecDeque<Event>) {
         self.find();
         while let Some(pending) = self.pending.pop_front() {
@@ -152,8 +154,8 @@ impl Arranger {
         }
     }
 
-    /// Adds a table of this PID that ends in the next packet, or one like it that was sent before:
-    /// its number and payload.
+    /// Adds a table of this PID that ends in the next packet, or an equal table that was sent
+    /// before, with the number and the payload of its section.
     pub(crate) fn table(&mut self, pid: u16, number: u64, payload: &Bytes, source_time: Time) {
         if let Ok((Header::Table { .. }, content)) = Header::decode(payload) {
             let found = Found {
@@ -167,7 +169,8 @@ impl Arranger {
         }
     }
 
-    /// Adds the access units among these events, and those `dropped` ones that are missing there.
+    /// Adds the access units among these events, and the `dropped` units that the events report as
+    /// missing.
     pub(crate) fn units<'a>(
         &mut self,
         events: impl Iterator<Item = &'a Event>,
@@ -203,12 +206,12 @@ impl Arranger {
         }
     }
 
-    /// Adds bytes of the source that are in no packet.
+    /// Adds bytes of the source that belong to no packet.
     pub(crate) fn outside(&mut self, bytes: &[u8]) {
         self.outside.extend(bytes);
     }
 
-    /// Adds a packet of the source, then finds the sections that were added before it.
+    /// Adds a packet of the source, then locates the sections that were added before it.
     pub(crate) fn packet(&mut self, bytes: &[u8; PACKET], usage: Usage, now: Time) {
         let parts = Parts::of(bytes);
         let mut pending = Pending {
@@ -250,7 +253,7 @@ impl Arranger {
         }
     }
 
-    /// Finds the added sections in the bytes of their PIDs.
+    /// Locates the added sections in the bytes of their PIDs.
     fn find(&mut self) {
         for (pid, found) in core::mem::take(&mut self.found) {
             let section = found.section;
@@ -261,8 +264,8 @@ impl Arranger {
         }
     }
 
-    /// Sections of a live source count from the arrival of their first packet. Those among these
-    /// events that were found since the last call get it.
+    /// Sets the source times of a live source's sections to the arrival of their first packet. This
+    /// concerns those of the events whose sections were located since the last call.
     pub(crate) fn date<'a>(&mut self, events: impl Iterator<Item = &'a mut Event>) {
         let begun = core::mem::take(&mut self.begun);
         if self.arrival.is_none() || begun.is_empty() {
@@ -282,7 +285,7 @@ impl Arranger {
         }
     }
 
-    /// Returns layouts of the packets whose sections are known by now.
+    /// Returns layouts of the packets whose sections are known.
     pub(crate) fn settle(&mut self, now: Time, events: &mut VecDeque<Event>) {
         while let Some(front) = self.pending.front() {
             let is_known = front.from == front.to || {
@@ -305,14 +308,14 @@ impl Arranger {
                 self.cut(false, events);
             }
         }
-        // Packets of a live source wait for no more.
+        // The packets of a live source wait no longer.
         let waits = self.began.map(|began| now.saturating_since(began));
         if self.arrival.is_some() && waits.is_some_and(|waits| waits >= SHORT) {
             self.cut(false, events);
         }
     }
 
-    /// Returns the layout of the rest. Sections must have been added.
+    /// Returns the layout of the remaining packets. Their sections must have been added.
     pub(crate) fn finish(&mut self, events: &mut VecDeque<Event>) {
         self.describe_all(events);
         let outside = core::mem::take(&mut self.outside);
@@ -330,7 +333,7 @@ impl Arranger {
     fn describe(&mut self, mut pending: Pending) {
         let is_left_out = self.follow_unsent(&pending);
         if is_left_out && self.rate.step().is_none() {
-            // Nothing replaces the packet, and nothing belongs to it either.
+            // Nothing replaces the packet, and the bytes before it are dropped too.
             return;
         }
         let outside = core::mem::take(&mut pending.outside);
@@ -371,7 +374,8 @@ impl Arranger {
         }
     }
 
-    /// Whether the packet is left out: it repeats one with parts of a unit that is not sent.
+    /// Whether the packet is omitted, because it is a copy of one with parts of units that are not
+    /// sent.
     fn follow_unsent(&mut self, pending: &Pending) -> bool {
         let Some(parts) = pending.parts.filter(|parts| parts.has_payload) else {
             return false;
@@ -384,15 +388,15 @@ impl Arranger {
         false
     }
 
-    /// Whether nothing in the packet is of a unit that is not sent.
+    /// Whether all sections with bytes in the packet are sent.
     fn is_sent(&self, pending: &Pending) -> bool {
         let lane = { pending.parts }.and_then(|parts| self.lanes.get(&parts.pid));
         lane.is_none_or(|lane| lane.is_sent(pending.from, pending.to))
     }
 
-    /// A packet that is marked as wrong and has nothing but parts of units that are not sent: as
-    /// the same packet without the mark and without a clock reference. Nobody puts it together, and
-    /// it needs no missing section of its own.
+    /// Describes a packet that is marked as wrong and contains only parts of units that are not
+    /// sent. It is described without the mark and without a clock reference. No receiver
+    /// reassembles it, and it needs no missing section of its own.
     fn left_out(&mut self, pending: &Pending) -> Option<Made> {
         let lane = self.lanes.get(&pending.parts?.pid)?;
         let runs = lane.runs(pending.from, pending.to);
@@ -407,7 +411,7 @@ impl Arranger {
         Some(made)
     }
 
-    /// The packet with parts of sections, if that gives these bytes.
+    /// The description of the packet by parts of sections, if it reproduces these bytes.
     fn made(&mut self, pending: &Pending, bytes: &[u8; PACKET]) -> Option<Made> {
         let parts = pending.parts?;
         let is_carried =
@@ -436,7 +440,7 @@ impl Arranger {
         Some(made)
     }
 
-    /// Returns a layout, after the sections of the packets that it carries whole.
+    /// Returns a layout, after the sections with the packets that it carries whole.
     fn cut(&mut self, is_last: bool, events: &mut VecDeque<Event>) {
         let due = self.due.take().unwrap_or(self.ended);
         let began = self.began.take().filter(|_| self.arrival.is_some());
@@ -478,7 +482,8 @@ impl Arranger {
         self.section(stream, payload, events);
     }
 
-    /// Returns sections of the packets that are carried whole, PID by PID, and where each is.
+    /// Returns the sections with the packets that are carried whole, PID by PID, and the position
+    /// of each packet in them.
     fn carry(&mut self, ready: &[Ready], events: &mut VecDeque<Event>) -> BTreeMap<usize, Run> {
         let mut whole = Vec::new();
         for (at, ready) in ready.iter().enumerate() {
@@ -558,24 +563,25 @@ impl Arranger {
     }
 }
 
-/// Whether the clock references of a multiplex advance evenly with its packets, and by how much.
+/// Measures whether the clock references of a multiplex advance evenly with its packets, and how
+/// fast.
 #[derive(Debug, Default)]
 struct RateMeter {
-    /// The PID of the references, and the packet and value of the latest one.
+    /// The PID of the references, and the packet number and the value of the latest one.
     latest: Option<(u16, u64, u64)>,
-    /// The even stretch up to it: references, packets and ticks.
+    /// The even stretch up to the latest reference: its references, packets and ticks.
     references: u32,
     packets: u64,
     ticks: u64,
 }
 
-/// How far a reference may be off, in ticks of 27 MHz: twice what ISO/IEC 13818-1 2.4.2.2 allows.
+/// The tolerance for a reference, in ticks of 27 MHz: twice that of ISO/IEC 13818-1 2.4.2.2.
 const TOLERANCE: u64 = 27;
-/// So many references in a row are no chance.
+/// After this many consecutive even references, the rate counts as constant.
 const EVEN: u32 = 5;
-/// After so many packets without a reference, another PID may have them.
+/// After this many packets without a reference, another PID may carry the references.
 const SILENT: u64 = 10_000;
-/// References further apart do not belong together.
+/// Two references that are further apart than this do not belong together, in ticks.
 const APART: u64 = 27_000_000;
 
 impl RateMeter {
@@ -622,7 +628,7 @@ mod tests {
 
     #[test]
     fn a_constant_rate_is_known_and_a_variable_one_is_not() {
-        // 1.5 Mb/s: 27,072 ticks a packet, references rounded and up to 13 ticks off.
+        // 1.5 Mb/s: 27,072 ticks per packet, references rounded and up to 13 ticks off.
         let mut rate = RateMeter::default();
         for reference in 0..40_u64 {
             let index = 20 * reference + reference % 3;
@@ -632,7 +638,7 @@ mod tests {
                 256,
                 (CLOCK_WRAP - 9_000_000 + 27_072 * index + off) % CLOCK_WRAP,
             );
-            // Another program's clock changes nothing.
+            // The clock of another program has no effect.
             rate.on_clock(index + 1, 300, 5_000_000 * reference);
             assert_eq!(rate.step().is_some(), reference >= 5, "{reference}");
         }
@@ -641,10 +647,10 @@ mod tests {
             step.abs_diff(27_072 << STEP_SHIFT) < 1 << STEP_SHIFT,
             "{step}"
         );
-        // A jump begins anew.
+        // A jump starts the measurement again.
         rate.on_clock(900, 256, 5);
         assert_eq!(rate.step(), None);
-        // Packets come as pictures need them.
+        // Packets that arrive as pictures need them.
         let mut rate = RateMeter::default();
         for reference in 0..40_u64 {
             let index = 20 * reference + reference * reference % 7;

@@ -1,9 +1,11 @@
-//! The binary arithmetic coder of layouts: each bit costs what its model did not expect.
+//! The binary arithmetic coder of layouts: the cost of a bit depends on how unexpected it is to its
+//! model.
 //!
-//! One description of the format serves both directions: [`Coder::bit`] takes the bit to write and
-//! returns it, or ignores its argument and returns the bit that was read.
+//! One description of the format serves both directions. [`Coder::bit`] of a writer codes its
+//! argument and returns it. That of a reader ignores its argument, and returns the bit that it
+//! read.
 
-/// The probability that a bit is set, and how many bits it has been learned from.
+/// The probability that a bit is set, and the number of bits that it was learned from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Model {
     /// In units of 2^-16.
@@ -11,11 +13,11 @@ pub(super) struct Model {
     seen: u8,
 }
 
-/// After this many bits, a model changes no slower.
+/// From this many bits on, the rate of learning stays constant.
 const SLOWEST: u8 = 30;
 
 impl Model {
-    /// Creates a model that expects this many set bits in 256, from 1 to 255.
+    /// Creates a model that expects `of_256` set bits in 256, from 1 to 255.
     pub(super) const fn new(of_256: u8) -> Self {
         Self {
             set: (of_256 as u16) << 8,
@@ -26,16 +28,16 @@ impl Model {
     fn learn(&mut self, bit: bool) {
         let target: i32 = if bit { 0xffff } else { 0 };
         let step = (target - i32::from(self.set)) / (i32::from(self.seen) + 2);
-        // Between the two, so that it fits.
+        // The result lies between the old value and the target, so it fits.
         self.set = u16::try_from(i32::from(self.set) + step).unwrap_or(self.set);
         self.seen = SLOWEST.min(self.seen + 1);
     }
 }
 
-/// A set bit is as likely as another one.
+/// The probability for a bit that is set as often as not.
 const EVEN: u16 = 1 << 15;
 
-/// The part of a range of this width that stands for a set bit: not all and not nothing of it.
+/// The part of a range of this width that stands for a set bit: neither all nor nothing of it.
 fn split(set: u16, width: u32) -> u32 {
     let set = u64::from(set.clamp(64, 0xffff - 64));
     u32::try_from((u64::from(width) * set) >> 16).unwrap_or(width / 2)
@@ -61,7 +63,7 @@ pub(super) trait Coder {
         })
     }
 
-    /// Codes a number below 2^`limit` - 1: how many bits it has, then these.
+    /// Codes a number below 2^`limit` - 1: first its number of bits, then these bits.
     fn number(&mut self, model: &mut Number, limit: u32, value: u64) -> u64 {
         let plus = value.saturating_add(1);
         let length = plus.ilog2();
@@ -76,7 +78,7 @@ pub(super) trait Coder {
             }
             count += 1;
         }
-        // The highest bit is known to be set.
+        // The highest bit is known to be set, and not coded.
         (1 << count | self.bits(count, plus)) - 1
     }
 
@@ -116,10 +118,10 @@ impl Encoder {
         }
     }
 
-    /// The bytes of all bits. A reader takes zeros for the bytes behind them.
+    /// The bytes of all bits. A reader reads zeros after the last byte.
     pub(super) fn finish(mut self) -> Vec<u8> {
         if self.low > 0 {
-            // `low` and `high` differ in their first byte: this lies between them.
+            // `low` and `high` differ in their first byte, and this value lies between them.
             let [first, ..] = self.low.to_be_bytes();
             self.out.push(first + 1);
         }
@@ -147,7 +149,7 @@ impl Coder for Encoder {
     }
 }
 
-/// Reads bits; behind the end of its bytes, those of zeros.
+/// Reads bits. After the end of its bytes, it reads zeros.
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
     low: u32,
@@ -170,7 +172,7 @@ impl<'a> Decoder<'a> {
         decoder
     }
 
-    /// Whether bytes are left that no bit needed.
+    /// Whether there are bytes that no bit needed.
     pub(super) const fn has_rest(&self) -> bool {
         !self.rest.is_empty()
     }
@@ -254,7 +256,7 @@ mod tests {
             let mut encoder = Encoder::new();
             prop_assert_eq!(&code(&mut encoder, &symbols), &expected);
             let bytes = encoder.finish();
-            // The decoder knows the kinds of the symbols alone.
+            // The decoder knows only the kinds of the symbols.
             let blank: Vec<_> = { symbols.iter() }
                 .map(|symbol| match *symbol {
                     Symbol::Bit(model, _) => Symbol::Bit(model, false),
@@ -269,14 +271,14 @@ mod tests {
         }
     }
 
-    /// The entropy of the bits, and a little for what the model learns and the last byte.
+    /// The entropy of the bits, plus a little for what the model learns, and for the last byte.
     #[test]
     fn expected_bits_are_cheap() {
         for (every, expected) in [(2, 950..=1_060), (10, 400..=560), (1_000, 5..=60)] {
             let mut encoder = Encoder::new();
             let mut model = Model::new(128);
             for at in 0..8_000_u64 {
-                // A linear congruential generator, the high bits of it.
+                // The high bits of a linear congruential generator.
                 let draw = at.wrapping_mul(6_364_136_223_846_793_005).rotate_left(29);
                 let draw = draw.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
                 encoder.bit(&mut model, draw % every == 0);

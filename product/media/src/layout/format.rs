@@ -1,7 +1,7 @@
 //! The bytes of a layout: `docs/protocol/media.md`, "The layout".
 //!
-//! [`Codec`] is generic over the direction. It holds what both ends know about the packets before,
-//! and codes what a packet does not have in common with them.
+//! [`Codec`] is generic over the direction. It holds what both ends know from the previous packets,
+//! and codes how the next packet differs from the expected one.
 
 use std::collections::BTreeMap;
 
@@ -13,27 +13,27 @@ use super::models::Models;
 use super::packet::{CLOCK_WRAP, ROOM, announced, field_length, prefix_length};
 use crate::header::PACKET;
 
-/// The maximum number of bytes outside of packets in a layout: a reader gives up earlier.
+/// The maximum number of bytes outside of packets in a layout. A reader gives up before.
 pub(super) const MAX_OUTSIDE: usize = 2 << 20;
-/// The longest section.
+/// The maximum length of a section.
 const MAX_LENGTH: u32 = 64 << 20;
 
 pub(super) fn encode(layout: &Layout) -> Vec<u8> {
     let mut codec = Codec::new(Encoder::new());
-    // What the arranger describes can be said.
+    // Every layout that the arranger makes can be coded.
     let coded = codec.layout(layout);
     debug_assert_eq!(coded.as_ref(), Some(layout));
     codec.coder.finish()
 }
 
-/// Reads a layout; `None` if the bytes are none, or more than it needs.
+/// Reads a layout; `None` if the bytes are not a layout, or are more than it needs.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Layout> {
     let mut codec = Codec::new(Decoder::new(bytes));
     let layout = codec.layout(&Layout::default())?;
     (!codec.coder.has_rest()).then_some(layout)
 }
 
-/// A place in the sections of a PID.
+/// A position in the sections of a PID.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cursor {
     /// The present section, or the last one.
@@ -44,7 +44,7 @@ struct Cursor {
 }
 
 impl Cursor {
-    /// How much of the present section is still to come.
+    /// The number of bytes that remain in the present section.
     fn left(&self) -> usize {
         match self.section {
             Some(section) if !self.is_left => section.length.saturating_sub(self.at) as usize,
@@ -52,13 +52,13 @@ impl Cursor {
         }
     }
 
-    /// Whether these parts begin where the present section was left.
+    /// Whether these parts continue where the present section was left.
     fn goes_on_with(&self, runs: &[Run]) -> bool {
         let is_next = |run: &Run| self.section == Some(run.section) && run.from == self.at;
         self.left() == 0 || runs.first().is_none_or(is_next)
     }
 
-    /// Goes on by up to this many bytes.
+    /// Advances by up to this many bytes.
     fn take(&mut self, most: usize) -> Option<Run> {
         let section = self.section?;
         let length = u32::try_from(most.min(self.left())).ok()?;
@@ -72,7 +72,7 @@ impl Cursor {
     }
 }
 
-/// What is known of the packets of one PID.
+/// The state of the packets of one PID.
 #[derive(Debug)]
 struct Lane {
     pid: u16,
@@ -84,7 +84,7 @@ struct Lane {
     clock: Option<(u64, u64)>,
     pes_data: u8,
     pes_length: u16,
-    /// How much of the present PES packet is still to come, if its header says so.
+    /// The number of bytes that remain in the present PES packet, if its header states its length.
     pes_left: Option<usize>,
     was_plain: bool,
     was_whole: bool,
@@ -121,7 +121,8 @@ impl Lane {
         Some((counter + u8::from(has_payload)) & 0x0f)
     }
 
-    /// Whether the packet differs from its PID's last one by its counter and its data alone.
+    /// Whether the packet differs from the previous one of its PID only in its counter and its
+    /// data.
     fn is_plain(&self, made: &Made) -> bool {
         let planned: usize = made.runs.iter().map(Run::len).sum();
         planned == ROOM
@@ -140,18 +141,18 @@ struct Codec<C> {
     coder: C,
     models: Models,
     lanes: Vec<Lane>,
-    /// The lanes in the order of their latest packets, the last one first.
+    /// The lanes in the order of their latest packets, the most recent first.
     recent: Vec<usize>,
-    /// The number expected next in each stream.
+    /// The next expected number in each stream.
     numbers: BTreeMap<u16, u16>,
     step: Option<u32>,
     index: u64,
-    /// Which of the three packets before were null packets.
+    /// Which of the previous three packets were null packets.
     history: usize,
     null: Null,
 }
 
-/// What a decoder asks for in the place of a packet that it does not know.
+/// The argument of a decoder, which does not know the packet yet.
 const UNKNOWN: Packet = Packet::Null(Null::PLAIN);
 
 impl<C: Coder> Codec<C> {
@@ -233,7 +234,7 @@ impl<C: Coder> Codec<C> {
         })
     }
 
-    /// Codes bytes outside of packets; `last` are those before the packet before.
+    /// Codes bytes outside of packets; `last` are those before the previous packet.
     fn outside(&mut self, bytes: &[u8], last: &[u8], room: usize) -> Option<Vec<u8>> {
         let (coder, models) = (&mut self.coder, &mut self.models);
         let lengths = (last.len(), bytes.len());
@@ -277,7 +278,7 @@ impl<C: Coder> Codec<C> {
             return Some(Packet::Null(self.null));
         }
         let at = self.lane(packet.pid())?;
-        // The lane is put back, whatever it is that cannot be read.
+        // The lane is put back even if the rest cannot be read.
         let mut lane = core::mem::replace(self.lanes.get_mut(at)?, Lane::new(0));
         let packet = self.in_lane(&mut lane, packet);
         *self.lanes.get_mut(at)? = lane;
@@ -572,7 +573,7 @@ impl<C: Coder> Codec<C> {
         }
     }
 
-    /// Codes so many bytes of the lane's sections.
+    /// Codes `length` bytes of the lane's sections.
     fn parts(&mut self, lane: &mut Lane, length: usize, given: &[Run]) -> Option<Vec<Run>> {
         let mut runs = Vec::new();
         let mut left = length;
@@ -589,7 +590,7 @@ impl<C: Coder> Codec<C> {
         Some(runs)
     }
 
-    /// Codes which section comes next, and where in it.
+    /// Codes which section comes next, and the offset in it.
     fn reference(
         &mut self,
         cursor: &mut Cursor,
@@ -691,7 +692,7 @@ mod tests {
         let mut codec = Codec::new(Encoder::new());
         assert_eq!(codec.layout(&layout(MAX_PACKETS + 1)), None);
         assert_eq!(decode(&codec.coder.finish()), None);
-        // Bytes that no bit needs.
+        // More bytes than the layout needs.
         assert_eq!(decode(&[&bytes[..], &[1; 5]].concat()), None);
     }
 
@@ -710,14 +711,14 @@ mod tests {
         };
         let none = length(BTreeMap::new());
         let even = length((1..=100).map(|at| (at, vec![0xff; 16])).collect());
-        // Of time stamps, the upper bytes repeat.
+        // The upper bytes of time stamps repeat.
         let stamps = |at: usize| (at as u32 * 27_000).to_be_bytes().to_vec();
         let stamps = length((0..100).map(|at| (at, stamps(at))).collect());
         let odd = length([(7, (0..200).collect()), (100, vec![0x47; 90])].into());
         assert!(even < none + 50, "{even}");
         assert!((200..330).contains(&(stamps - none)), "{stamps}");
         assert!((290..400).contains(&(odd - none)), "{odd}");
-        // As many as a reader gives up after, and one more.
+        // As many bytes as a reader skips before it gives up, and one more.
         for (bytes, is_known) in [(MAX_OUTSIDE, true), (MAX_OUTSIDE + 1, false)] {
             let most = layout([(0, vec![0; bytes])].into());
             let mut codec = Codec::new(Encoder::new());

@@ -8,16 +8,16 @@ use comity_units::Time;
 use super::model::{Run, SectionRef};
 use crate::header::Unit;
 
-/// A section in the bytes of its PID.
+/// A section located in the bytes of its PID.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     pub(super) section: SectionRef,
-    /// The description of an access unit, from which the header of its PES packet follows.
+    /// The description of an access unit, from which the header of its PES packet is made.
     pub(super) unit: Option<Unit>,
-    /// What follows its media header.
+    /// Its payload after the media header.
     pub(super) content: Bytes,
     pub(super) source_time: Time,
-    /// Whether a receiver gets it.
+    /// Whether it is sent to receivers.
     pub(super) is_sent: bool,
 }
 
@@ -33,20 +33,20 @@ impl Piece {
     }
 }
 
-/// The bytes of one PID without the headers of its packets and PES packets, from the first that is
-/// in no layout yet. Positions count from the beginning of the source.
+/// The bytes of one PID without the headers of its packets and PES packets, from the first byte
+/// that is in no layout yet. Positions count from the beginning of the source.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     bytes: Vec<u8>,
     begin: u64,
-    /// Up to here, it is known which bytes are in sections.
+    /// The position up to which it is known which bytes are in sections.
     known: u64,
     pieces: VecDeque<Piece>,
-    /// From which position on bytes came when.
+    /// Positions, and when the bytes from each position on arrived.
     arrivals: VecDeque<(u64, Time)>,
 }
 
-/// So many bytes that no longer matter are kept until they are moved away.
+/// The number of passed bytes that are kept before the others are moved.
 const SLACK: usize = 64 << 10;
 
 impl Lane {
@@ -65,20 +65,20 @@ impl Lane {
         self.bytes.extend(bytes);
     }
 
-    /// When the byte at this position came.
+    /// When the byte at this position arrived.
     fn arrival(&self, position: u64) -> Option<Time> {
         let behind = self.arrivals.partition_point(|&(from, _)| from <= position);
         let (_, when) = self.arrivals.get(behind.checked_sub(1)?)?;
         Some(*when)
     }
 
-    /// Declares that no section will have bytes before this position, beside those found.
+    /// Declares that all sections with bytes before this position have been found.
     pub(super) fn know(&mut self, to: u64) {
         self.known = self.known.max(to.min(self.end()));
     }
 
-    /// Finds the next section in the bytes; returns when its first one came. What it has before it
-    /// is in no section.
+    /// Locates the next section in the bytes. Returns when its first byte arrived. The bytes before
+    /// it belong to no section.
     pub(super) fn find(&mut self, found: Found) -> Option<Time> {
         let at = usize::try_from(self.known - self.begin).unwrap_or(usize::MAX);
         let unknown = self.bytes.get(at..).unwrap_or_default();
@@ -94,7 +94,7 @@ impl Lane {
         self.arrival(from)
     }
 
-    /// The parts of sections that follow each other from this position on, up to another.
+    /// The consecutive parts of sections from position `from` up to position `to`.
     pub(super) fn runs(&self, from: u64, to: u64) -> Vec<Run> {
         let mut runs = Vec::new();
         let mut at = from;
@@ -115,7 +115,7 @@ impl Lane {
         runs
     }
 
-    /// Whether no section with bytes between these positions is one that is not sent.
+    /// Whether all sections with bytes between these positions are sent.
     pub(super) fn is_sent(&self, from: u64, to: u64) -> bool {
         let mut inside =
             { self.pieces.iter() }.filter(|piece| piece.from < to && from < piece.end());
@@ -128,7 +128,7 @@ impl Lane {
         Some(&self.pieces.iter().find(is_it)?.found)
     }
 
-    /// Lets go of everything before this position.
+    /// Drops everything before this position.
     pub(super) fn pass(&mut self, to: u64) {
         self.know(to);
         while self.pieces.front().is_some_and(|piece| piece.end() <= to) {
@@ -139,7 +139,7 @@ impl Lane {
         }
         let passed = usize::try_from(to.saturating_sub(self.begin)).unwrap_or(usize::MAX);
         if passed >= self.bytes.len() {
-            // There can be thousands of lanes: an empty one keeps nothing.
+            // There can be thousands of lanes, so an empty lane keeps no memory.
             self.begin = self.end();
             self.bytes = Vec::new();
         } else if passed >= SLACK && passed * 2 >= self.bytes.len() {
@@ -177,10 +177,10 @@ mod tests {
         let first = lane.find(found(0, b"abc"));
         assert_eq!(first, Some(Time::from_millis(1)));
         assert_eq!(lane.known(), 3);
-        // Nothing has "de".
+        // "de" belongs to no section.
         let second = lane.find(found(1, b"fgh"));
         assert_eq!(second, Some(Time::from_millis(2)));
-        // Nor is this in what follows.
+        // This section is not in the bytes that follow.
         assert_eq!(lane.find(found(2, b"abc")), None);
         assert_eq!(lane.known(), 8);
         assert_eq!(parts(&lane, 0, 10), [(0, 0, 3)]);

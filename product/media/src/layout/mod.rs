@@ -1,9 +1,9 @@
-//! Layouts: what a receiver needs beside the sections to write the transport stream that came in,
+//! Layouts: what a receiver needs in addition to sections to write the original transport stream,
 //! byte for byte.
 //!
-//! A layout describes a run of packets in their order. Where the bytes of a packet stand in a
-//! section, it names the section; the rest it says itself, as far as it does not follow from the
-//! packets before. `docs/protocol/media.md` has the format.
+//! A layout describes a run of consecutive packets. For bytes that a section contains, it names the
+//! section. The layout itself contains the other bytes, unless they follow from the previous
+//! packets. `docs/protocol/media.md` has the format.
 //!
 //! ```text
 //! packets + sections -> Arranger -> layouts ..> Restorer + sections -> packets
@@ -31,15 +31,15 @@ pub(crate) use restore::{Arrived, Restorer};
 use crate::header::Header;
 use model::{Packet, Run, SectionRef};
 
-/// The bit by which a receiver says in its transport parameters that it takes layouts.
+/// The bit of the transport parameters with which a receiver announces that it accepts layouts.
 pub const LAYOUT_FEATURE: u64 = 1;
 
-/// Whether only a receiver that takes layouts gets the sections of this stream.
+/// Whether the sections of this stream are sent only to receivers that accept layouts.
 pub const fn needs_layouts(stream: u16) -> bool {
     stream == LAYOUTS || is_restored_alone(stream)
 }
 
-/// Whether this is the announcement of layouts, for receivers that take them.
+/// Whether this is the announcement of layouts, which is sent only to receivers that accept them.
 pub fn is_announcement(stream: u16, payload: &[u8]) -> bool {
     let mut announcement = Vec::new();
     Header::Layout.encode(&mut announcement);
@@ -74,8 +74,8 @@ pub fn names_section(layout: &[u8], stream: u16, section: &[u8]) -> bool {
     })
 }
 
-/// Whether the sections of this stream are for restored packets alone: a new stream of pictures and
-/// sound has no place for them.
+/// Whether the sections of this stream serve only restored packets: a new stream of pictures and
+/// sound does not contain them.
 pub(crate) const fn is_restored_alone(stream: u16) -> bool {
     matches!(stream, CARRIED | DAMAGED)
 }

@@ -1,4 +1,4 @@
-//! What layouts say, and how they name sections.
+//! The content of layouts, and how they name sections.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use twox_hash::XxHash64;
 pub(crate) const TABLES: u16 = 0;
 /// The stream of the layouts.
 pub(crate) const LAYOUTS: u16 = 0x3fff;
-/// The stream of carried packets that belong to no elementary stream.
+/// The stream of carried packets that do not belong to an elementary stream.
 pub(crate) const CARRIED: u16 = 0x3ffe;
 /// The stream of carried packets of elementary streams that are scrambled.
 pub(crate) const SCRAMBLED: u16 = 0x3ffd;
@@ -21,32 +21,33 @@ pub(crate) const MAX_PACKETS: usize = 4_096;
 /// The PID of null packets.
 pub(crate) const NULL: u16 = 0x1fff;
 
-/// A run of packets.
+/// A run of consecutive packets.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Layout {
-    /// In a multiplex of constant rate: how far the clock advances with each packet, in units of
-    /// 2^-12 ticks of 27 MHz.
+    /// In a multiplex of constant rate: by how much the clock advances with each packet, in units
+    /// of 2^-12 ticks of 27 MHz.
     pub(crate) step: Option<u32>,
-    /// Of what is live and has no constant rate: over which time the packets came, in milliseconds.
+    /// In a live source without a constant rate: the time in milliseconds over which the packets
+    /// arrived.
     pub(crate) lasted: Option<u8>,
-    /// Whether it is the last one of its source.
+    /// Whether it is the last layout of its source.
     pub(crate) is_last: bool,
     pub(crate) packets: Vec<Packet>,
     /// Bytes of the source outside of packets, by the number of packets before them.
     pub(crate) outside: BTreeMap<usize, Vec<u8>>,
 }
 
-/// Ticks of 27 MHz in one unit of [`Layout::step`], as a shift.
+/// The number of bits by which a tick of 27 MHz is shifted in [`Layout::step`].
 pub(crate) const STEP_SHIFT: u32 = 12;
 
-/// A packet, without the bytes that stand in sections.
+/// A packet without the bytes that are in sections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Packet {
-    /// A null packet whose payload is one byte over and over.
+    /// A null packet whose payload repeats one byte.
     Null(Null),
-    /// A packet that a section holds whole.
+    /// A packet that a section contains whole.
     Whole { pid: u16, counter: u8, run: Run },
-    /// A packet with parts of sections.
+    /// A packet that contains parts of sections.
     Made(Made),
 }
 
@@ -60,7 +61,7 @@ pub(crate) struct Null {
 }
 
 impl Null {
-    /// The usual one.
+    /// The usual null packet.
     pub(crate) const PLAIN: Self = Self {
         flags: 0,
         control: 0x10,
@@ -78,23 +79,23 @@ pub(crate) struct Made {
     pub(crate) has_payload: bool,
     pub(crate) field: Option<Field>,
     pub(crate) prefix: Prefix,
-    /// The payload behind the prefix. If a field has room for more, it is filled up; otherwise the
-    /// payload is.
+    /// The payload after the prefix. If there is room for more, the adaptation field is stuffed,
+    /// or, without a field, the payload.
     pub(crate) runs: Vec<Run>,
 }
 
 /// An adaptation field.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Field {
-    /// Zero if the field holds nothing but stuffing.
+    /// The flags; zero if the field contains only stuffing.
     pub(crate) flags: u8,
-    /// The program clock reference in ticks of 27 MHz, if the flags say that there is one.
+    /// The program clock reference in ticks of 27 MHz, if the flags announce it.
     pub(crate) clock: Option<u64>,
-    /// The bytes between it and the stuffing.
+    /// The bytes between the clock reference and the stuffing.
     pub(crate) rest: Vec<u8>,
 }
 
-/// The payload of a packet before its part of a section.
+/// The payload of a packet before its parts of sections.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Prefix {
     #[default]
@@ -105,7 +106,7 @@ pub(crate) enum Prefix {
     Pes {
         /// Its PES_packet_length.
         length: u16,
-        /// Its seventh byte, unless the unit determines it.
+        /// Its seventh byte; `None` if the unit determines it.
         flags: Option<u8>,
         /// Its PES_header_data_length.
         data: u8,
@@ -131,17 +132,17 @@ impl Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct SectionRef {
     pub(crate) stream: u16,
-    /// The low bits of its number at the source.
+    /// The low 16 bits of its number at the source.
     pub(crate) number: u16,
-    /// The length of what follows its media header.
+    /// The length of its payload after the media header.
     pub(crate) length: u32,
-    /// The low bits of a hash of the payload, by which a receiver finds how the numbers that it
-    /// sees are related to those at the source.
+    /// The low bits of a hash of the payload. From it, a receiver finds the distance between its
+    /// numbers and those at the source.
     pub(crate) hash: u16,
 }
 
 impl SectionRef {
-    /// Names the section with this payload, in which so many bytes follow the media header.
+    /// Names the section with this payload, which has `length` bytes after the media header.
     pub(crate) fn new(stream: u16, number: u64, payload: &[u8], length: usize) -> Self {
         Self {
             stream,
@@ -166,7 +167,7 @@ impl Packet {
         }
     }
 
-    /// The counter of a packet with which the counter of its PID advances.
+    /// The counter of a packet that advances the counter of its PID.
     pub(crate) const fn counter(&self) -> Option<u8> {
         match self {
             Self::Whole { counter, .. } => Some(*counter),

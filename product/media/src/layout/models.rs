@@ -2,7 +2,7 @@
 
 use super::coder::{Model, Number};
 
-/// The models of all bits, with what they expect at the beginning of a layout.
+/// The models of all bits, with their probabilities at the beginning of a layout.
 #[derive(Debug)]
 pub(super) struct Models {
     pub(super) has_step: Model,

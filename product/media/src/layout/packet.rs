@@ -1,17 +1,17 @@
-//! One packet: apart into what a layout says and what sections hold, and together again.
+//! Takes a packet apart into the content of a layout and of sections, and puts it together again.
 
 use super::model::{Field, Made, NULL, Null, Prefix, Run};
 use crate::header::{PACKET, Unit};
 use crate::pes::{has_fields, stamps};
 
-/// The room after a packet's own four bytes.
+/// The number of bytes after the header of a packet.
 pub(super) const ROOM: usize = PACKET - 4;
 /// The flag of an adaptation field with a clock reference.
 pub(super) const CLOCK: u8 = 0x10;
-/// Of a clock: 33 bits of base, 9 bits of extension up to 299.
+/// The period of a clock: 33 bits of base, and an extension of 9 bits up to 299.
 pub(super) const CLOCK_WRAP: u64 = (1 << 33) * 300;
 
-/// The header of a packet, and where its parts are.
+/// The header of a packet, and the positions of its parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
     pub(super) pid: u16,
@@ -22,7 +22,7 @@ pub(super) struct Parts {
     scrambling: u8,
     has_field: bool,
     pub(super) has_payload: bool,
-    /// Where the payload begins.
+    /// The position of the payload.
     payload: usize,
 }
 
@@ -57,7 +57,7 @@ impl Parts {
         }
     }
 
-    /// The clock reference in ticks of 27 MHz. `None` for none, and for one whose extension or
+    /// The clock reference in ticks of 27 MHz. `None` if there is none, or if its extension or
     /// reserved bits are unusual.
     pub(super) fn clock(&self, packet: &[u8; PACKET]) -> Option<u64> {
         let field = packet.get(5..self.payload)?;
@@ -72,14 +72,14 @@ pub(crate) fn read_clock_of(packet: &[u8; PACKET]) -> Option<u64> {
     Parts::of(packet)?.clock(packet)
 }
 
-/// The packet without its transport_error_indicator.
+/// The packet with its transport_error_indicator cleared.
 pub(super) fn without_error(packet: &[u8; PACKET]) -> [u8; PACKET] {
     let mut bytes = *packet;
     bytes[1] &= 0x7f;
     bytes
 }
 
-/// The length of the header of the PES packet that begins here, if all of it is here.
+/// The length of the header of the PES packet that begins here, if the header is complete.
 pub(super) fn pes_header_length(payload: &[u8]) -> Option<usize> {
     if !payload.starts_with(&[0, 0, 1]) {
         return None;
@@ -91,7 +91,7 @@ pub(super) fn pes_header_length(payload: &[u8]) -> Option<usize> {
     (length <= payload.len()).then_some(length)
 }
 
-/// A null packet whose payload is one byte over and over.
+/// The description of a null packet whose payload repeats one byte.
 pub(super) fn null(packet: &[u8; PACKET]) -> Option<Null> {
     let [_, second, third, control, fill, ..] = *packet;
     let is_null = u16::from_be_bytes([second & 0x1f, third]) == NULL && control & 0x30 == 0x10;
@@ -103,9 +103,9 @@ pub(super) fn null(packet: &[u8; PACKET]) -> Option<Null> {
     })
 }
 
-/// Describes a packet whose payload has these parts of sections after `prefix` bytes; `None` if
-/// that is not all of it. `unit` is the first that begins in it; `is_table` says that its payload
-/// has pointers.
+/// Describes a packet whose payload consists of `prefix` bytes and these parts of sections; `None`
+/// if it does not. `unit` is the first unit that begins in the packet. `is_table` states that its
+/// payload has pointers.
 pub(super) fn take_apart<'a>(
     packet: &[u8; PACKET],
     (prefix, is_table): (usize, bool),
@@ -159,7 +159,7 @@ pub(super) fn take_apart<'a>(
     is_right(&made).then_some(made)
 }
 
-/// The packet; `None` if its parts have no room in it, or some of them are missing.
+/// Makes the packet; `None` if its parts do not fit, or some of them are missing.
 pub(super) fn put_together<'a>(
     made: &Made,
     unit: Option<&Unit>,
@@ -183,7 +183,7 @@ pub(super) fn put_together<'a>(
         let length = ROOM.checked_sub(1 + behind)?;
         out.add(&[u8::try_from(length).ok()?])?;
         let end = out.at + length;
-        // A field of no length has no flags either.
+        // A field of length zero has no flags.
         if field.flags != 0 || length > 0 {
             out.add(&[field.flags])?;
         }
@@ -200,7 +200,7 @@ pub(super) fn put_together<'a>(
     (made.field.is_none() || out.at == PACKET).then_some(out.bytes)
 }
 
-/// A packet that is written from its beginning, and filled up with ff.
+/// A packet that is written from its beginning, and filled with ff.
 #[derive(Debug)]
 struct Assembly {
     bytes: [u8; PACKET],
@@ -224,7 +224,7 @@ impl Assembly {
         Some(())
     }
 
-    /// Leaves ff up to this position.
+    /// Keeps ff up to this position.
     fn fill_to(&mut self, end: usize) -> Option<()> {
         (self.at <= end && end <= PACKET).then(|| self.at = end)
     }
@@ -252,7 +252,7 @@ impl Assembly {
     }
 }
 
-/// A packet without payload, in the place of one that is missing.
+/// A packet without payload, which replaces a missing packet.
 pub(crate) fn without_payload(
     pid: u16,
     counter: u8,
@@ -273,7 +273,7 @@ pub(crate) fn without_payload(
     packet
 }
 
-/// The packet that a layout calls null.
+/// The null packet with this description.
 pub(crate) fn null_packet(null: Null) -> [u8; PACKET] {
     let mut packet = [null.fill; PACKET];
     let [high, low] = NULL.to_be_bytes();
@@ -284,7 +284,7 @@ pub(crate) fn null_packet(null: Null) -> [u8; PACKET] {
     packet
 }
 
-/// The bytes of a field without stuffing, its length included.
+/// The length of a field without stuffing, including its length byte.
 pub(super) fn field_length(field: &Field) -> usize {
     match (field.flags, field.clock) {
         (0, _) => 1,
@@ -302,7 +302,8 @@ pub(super) const fn prefix_length(prefix: &Prefix) -> usize {
     }
 }
 
-/// The PES_packet_length that a prefix holds, and how much of that the prefix is.
+/// The number of bytes that follow the prefix in its PES packet; `None` if the prefix does not
+/// state a length.
 pub(super) fn announced(prefix: &Prefix) -> Option<usize> {
     let (length, header) = match prefix {
         Prefix::Pes { length, data, .. } => (*length, 3 + usize::from(*data)),
@@ -315,8 +316,8 @@ pub(super) fn announced(prefix: &Prefix) -> Option<usize> {
     (length > 0).then(|| usize::from(length).saturating_sub(header))
 }
 
-/// Reads what stands between the length of a field and the payload. `None` for a form that a layout
-/// cannot say.
+/// Reads the bytes between the length of a field and the payload. `None` for a form that a layout
+/// cannot contain.
 fn read_field(bytes: &[u8]) -> Option<Field> {
     let Some((&flags, rest)) = bytes.split_first() else {
         return Some(Field::default());
@@ -345,7 +346,7 @@ fn clock_bytes(clock: u64) -> [u8; 6] {
     bytes
 }
 
-/// The seventh byte of a PES header: no scrambling, and whether it is aligned.
+/// The usual seventh byte of a PES header: not scrambled, and aligned if the unit is.
 const fn usual_flags(unit: &Unit) -> u8 {
     if unit.aligned { 0x84 } else { 0x80 }
 }

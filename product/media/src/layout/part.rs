@@ -1,4 +1,4 @@
-//! Packets without their missing sections.
+//! Restores packets without their missing sections.
 
 use super::model::{Made, Prefix, Run};
 use super::packet::{announced, put_together};
@@ -7,21 +7,21 @@ use crate::pes::stamps;
 
 /// The PES packet of a PID, as far as it is written.
 ///
-/// A decoder takes the bytes behind a PES header as one, up to the next header. Behind a section
-/// that is missing from them, the next one therefore gets a header of its own.
+/// A decoder reads the bytes after a PES header, up to the next header, as one unit. If a section
+/// among them is missing, the next section therefore gets a header of its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PesPacket {
-    /// How many bytes of it follow at the source, if its header says that.
+    /// The number of its bytes that follow at the source, if its header states its length.
     rest: Option<usize>,
-    /// Whether its header is written, and nothing is missing since.
+    /// Whether its header is written, and no section has been missing since.
     is_whole: bool,
-    /// Whether that header stands in the place of the missing packet before.
+    /// Whether that header is in the packet that replaces the previous, missing packet.
     is_mended: bool,
 }
 
 impl PesPacket {
-    /// A packet of the PID is done with. `is_here` says of each of its sections whether it is
-    /// written; `has_header` whether a PES header is, with the first of these.
+    /// Advances after a packet of the PID. `is_here` states for each of its sections whether it was
+    /// written. `has_header` states whether a PES header was written with the first of these.
     pub(super) fn pass(&mut self, made: &Made, is_here: &[bool], has_header: bool) {
         if made.begins {
             self.rest = announced(&made.prefix);
@@ -38,13 +38,13 @@ impl PesPacket {
             .and_then(|rest| rest.checked_sub(length(&made.runs)));
     }
 
-    /// A header stands in the place of the missing packet that was done with last.
+    /// Records that a header was written in the packet that replaces the last, missing packet.
     pub(super) const fn mend(&mut self) {
         (self.is_whole, self.is_mended) = (true, true);
     }
 
     /// The next packet without its missing sections, and whether it has a PES header. `None` if a
-    /// decoder could read nothing of it.
+    /// decoder could read nothing from it.
     pub(super) fn part<'a>(
         &self,
         made: &Made,
@@ -71,7 +71,7 @@ impl PesPacket {
         let lost = length(&made.runs) - length(&kept);
         let rest = source.and_then(|rest| rest.checked_sub(lost));
         let begun = made.runs.iter().find(|run| run.from == 0);
-        // What the first section continues is not whole.
+        // The section that the first one continues is not whole.
         let mut before = made.runs.iter().take_while(|run| !is_here(run));
         let is_broken = !self.is_mended && (!self.is_whole || before.any(|run| run.from == 0));
         let header = match begun.filter(is_here) {
@@ -89,8 +89,9 @@ impl PesPacket {
         }
     }
 
-    /// The PES header that the next packet needs, in the place of the missing one before it: the
-    /// `first` of its sections that is there is `unit`, and begins in it. `None` if it needs none.
+    /// If the next packet needs a PES header in the packet that replaces the missing one before it,
+    /// makes that packet. The first present section of the next packet has the index `first`, and
+    /// is `unit`. `None` if no header is needed.
     pub(super) fn before(
         &self,
         missing: &Made,
@@ -124,8 +125,8 @@ fn length(runs: &[Run]) -> usize {
     runs.iter().map(Run::len).sum()
 }
 
-/// The header of a PES packet that begins with this unit, and has so many bytes. A unit without
-/// time stamps belongs to what is before it, and begins none.
+/// The header of a PES packet that begins with this unit, and has this many bytes. A unit without
+/// time stamps continues the unit before it, and needs no header.
 fn header(unit: &Unit, bytes: Option<usize>) -> Option<Prefix> {
     let has_times = !matches!(unit.times, Times::None);
     let data = u8::try_from(stamps(unit.times).1.len()).ok()?;
@@ -136,7 +137,7 @@ fn header(unit: &Unit, bytes: Option<usize>) -> Option<Prefix> {
     })
 }
 
-/// The header, for so many bytes.
+/// The header with the length for this many bytes.
 fn shortened(prefix: &Prefix, bytes: Option<usize>) -> Prefix {
     match *prefix {
         Prefix::Pes { flags, data, .. } => Prefix::Pes {
@@ -148,7 +149,7 @@ fn shortened(prefix: &Prefix, bytes: Option<usize>) -> Prefix {
     }
 }
 
-/// The PES_packet_length; 0, which says nothing, where it is unknown or has no room.
+/// The PES_packet_length; 0, which means unspecified, if the length is unknown or does not fit.
 fn announcement(data: u8, bytes: Option<usize>) -> u16 {
     let length = bytes.map_or(0, |bytes| 3 + usize::from(data) + bytes);
     u16::try_from(length).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Layouts and sections, to packets.
+//! Restores packets from layouts and sections.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,17 +13,18 @@ use super::waiting::{EACH, Held, Lookup, State, Stream};
 use crate::allowance::Allowance;
 use crate::header::{Header, PACKET, Unit};
 
-/// How much may wait for sections and layouts. Then the oldest layout does without what it lacks.
+/// The maximum memory of waiting sections and layouts. Beyond it, the oldest layout is written
+/// without its missing sections.
 const MAX_HELD: usize = 64 << 20;
-/// How many bytes and sections may wait for a layout if none is there. Then they are written
-/// without one.
+/// The maximum memory and number of sections that wait while no layout does. Beyond it, they are
+/// written without a layout.
 const MAX_BYTES_WITHOUT: usize = 32 << 20;
 const MAX_SECTIONS_WITHOUT: usize = 4_096;
-/// How many layouts may wait behind one that names sections of a stream without any so far.
+/// How many layouts may wait after one that names sections of a stream that has had none so far.
 const PATIENCE: usize = 8;
 /// The number of tables kept for packets that repeat them.
 const MAX_TABLES: usize = 256;
-/// The number of sections of a stream remembered that were written before the first layout.
+/// The number of sections remembered in a stream that were written before the first layout.
 const MAX_REMEMBERED: usize = 64;
 /// The number of gaps remembered in a stream.
 const MAX_GAPS: usize = 1_024;
@@ -43,30 +44,31 @@ pub(crate) struct Arrived {
 /// Writes packets as layouts describe them, from sections in any order.
 ///
 /// A packet waits until each of its sections has arrived or is known to be missing. The numbers in
-/// layouts are those of the source; a relay or a late receiver sees others, at a constant distance.
-/// The first section of a stream that a layout names gives that distance away, by its hash.
+/// layouts are those of the source. After a relay, or at a receiver that joined late, sections have
+/// other numbers, at a constant distance. The first section of a stream that a layout names gives
+/// this distance, by its hash.
 #[derive(Debug, Default)]
 pub(crate) struct Restorer {
     is_on: bool,
     streams: BTreeMap<u16, Stream>,
-    /// By PID.
+    /// PES packets, by PID.
     pes: BTreeMap<u16, PesPacket>,
     queue: VecDeque<Queued>,
     head: Option<Head>,
     latest: Option<u64>,
-    /// Whether a layout is missing behind the latest clock reference.
+    /// Whether a layout is missing after the latest clock reference.
     has_gap: bool,
-    /// The PIDs whose latest unit was written without a layout, until another one begins.
+    /// The PIDs whose latest unit was written without a layout, until another unit begins.
     remultiplexed: BTreeSet<u16>,
     /// Whether the source has ended.
     has_ended: bool,
     held: usize,
     arrivals: u64,
-    /// How far apart the packets of the latest layout came, if it says so.
+    /// The arrival spacing of the packets of the latest layout, if it states it.
     spacing: Option<Span>,
-    /// How much may be written that repeats what was written, and of null packets.
+    /// How many bytes of repetitions and of null packets may be written.
     allowances: Allowances,
-    /// Packets that were left out because they were too many for what came in.
+    /// The number of packets that were omitted, because the input was too small for them.
     omitted: u64,
 }
 
@@ -88,23 +90,23 @@ impl Default for Allowances {
 #[derive(Debug)]
 struct Queued {
     layout: Layout,
-    /// What it takes of the memory.
+    /// Its memory.
     cost: usize,
-    /// Whether one before it is missing.
+    /// Whether the layout before it is missing.
     follows_gap: bool,
 }
 
-/// The layout at hand, and how far it is written.
+/// The present layout, and the number of its packets that are written.
 #[derive(Debug)]
 struct Head {
     layout: Layout,
     cost: usize,
     at: usize,
-    /// The furthest section used of each stream.
+    /// For each stream, the furthest section that was used.
     furthest: BTreeMap<u16, u64>,
 }
 
-/// What becomes of a packet.
+/// The outcome of a packet.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     /// The packet, or the part of it whose sections arrived.
@@ -113,12 +115,12 @@ enum Fate {
         has_header: bool,
     },
     Missing,
-    /// Its section was written before its layout came.
+    /// Its section was written before the layout arrived.
     Written,
 }
 
 impl Restorer {
-    /// Whether layouts come: sections wait for them.
+    /// Whether layouts are expected, so that sections wait for them.
     pub(crate) const fn is_on(&self) -> bool {
         self.is_on
     }
@@ -134,7 +136,7 @@ impl Restorer {
         }
     }
 
-    /// The PIDs of the units that wait.
+    /// The PIDs of the waiting units.
     pub(crate) fn held_pids(&self) -> BTreeSet<u16> {
         let held = self
             .streams
@@ -145,50 +147,51 @@ impl Restorer {
             .collect()
     }
 
-    /// Learns that layouts will come.
+    /// Makes sections wait for layouts.
     pub(crate) const fn expect(&mut self) {
         self.is_on = true;
     }
 
-    /// Keeps a section until it is known whether layouts will come.
+    /// Keeps a section until it is known whether there are layouts.
     pub(crate) fn keep(&mut self, arrived: &Arrived, out: &mut Vec<Action>) {
         self.hold(arrived, State::Fresh, out);
     }
 
-    /// Writes what was kept, without layouts.
+    /// Writes the kept sections, without layouts.
     pub(crate) fn release(&mut self, out: &mut Vec<Action>) {
         self.remultiplex_all(out);
     }
 
-    /// How far apart the packets of the latest layout came, if it says so.
+    /// The arrival spacing of the packets of the latest layout, if it states it.
     pub(crate) const fn spacing(&self) -> Option<Span> {
         self.spacing
     }
 
-    /// So many bytes of sections and layouts came in.
+    /// Counts bytes of sections and layouts that arrived.
     pub(crate) fn earn(&mut self, bytes: usize) {
         self.allowances.repeats.earn(bytes);
         self.allowances.nulls.earn(bytes);
     }
 
-    /// Whether a null packet of the writer's own may be written; then it is.
+    /// Spends the allowance for a null packet that no layout describes. Returns whether it may be
+    /// written.
     pub(crate) const fn spend_null(&mut self) -> bool {
         let is_allowed = self.allowances.nulls.spend(PACKET);
         self.omitted += if is_allowed { 0 } else { 1 };
         is_allowed
     }
 
-    /// Packets that were left out because they were too many for what came in.
+    /// The number of packets that were omitted, because the input was too small for them.
     pub(crate) const fn omitted(&self) -> u64 {
         self.omitted
     }
 
-    /// How many bytes wait.
+    /// The number of bytes that wait.
     pub(crate) const fn held(&self) -> usize {
         self.held
     }
 
-    /// Takes a section that has a layout, or will have one.
+    /// Adds a section that a layout names or will name.
     pub(crate) fn section(&mut self, arrived: &Arrived, out: &mut Vec<Action>) {
         self.hold(arrived, State::Fresh, out);
         self.advance(false, out);
@@ -235,7 +238,7 @@ impl Restorer {
         }
     }
 
-    /// Takes a layout, the `number`-th of its stream.
+    /// Adds the layout with this number in its stream.
     pub(crate) fn layout(&mut self, number: u64, layout: Layout, out: &mut Vec<Action>) {
         if self.latest.is_some_and(|latest| number <= latest) {
             self.restart(out);
@@ -254,7 +257,7 @@ impl Restorer {
         self.advance(false, out);
     }
 
-    /// Learns that sections will not come.
+    /// Records that sections will not arrive.
     pub(crate) fn miss(&mut self, stream: u16, first: u64, count: u64, out: &mut Vec<Action>) {
         if count == 0 {
             return;
@@ -271,18 +274,19 @@ impl Restorer {
         self.advance(false, out);
     }
 
-    /// Writes all that waits, without what is missing.
+    /// Writes everything that waits, without missing sections.
     pub(crate) fn finish(&mut self, out: &mut Vec<Action>) {
         self.advance(true, out);
         if self.has_ended {
-            // No layout names what is left.
+            // No layout names the remaining sections.
             self.streams.clear();
             self.held = 0;
         }
         self.remultiplex_all(out);
     }
 
-    /// Numbers begin anew with each connection, which hands over all of its sections first.
+    /// Restarts if the number was used before: numbers restart with each connection, and a
+    /// connection delivers all of its sections before the next one does.
     fn restart_at(&mut self, stream: u16, number: u64, out: &mut Vec<Action>) {
         let has_seen = |stream: &Stream| stream.has_seen(number);
         if self.streams.get(&stream).is_some_and(has_seen) {
@@ -301,7 +305,7 @@ impl Restorer {
         };
     }
 
-    /// Writes what can be written; everything, if `is_end`.
+    /// Writes everything that can be written; with `is_end`, everything.
     fn advance(&mut self, is_end: bool, out: &mut Vec<Action>) {
         let is_forced = |of: &Self| is_end || of.held > MAX_HELD;
         while let Some(mut head) = self.head.take().or_else(|| self.next(is_forced(self), out)) {
@@ -321,8 +325,9 @@ impl Restorer {
         }
     }
 
-    /// Begins the next layout. What a missing one ordered comes first, as soon as it is known what
-    /// of this one is here.
+    /// Begins the next layout. If a layout before it is missing, first writes the sections that it
+    /// described. It waits until it is known which of the first sections of this layout have
+    /// arrived.
     fn next(&mut self, is_forced: bool, out: &mut Vec<Action>) -> Option<Head> {
         let queued = self.queue.pop_front()?;
         if !self.is_settled(&queued, is_forced) {
@@ -373,8 +378,8 @@ impl Restorer {
         })
     }
 
-    /// Whether it is known whether the first section of each stream that a layout names is here, if
-    /// a layout may be missing before it.
+    /// If a layout may be missing before this one: whether it is known, for each stream that this
+    /// layout names, whether the first named section has arrived.
     fn is_settled(&mut self, queued: &Queued, is_forced: bool) -> bool {
         let mut seen = BTreeSet::from([TABLES]);
         queued.layout.packets.iter().all(|packet| {
@@ -388,8 +393,9 @@ impl Restorer {
         })
     }
 
-    /// What was ordered by a missing layout before this one: in each stream, what precedes the
-    /// first section that is named. If none is named, what arrived before all that are.
+    /// The sections that a missing layout before this one described: in each stream, those before
+    /// the first section that this layout names. In a stream that it does not name, those that
+    /// arrived before all named ones.
     fn stale(&mut self, layout: &Layout, follows_gap: bool) -> Vec<(u64, Action)> {
         let mut stale = Vec::new();
         let mut earliest = u64::MAX;
@@ -409,7 +415,7 @@ impl Restorer {
                     if at == number {
                         earliest = earliest.min(held.arrival);
                     }
-                    // One that begins in a missing layout comes whole, too.
+                    // A section that begins in a missing layout is written whole too.
                     let end = if at < number { u32::MAX } else { run.from };
                     let action = (end > 0).then(|| held.remultiplex(id, end as usize));
                     stale.extend(action.flatten().map(|action| (held.arrival, action)));
@@ -428,7 +434,8 @@ impl Restorer {
         stale
     }
 
-    /// Writes the packets of a layout up to the first that has to wait; returns whether none has.
+    /// Writes the packets of a layout up to the first one that has to wait. Returns whether all
+    /// were written.
     fn write(&mut self, head: &mut Head, is_forced: bool, out: &mut Vec<Action>) -> bool {
         while let Some(packet) = head.layout.packets.get(head.at) {
             let Some(positions) = self.positions(packet, is_forced) else {
@@ -459,7 +466,7 @@ impl Restorer {
                         return false;
                     };
                     is_mended = mends;
-                    // Where nothing replaces the packet, nothing belongs to it either.
+                    // If nothing replaces the packet, the bytes before it are dropped too.
                     let outside = head.layout.outside.remove(&head.at);
                     if let Some(packet) = replacement {
                         out.extend(outside.map(Action::Outside));
@@ -483,8 +490,8 @@ impl Restorer {
         true
     }
 
-    /// Whether so much has come in that the packet may be written, if it has nothing that was not
-    /// written before.
+    /// Whether the packet may be written: it contains new bytes, or the allowance for repetitions
+    /// suffices.
     fn is_allowed(&mut self, packet: &Packet, positions: &[Option<u64>]) -> bool {
         if matches!(packet, Packet::Null(_)) {
             return self.allowances.nulls.spend(PACKET);
@@ -497,15 +504,15 @@ impl Restorer {
         is_new || self.allowances.repeats.spend(PACKET)
     }
 
-    /// Where the sections of a packet are, `None` for those that are missing; `None` while that is
-    /// unknown of some.
+    /// The numbers of a packet's sections, with `None` for missing ones. `None` while it is unknown
+    /// whether some section will arrive.
     fn positions(&mut self, packet: &Packet, is_forced: bool) -> Option<Vec<Option<u64>>> {
         let is_late = is_forced || self.queue.len() >= PATIENCE;
         let positions = packet.runs().iter().map(|run| {
             let stream = self.streams.get_mut(&run.section.stream);
             let found = stream.map(|stream| (stream.find(&run.section), stream));
             let found = found.map(|(position, stream)| match position {
-                // A table may be there once more.
+                // A table may be written again.
                 Lookup::Here(number)
                     if run.section.stream != TABLES && stream.is_written(number, run) =>
                 {
@@ -567,12 +574,12 @@ impl Restorer {
                 Fate::Here { bytes, has_header }
             }
             None if self.has_written(runs) => Fate::Written,
-            // A hostile layout may describe what is no packet.
+            // A layout of an attacker may describe bytes that are not a packet.
             None => Fate::Missing,
         }
     }
 
-    /// Whether a packet that is carried whole goes on with a unit that is written already.
+    /// Whether a packet that is carried whole continues a unit that is already written.
     fn is_surplus(&mut self, packet: &Packet, bytes: &[u8; PACKET]) -> bool {
         if bytes[1] & 0x40 != 0 {
             self.remultiplexed.remove(&packet.pid());
@@ -592,7 +599,7 @@ impl Restorer {
         }
     }
 
-    /// The section of a run, in its place.
+    /// The section of a run, if it has arrived.
     fn held_at(&self, run: &Run, position: Option<u64>) -> Option<&Held> {
         self.streams.get(&run.section.stream)?.held.get(&position?)
     }
@@ -608,12 +615,13 @@ impl Restorer {
         })
     }
 
-    /// What stands in the place of the missing packet at hand, and whether it has a PES header.
+    /// The packet that replaces the present, missing packet, and whether it contains a PES header.
     ///
-    /// The last one before another packet of its PID announces the gap in the counters, and has
-    /// the PES header that this other one needs. One before it has its clock reference, or is
-    /// nothing: a null packet in a multiplex of constant rate. `None` while the sections of the
-    /// other one may still come.
+    /// If the next packet of the PID can be written, the replacement announces the gap in the
+    /// counters, and contains the PES header that the next packet needs, if any. Otherwise, it
+    /// contains only the clock reference of the missing packet, if there is one. If it would be
+    /// empty, it is omitted, or, in a multiplex of constant rate, replaced by a null packet. `None`
+    /// while the sections of the next packet may still arrive.
     fn replacement(
         &mut self,
         head: &Head,
@@ -646,14 +654,14 @@ impl Restorer {
                 return Some((Some(bytes), true));
             }
         }
-        // One without payload has the counter of the missing one, too.
+        // A packet without payload has the counter of the missing packet, too.
         let next = behind.iter().find(|next| next.pid() == pid);
         let positions = next.and_then(|next| self.positions(next, is_forced));
         let is_next_missing = next.is_some_and(|next| !next.runs().is_empty())
             && positions.is_some_and(|positions| positions.iter().all(Option::is_none));
         let announces = has_payload && !is_next_missing;
         if pid != super::model::NULL && (announces || clock.is_some()) {
-            // Without payload, the counter does not advance.
+            // A packet without payload does not advance the counter.
             let counter = match announces || !has_payload {
                 true => counter,
                 false => counter.wrapping_sub(1) & 0x0f,
@@ -665,8 +673,8 @@ impl Restorer {
         Some((null, false))
     }
 
-    /// Lets go of the sections before those that a written layout used last. Tables stay for
-    /// packets that repeat them.
+    /// Drops the sections before those that a written layout used last. Tables are kept for packets
+    /// that repeat them.
     fn let_go(&mut self, head: &Head) {
         for (&number, &furthest) in &head.furthest {
             let Some(stream) = self.streams.get_mut(&number) else {
@@ -708,8 +716,8 @@ impl Restorer {
     }
 }
 
-/// Learns the distance of numbers from the sections that a layout names. A receiver that joins gets
-/// no section that precedes its first, and need not wait for it.
+/// Finds the distance of numbers from the sections that a layout names. A receiver that joins gets
+/// no section before its first one, and need not wait for it.
 fn orient(streams: &mut BTreeMap<u16, Stream>, layout: &Layout) {
     for run in layout.packets.iter().flat_map(Packet::runs) {
         if let Some(stream) = streams.get_mut(&run.section.stream)
@@ -729,7 +737,7 @@ fn cost(layout: &Layout) -> usize {
     EACH * (1 + layout.packets.len()) + outside
 }
 
-/// Where the clock of a multiplex of constant rate goes on.
+/// Where the clock of a multiplex of constant rate continues.
 fn resume(layout: &Layout) -> Option<Resume> {
     let step = layout.step?;
     let mut clocks = (0..).zip(&layout.packets);
@@ -750,7 +758,7 @@ fn resume(layout: &Layout) -> Option<Resume> {
     })
 }
 
-/// In the order of arrival.
+/// Writes these sections in the order of arrival.
 fn write_stale(mut stale: Vec<(u64, Action)>, out: &mut Vec<Action>) {
     stale.sort_by_key(|&(arrival, _)| arrival);
     out.extend(stale.into_iter().map(|(_, action)| action));

@@ -1,4 +1,4 @@
-//! The sections that wait for layouts, stream by stream.
+//! The sections that wait for layouts, by stream.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use super::action::Action;
 use super::model::{Run, SectionRef, TABLES};
 use crate::header::Unit;
 
-/// What a packet of a layout, and a section, take beside their bytes.
+/// The memory of a section, and of a packet in a layout, in addition to their bytes.
 pub(super) const EACH: usize = 128;
 
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     pub(super) held: BTreeMap<u64, Held>,
-    /// First and count of the missing ones.
+    /// Runs of missing sections: the first number and the count.
     pub(super) gaps: BTreeMap<u64, u64>,
     pub(super) highest: Option<u64>,
-    /// All up to here are done with.
+    /// Sections up to this number are no longer needed.
     pub(super) done: Option<u64>,
-    /// The distance from the numbers here to those of the source.
+    /// The number at the source minus the number here, modulo 2^16.
     pub(super) distance: Option<u16>,
-    /// Whether a layout is missing before the next one that names a section of it.
+    /// Whether a layout is missing before the next one that names a section of the stream.
     pub(super) has_gap: bool,
-    /// Whether a layout has named a section of it.
+    /// Whether a layout has named a section of the stream.
     pub(super) has_begun: bool,
 }
 
@@ -36,9 +36,9 @@ pub(super) struct Held {
     pub(super) unit: Option<Unit>,
     pub(super) arrival: u64,
     pub(super) state: State,
-    /// How much of it is written.
+    /// The number of bytes written.
     pub(super) written: usize,
-    /// How much of that ends with bytes that were written without a layout.
+    /// The position up to which bytes were written without a layout.
     pub(super) continued: usize,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Held {
 pub(super) enum State {
     Fresh,
     Used,
-    /// Written without a layout.
+    /// It was written without a layout.
     Remultiplexed,
 }
 
@@ -72,7 +72,7 @@ impl Held {
         self.payload.len() + EACH
     }
 
-    /// What to write of it because no layout orders its first `end` bytes.
+    /// What to write if no layout describes its first `end` bytes.
     pub(super) fn remultiplex(&mut self, stream: u16, end: usize) -> Option<Action> {
         match self.state {
             State::Fresh => {
@@ -99,7 +99,7 @@ impl Stream {
         is_done || gap.is_some_and(|(&first, &count)| number - first < count)
     }
 
-    /// Whether the number was seen before: the connection is another.
+    /// Whether the number was seen before, so that this is another connection.
     pub(super) fn has_seen(&self, number: u64) -> bool {
         self.held.contains_key(&number) || self.is_gone(number)
     }
@@ -108,7 +108,7 @@ impl Stream {
         self.highest = self.highest.max(Some(number));
     }
 
-    /// The number here of a section, if the distance is known.
+    /// The number of a section here, if the distance is known.
     pub(super) fn number_of(&self, section: &SectionRef) -> Option<i128> {
         let highest = self.highest?;
         let number = section.number.wrapping_sub(self.distance?);
@@ -116,7 +116,7 @@ impl Stream {
         Some(i128::from(highest) + i128::from(step))
     }
 
-    /// Finds a section, and learns the distance of the numbers.
+    /// Finds a section, and the distance of the numbers.
     pub(super) fn find(&mut self, section: &SectionRef) -> Lookup {
         let number = self.number_of(section);
         let here = number.and_then(|number| u64::try_from(number).ok());
@@ -126,7 +126,7 @@ impl Stream {
             return Lookup::Here(here);
         }
         let is_other = here.is_some_and(|here| self.held.contains_key(&here));
-        // The source repeats its tables: an equal one will do.
+        // The source repeats its tables, so an equal table will do.
         if number.is_none() || is_other || section.stream == TABLES {
             let mut held = self.held.iter();
             if let Some((&here, _)) = held.find(|(_, held)| held.is(section)) {
@@ -141,7 +141,7 @@ impl Stream {
         }
     }
 
-    /// The number here of a section that is here or missing.
+    /// The number of a section here, if it has arrived or is missing.
     pub(super) fn position_of(&mut self, section: &SectionRef) -> Option<u64> {
         match self.find(section) {
             Lookup::Here(number) => Some(number),
@@ -150,8 +150,8 @@ impl Stream {
         }
     }
 
-    /// Whether a layout may be missing before the next one: a receiver that joins gets the first
-    /// section, and may get no layout of its beginning.
+    /// Whether a layout may be missing before the next one. A receiver that joins gets the first
+    /// section, but perhaps not the layout of its beginning.
     pub(super) fn may_have_gap(&self) -> bool {
         self.has_gap || !self.has_begun && self.distance.is_none_or(|distance| distance != 0)
     }
@@ -163,12 +163,13 @@ impl Stream {
         })
     }
 
-    /// Whether it can be known of each section whether it will come.
+    /// Whether the distance is known, so that it can be known of each section whether it will
+    /// arrive.
     pub(super) const fn is_oriented(&self) -> bool {
         self.distance.is_some()
     }
 
-    /// Lets go of all sections below this number.
+    /// Drops all sections below this number. Returns their memory.
     pub(super) fn pass(&mut self, number: u64) -> usize {
         let kept = self.held.split_off(&number);
         let passed = core::mem::replace(&mut self.held, kept);

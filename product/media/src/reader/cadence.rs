@@ -2,16 +2,16 @@
 
 use crate::timeline::difference;
 
-/// The duration of a picture while it is unknown, in ticks of 90 kHz.
+/// The duration of a picture until it is known, in ticks of 90 kHz.
 const SHORT: u64 = 1_500;
-/// No picture lasts longer.
+/// The maximum duration of a picture.
 const LONGEST: i64 = 45_000;
 
 /// The interval between the pictures of one stream.
 ///
 /// A picture that begins after another one in the same PES packet is decoded one interval later.
-/// The interval is the mean between the latest two time stamps. Until two have arrived, it is a
-/// 60th of a second, which stays before the next time stamp at any usual rate.
+/// The interval is the mean between the latest two time stamps. Until there are two, it is a 60th
+/// of a second, so that the picture is decoded before the next time stamp at any usual rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cadence {
     /// The latest time stamp, and the number of pictures since.
@@ -58,10 +58,10 @@ mod tests {
         let mut cadence = Cadence::default();
         let first = WRAP - 3_600;
         assert_eq!(cadence.locate(Some(first), false), Some(first));
-        // No interval is known yet.
+        // The interval is not yet known.
         assert_eq!(cadence.locate(None, true), Some(WRAP - 2_100));
         assert_eq!(cadence.locate(None, true), Some(WRAP - 600));
-        // Three pictures, 10,800 ticks.
+        // Three pictures in 10,800 ticks.
         assert_eq!(cadence.locate(Some(7_200), false), Some(7_200));
         assert_eq!(cadence.locate(None, true), Some(10_800));
         assert_eq!(cadence.locate(None, true), Some(14_400));

@@ -6,39 +6,38 @@ use comity_units::{Bytes, Rate, Span};
 /// The policy for damaged access units: some bytes are missing at the source, or may be wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Damaged {
-    /// It is sent as it is, with half the importance of a whole one: a player shows more of it than
-    /// of a gap.
+    /// It is sent as it is, with half the importance of a whole one: it shows more than a gap does.
     #[default]
     Pass,
-    /// It is not sent, and its number is that of an [`Event::Missing`](crate::Event::Missing).
+    /// It is not sent. An [`Event::Missing`](crate::Event::Missing) has its number.
     Drop,
 }
 
 /// How a [`Reader`](crate::Reader) reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReaderConfig {
-    /// Which deadlines pictures get.
+    /// The rule for the deadlines of pictures.
     pub deadlines: DeadlineRule,
-    /// The duration of a slice of an unknown format. A live source has at most half of it to be
-    /// recognised (20 ms).
+    /// The duration of a slice of an unknown format (20 ms). The format of a live source is
+    /// determined within half of it.
     pub slice: Span,
     /// The assumed rate of a stored source of an unknown format (4 Mb/s).
     pub assumed_rate: Rate,
-    /// The interval after which an unchanged table is retransmitted (400 ms): a receiver that lost
-    /// it, or has just been connected, writes nothing before it.
+    /// The interval after which an unchanged table is retransmitted (400 ms). A receiver that lost
+    /// the table, or has just connected, writes nothing until it arrives.
     pub table_refresh: Span,
-    /// What becomes of damaged units ([`Damaged::Pass`]).
+    /// What happens to damaged units ([`Damaged::Pass`]).
     pub damaged: Damaged,
-    /// Whether layouts describe the packets of a transport stream (false). A
-    /// [`TsWriter`](crate::TsWriter) restores the packets from them, byte for byte.
+    /// Whether layouts describe the packets of a transport stream (false). From them, a
+    /// [`TsWriter`](crate::TsWriter) restores the packets byte for byte.
     pub layouts: bool,
-    /// Whether the source is carried as bytes, whatever it is (false). Each piece of a live source,
-    /// such as a datagram, is then a section of its own.
+    /// Whether the source is carried as bytes, whatever its format (false). Each piece of a live
+    /// source, such as a datagram, is then a section.
     pub opaque: bool,
-    /// The longest access unit, and the memory limit of each stream (16 MiB).
+    /// The maximum length of an access unit, and the memory limit of each stream (16 MiB).
     pub longest_unit: Bytes,
-    /// The most bytes of units whose end has not come, over all streams (32 MiB). Beyond it, the
-    /// longest is abandoned.
+    /// The maximum number of bytes in incomplete units, over all streams (32 MiB). Beyond it, the
+    /// longest unit is dropped.
     pub open_units: Bytes,
 }
 

@@ -24,10 +24,10 @@ pub(super) enum Continuity {
 }
 
 impl Counter {
-    /// Adds a packet with a payload. `announced` says that its counter may jump.
+    /// Adds a packet with a payload. If `announced`, its counter may jump.
     ///
-    /// A packet may come twice, with nothing changed but its clock reference (ISO/IEC 13818-1
-    /// 2.4.3.3). Another one with the same counter is not the same packet.
+    /// A packet may be sent twice; the copy differs only in its clock reference (ISO/IEC 13818-1
+    /// 2.4.3.3). A different packet with the same counter is not a copy.
     pub(super) fn next(&mut self, bytes: &[u8; PACKET], announced: bool) -> Continuity {
         let packet = Packet::new(bytes);
         let count = packet.continuity_counter().count();
@@ -48,7 +48,7 @@ impl Counter {
 }
 
 impl Last {
-    /// Whether this is the same packet for the second time.
+    /// Whether this packet is a copy of the last one.
     fn is_again(&self, packet: &Packet<'_>) -> bool {
         let is_equal =
             Packet::try_new(&self.bytes).is_some_and(|last| last.payload() == packet.payload());

@@ -1,4 +1,4 @@
-//! Transport packets to the sections of their streams.
+//! Distributes transport packets to their streams and tables.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -24,16 +24,16 @@ use crate::section::{Event, JumpedTimes, MediaSection, Notice};
 use comity_frames::{FrameType, Importance};
 
 const STUFFING: u16 = 0x1fff;
-/// The PID of ATSC's tables; DVB has them below 0x20.
+/// The PID of ATSC tables. DVB uses PIDs below 0x20.
 const ATSC_TABLES: u16 = 0x1ffb;
-/// The maximum number of remembered table sections for comparison. Others are always sent.
+/// The maximum number of table sections remembered for comparison. Other sections are always sent.
 const REMEMBERED: usize = 1024;
 /// A source of this many bytes without any progress in time causes a notice.
 const UNTIMED: u64 = 65_536;
 /// After this many dropped bytes, continuity counters may have wrapped.
 const COUNTED: u64 = 16 * PACKET as u64;
 /// How long a stream may be silent, by the furthest of the clocks, before its last picture counts
-/// as complete; also the interval of that check.
+/// as complete, and the interval of this check.
 const SILENT: Span = Span::from_secs(1);
 const LOOK: Span = Span::from_millis(100);
 
@@ -52,7 +52,7 @@ struct Tables {
     counter: Counter,
 }
 
-/// The streams and tables of the programs, from whole packets.
+/// The streams and tables of all programs, from whole packets.
 #[derive(Debug)]
 pub(super) struct Demux {
     config: ReaderConfig,
@@ -60,7 +60,7 @@ pub(super) struct Demux {
     roles: BTreeMap<u16, Role>,
     /// The clock of each program, by the PID of its map.
     clocks: BTreeMap<u16, ProgramClock>,
-    /// The maps of the programs whose clock references these PIDs carry.
+    /// For each PID with clock references, the maps of the programs that use it.
     references: BTreeMap<u16, BTreeSet<u16>>,
     next_table: u64,
     /// Packets that belong to no program: the number of reported streams, and the total bytes.
@@ -68,10 +68,10 @@ pub(super) struct Demux {
     next_stream: u16,
     /// The last sent version of each repeated table.
     tables: BTreeMap<(u16, [u8; 4]), SentTable>,
-    /// The furthest time of the clocks, and the bytes of streams since.
+    /// The furthest time of the clocks, and the number of bytes of streams since.
     furthest: Time,
     still: u64,
-    /// When silent streams were last searched for.
+    /// When silent streams were last looked for.
     looked: Time,
     is_cut: bool,
     arranger: Option<Box<Arranger>>,
@@ -79,13 +79,13 @@ pub(super) struct Demux {
     arrival: Option<Time>,
     /// The clock references of a live source, by their PIDs.
     reference_steps: BTreeMap<u16, Steps>,
-    /// The latest units that the configuration leaves out.
+    /// The latest units that were dropped because of the configuration.
     dropped: Vec<DroppedUnit>,
-    /// What the incomplete units of all streams take, in bytes.
+    /// The memory of all incomplete units, in bytes.
     open: usize,
 }
 
-/// A table that was sent: its number, its payload, and when it was.
+/// A table that was sent: its number, its payload, and the time.
 #[derive(Debug)]
 struct SentTable {
     number: u64,
@@ -94,7 +94,7 @@ struct SentTable {
 }
 
 impl Demux {
-    /// Begins with bytes that arrived then, of a live source.
+    /// Begins with bytes that arrived at `arrival`, for a live source.
     pub(super) fn new(
         config: ReaderConfig,
         arrival: Option<Time>,
@@ -112,7 +112,7 @@ impl Demux {
             roles: BTreeMap::new(),
             clocks: BTreeMap::new(),
             references: BTreeMap::new(),
-            // The announcement is one of them.
+            // The announcement is the first section of the tables.
             next_table: u64::from(config.layouts),
             unreferenced: (0, 0),
             next_stream: 1,
@@ -128,7 +128,7 @@ impl Demux {
         }
     }
 
-    /// Learns when the next bytes of a live source arrived: its time goes by that.
+    /// Sets the arrival time of the next bytes of a live source. Its time follows its arrivals.
     pub(super) fn arrive(&mut self, arrival: Option<Time>) {
         self.arrival = arrival;
         if let Some(arranger) = &mut self.arranger {
@@ -136,15 +136,14 @@ impl Demux {
         }
     }
 
-    /// Learns that a live source is silent up to its latest arrival: packets wait for the end of
-    /// their units no longer.
+    /// Handles a silence of a live source: packets no longer wait for the end of their units.
     pub(super) fn on_silence(&mut self, events: &mut VecDeque<Event>) {
         if let Some(arranger) = &mut self.arranger {
             arranger.on_silence(events);
         }
     }
 
-    /// How far the streams of a live source have come by their own times, without jumps.
+    /// The progress of a live source's time stamps, without jumps.
     pub(super) fn progress(&self) -> Span {
         let streams = self.roles.values().filter_map(|role| match role {
             Role::Stream(stream) => Some(&stream.steps),
@@ -192,8 +191,8 @@ impl Demux {
         Ok(())
     }
 
-    /// Tells the layouts of the units in the events from this one on. Those of a live source have
-    /// come with its latest bytes.
+    /// Passes the units among the events from `from` on to the arranger. Those of a live source get
+    /// the arrival time of its latest bytes.
     fn arrange(&mut self, from: usize, events: &mut VecDeque<Event>) {
         if let Some(arrival) = self.arrival {
             for event in events.range_mut(from..) {
@@ -206,7 +205,7 @@ impl Demux {
         self.dropped.clear();
     }
 
-    /// Processes the packet at the source position `at`; returns the sections that have its bytes.
+    /// Processes the packet at the source position `at`. Returns which sections contain its bytes.
     fn packet(
         &mut self,
         bytes: &[u8; PACKET],
@@ -228,7 +227,7 @@ impl Demux {
         let pid = u16::from(packet.pid());
         let is_suspect = packet.transport_error_indicator();
         if pid == STUFFING || is_suspect && !matches!(self.roles.get(&pid), Some(Role::Stream(_))) {
-            // The counter of its table reveals the content of a damaged packet as a gap.
+            // The counter of its table later shows the damaged packet as a gap.
             return Ok(UNUSED);
         }
         let field = packet.adaptation_field();
@@ -314,11 +313,11 @@ impl Demux {
                 }
                 stream.has_packets = true;
                 let is_scrambled = packet.transport_scrambling_control().is_scrambled();
-                // The header of a packet that is marked as wrong may be wrong too.
+                // If a packet is marked as wrong, its header may be wrong too.
                 if is_scrambled && !is_suspect {
                     stream.report_scrambled(&mut output);
                 }
-                // Layouts have sections of such packets.
+                // With layouts, scrambled packets have sections of their own.
                 if is_scrambled && self.arranger.is_none() {
                     stream.keep_scrambled(bytes, &mut output);
                 } else if !is_scrambled {
@@ -344,7 +343,7 @@ impl Demux {
         }
     }
 
-    /// Gives up the longest incomplete unit while all of them take too much.
+    /// Drops the longest incomplete unit if all of them exceed the limit.
     fn keep_within(&mut self, events: &mut VecDeque<Event>) {
         let most = usize::try_from(self.config.open_units.get()).unwrap_or(usize::MAX);
         if self.open <= most {
@@ -363,9 +362,9 @@ impl Demux {
         });
     }
 
-    /// Updates the progress of the source with a stream's packet at `at`. Completes the last
-    /// pictures of silent streams while others continue; they would otherwise wait until the end of
-    /// the source.
+    /// Updates the progress of the source with a stream's packet at `at`. While other streams
+    /// continue, completes the last pictures of silent streams, which would otherwise wait until
+    /// the end of the source.
     fn go_on(&mut self, at: u64, events: &mut VecDeque<Event>) -> Result<(), ReadError> {
         let now = self.now();
         if now > self.furthest {
@@ -389,7 +388,8 @@ impl Demux {
         Ok(())
     }
 
-    /// Drops incomplete units at a break in the stream, which continuity counters need not reveal.
+    /// Drops incomplete units at a break in the stream, because continuity counters do not always
+    /// show it.
     pub(super) fn interrupt(&mut self, events: &mut VecDeque<Event>) {
         for (&pid, role) in &mut self.roles {
             if let Role::Tables(tables) = role
@@ -408,7 +408,7 @@ impl Demux {
         });
     }
 
-    /// Returns all waiting data at the end.
+    /// Returns all waiting data at the end of the source.
     pub(super) fn finish(&mut self, events: &mut VecDeque<Event>) {
         let is_cut = self.is_cut;
         let from = events.len();
@@ -510,7 +510,7 @@ impl Demux {
                 Some(Role::Unreferenced) | None => {
                     let (number, rule) = (self.next_stream, self.config.deadlines);
                     let stream = Stream::new(pid, number, program, stream_type, rule);
-                    // At most 2^13 PIDs exist.
+                    // There are at most 2^13 PIDs.
                     self.next_stream += 1;
                     self.roles.insert(pid, Role::Stream(Box::new(stream)));
                 }
@@ -521,7 +521,7 @@ impl Demux {
         }
     }
 
-    /// The arrival of a live source, or the furthest of the clocks.
+    /// The latest arrival of a live source, or else the furthest time of the clocks.
     fn now(&self) -> Time {
         if let Some(arrival) = self.arrival {
             return arrival;
@@ -544,7 +544,7 @@ impl Demux {
             Some(clock) if self.arrival.is_none() => clock.now(),
             _ => self.now(),
         };
-        // PAT, CAT, NIT and SDT, and the maps. Other tables are events or carousels with their own
+        // PAT, CAT, NIT, SDT and the maps. Other tables are events or carousels with their own
         // timing.
         let repeated = matches!(pid, 0x00 | 0x01 | 0x10 | 0x11) || self.clocks.contains_key(&pid);
         let payload = payload(Header::Table { pid, repeated }, section);

@@ -1,4 +1,4 @@
-//! MPEG-1 and MPEG-2 video without a transport stream: pictures, with times from their order.
+//! MPEG-1 and MPEG-2 video without a transport stream: pictures with times from their order.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use crate::section::{Event, MediaSection};
 use crate::timeline::{WRAP, ticks};
 use comity_frames::{Arrival, Group, Importance};
 
-/// How many bytes are scanned at once.
+/// The number of bytes scanned at once.
 const PIECE: usize = 64 << 10;
 
 /// Splits an elementary stream into access units: a picture (both of its fields) with the headers
@@ -30,11 +30,11 @@ const PIECE: usize = 64 << 10;
 pub(super) struct Elementary {
     longest: usize,
     pictures: Pictures,
-    /// The source position of the present unit.
+    /// The position of the present unit in the source.
     at: u64,
     /// Frames per second, as a fraction.
     rate: (u32, u32),
-    /// Pictures before the present unit, and before its group.
+    /// The number of pictures before the present unit, and before its group.
     decoded: u64,
     before_group: u64,
     group: Group,
@@ -58,7 +58,7 @@ impl Elementary {
     pub(super) fn push(&mut self, bytes: &[u8], events: &mut VecDeque<Event>) -> Result<(), Stop> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            // The limit applies at the same byte however the input is split.
+            // The limit applies at the same byte, however the input is split.
             let room = (self.longest + 1).saturating_sub(self.pictures.held());
             let (piece, behind) = rest.split_at(room.min(PIECE).min(rest.len()));
             rest = behind;
@@ -100,8 +100,8 @@ impl Elementary {
         let class = classify(Codec::Mpeg2, unit, false, &mut ExtraSliceBits::default());
         let frame = class.frame;
         let reference = self.read_headers(unit);
-        // `temporal_reference` has ten bits: choose the value nearest to the picture's own
-        // position.
+        // `temporal_reference` has ten bits: the value nearest to the picture's own position is
+        // used.
         let expected = self.decoded - self.before_group;
         let ahead = u64::from(reference).wrapping_sub(expected) % 1024;
         let shown = if ahead < 512 {
@@ -136,8 +136,8 @@ impl Elementary {
         self.decoded += u64::from(frame.is_picture());
     }
 
-    /// Stores the contents of the headers before the slices; returns the picture's
-    /// `temporal_reference`, zero without one.
+    /// Stores the contents of the headers before the slices. Returns the picture's
+    /// `temporal_reference`, or zero without one.
     fn read_headers(&mut self, unit: &[u8]) -> u16 {
         for at in start_codes(unit) {
             let Some((&code, rest)) = unit.get(at..).and_then(<[u8]>::split_first) else {
@@ -155,7 +155,7 @@ impl Elementary {
         0
     }
 
-    /// How long the pictures so far last.
+    /// The duration of the pictures so far.
     pub(super) fn progress(&self) -> Span {
         ticks(self.at(self.decoded))
     }

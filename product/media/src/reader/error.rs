@@ -6,18 +6,19 @@ use core::fmt;
 /// times the search range of ffmpeg.
 pub(super) const SEARCHED: u64 = 1 << 20;
 
-/// The maximum number of bytes at one time: time stamps may be 700 ms apart, at 96 Mb/s.
+/// The maximum number of bytes without progress in time: at 96 Mb/s, time stamps may be 700 ms
+/// apart.
 pub(super) const STILL: u64 = 8 << 20;
 
-/// Why a source cannot be read any further.
+/// Why a source cannot be read further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// A transport stream has no packet for more than 1,048,576 bytes.
+    /// A transport stream contains no packet in more than 1,048,576 bytes.
     NoPacket {
-        /// The source position of the first of them.
+        /// The source position of the first of these bytes.
         at: u64,
-        /// The byte at this position, in the place of a sync byte.
+        /// The byte at this position, where a sync byte was expected.
         found: u8,
     },
     /// Neither time stamps nor clock references of a transport stream advanced in 8,388,608 bytes
@@ -28,9 +29,9 @@ pub enum ReadError {
     },
     /// No picture of an elementary stream ends within the maximum length of an access unit.
     NoPicture {
-        /// The source position of the first of them.
+        /// The source position of the first searched byte.
         at: u64,
-        /// How many were searched.
+        /// The number of searched bytes.
         bytes: u64,
     },
 }
@@ -60,7 +61,7 @@ impl core::error::Error for ReadError {}
 
 /// Why the reader gives up its assumption about a source.
 pub(super) enum Stop {
-    /// The source has another format, and nothing was returned yet: all of its bytes.
+    /// The source has another format, and nothing was returned so far. Contains all of its bytes.
     Unknown(Vec<u8>),
     Failed(ReadError),
 }

@@ -1,4 +1,4 @@
-//! Whole transport packets from bytes in any pieces.
+//! Finds whole transport packets in bytes that arrive in pieces.
 
 use super::error::{ReadError, SEARCHED};
 use crate::header::PACKET;
@@ -6,15 +6,15 @@ use crate::header::PACKET;
 /// The first byte of a transport packet.
 pub(super) const SYNC: u8 = 0x47;
 
-/// The distances between packets: no extra bytes; 4 bytes of time stamp before each (M2TS); 16
-/// bytes of parity after each.
+/// The distances between the beginnings of packets: without extra bytes, with 4 bytes of time stamp
+/// before each packet (M2TS), or with 16 bytes of parity after each.
 pub(super) const STRIDES: [usize; 3] = [PACKET, 192, 204];
 
 /// How many consecutive packets a search checks.
 pub(super) const RUN: usize = 5;
 
-/// Counts the first `count` packet positions at this `stride` that lie within the bytes, and how
-/// many of them have a sync byte.
+/// Of the first `count` positions that are `stride` bytes apart, counts those within the bytes, and
+/// those of them with a sync byte.
 pub(super) fn rhythm(bytes: &[u8], stride: usize, count: usize) -> (usize, usize) {
     let begins = bytes.iter().step_by(stride).take(count);
     let present = begins.len();
@@ -23,28 +23,28 @@ pub(super) fn rhythm(bytes: &[u8], stride: usize, count: usize) -> (usize, usize
 
 /// Holds incomplete packets, and finds the beginning of packets.
 ///
-/// In sync, a packet begins with a sync byte, whatever its content. A position without one is a
-/// break. Packets begin again at the first position that has
+/// In sync, a packet begins with a sync byte, whatever its content. A position without a sync byte
+/// is a break. Packets begin again at the first position that has
 ///
-/// - a sync byte and another one packet later, up to one stride behind the beginning of the break.
-///   A few inserted or missing bytes, or a damaged sync byte, therefore cost only their own packet;
-/// - a sync byte and three in the four positions behind it, later. Noise has two in a row once in
-///   65,536 positions, and these once in 10^9.
+/// - a sync byte and another one packet later, at most one stride after the beginning of the break.
+///   A few inserted or missing bytes, or a damaged sync byte, therefore cost only one packet;
+/// - further away: a sync byte, and three more at the next four positions. Noise has two in a row
+///   once in 65,536 positions, and these four once in 10^9.
 ///
-/// At the end of the source fewer positions may remain, at least two; all must then have one. A
-/// break of more than [`SEARCHED`] bytes is an error.
+/// At the end of the source, fewer positions may remain, at least two. All of them must then have a
+/// sync byte. A break of more than [`SEARCHED`] bytes is an error.
 #[derive(Debug)]
 pub(super) struct Framing {
     stride: usize,
-    /// Bytes that form no packet yet, and their source position.
+    /// Bytes that do not form a packet yet, and their position in the source.
     held: Vec<u8>,
     at: u64,
-    /// How many bytes between the packets are still to come.
+    /// The number of bytes still to skip between packets.
     beside: usize,
     lost: Option<Break>,
 }
 
-/// A stretch without the expected packet.
+/// A range of bytes without the expected packet.
 #[derive(Clone, Copy, Debug)]
 struct Break {
     at: u64,
@@ -54,37 +54,37 @@ struct Break {
 /// The output of framing.
 #[derive(Clone, Copy)]
 pub(super) enum Framed<'a> {
-    /// A packet, and its source position.
+    /// A packet, and its position in the source.
     Packet(&'a [u8; PACKET], u64),
-    /// Bytes outside of packets, in their place.
+    /// Bytes outside of packets, in the order of the source.
     Outside(&'a [u8]),
     /// This many bytes were dropped before the next packet.
     Lost(u64),
-    /// The source ends within a packet; this many bytes of it are dropped.
+    /// The source ends within a packet: its last bytes, this many, are dropped.
     Cut(u64),
 }
 
 /// The position of the next packet, as far as known.
 enum Search {
     Found(usize),
-    /// Not before this position.
+    /// The next packet does not begin before this position.
     Beyond(usize),
 }
 
 impl Framing {
-    /// Creates the state at the beginning of a stream with packets `stride` bytes apart.
+    /// Begins a stream with packets `stride` bytes apart.
     pub(super) fn new(stride: usize) -> Self {
         Self {
             stride,
             held: Vec::new(),
             at: 0,
-            // Time stamps precede their packets; parity follows.
+            // Time stamps precede their packets, and parity follows them.
             beside: if stride == 192 { stride - PACKET } else { 0 },
             lost: None,
         }
     }
 
-    /// Adds bytes; returns whole packets and dropped stretches.
+    /// Adds bytes. Passes packets, and bytes outside of packets, to `take`.
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
@@ -94,7 +94,7 @@ impl Framing {
         self.frame(false, &mut take)
     }
 
-    /// Returns the rest at the end.
+    /// Passes the rest to `take` at the end of the source.
     pub(super) fn finish(
         &mut self,
         mut take: impl FnMut(Framed<'_>) -> Result<(), ReadError>,
@@ -175,7 +175,7 @@ impl Framing {
         framed
     }
 
-    /// Searches for a packet in bytes that lie this far behind the beginning of the break.
+    /// Searches for a packet. `before` is the distance of `bytes` from the beginning of the break.
     fn search(&self, bytes: &[u8], before: u64, is_end: bool) -> Search {
         let mut at = 0;
         loop {
@@ -213,13 +213,13 @@ mod tests {
         Cut(u64),
     }
 
-    /// The output: for each packet its second byte and its position, and whether it ended with an
-    /// error.
+    /// The output: for each packet, its second byte and its position; and whether an error ended
+    /// it.
     fn parts(stride: usize, pieces: &[&[u8]]) -> (Vec<Part>, Result<(), ReadError>) {
         let (mut framing, mut parts) = (Framing::new(stride), Vec::new());
         let mut outside = 0;
         let mut take = |framed: Framed<'_>| {
-            // Nothing of the source is left out.
+            // The output contains every byte of the source.
             outside += match framed {
                 Framed::Packet(..) => PACKET,
                 Framed::Outside(bytes) => bytes.len(),
@@ -264,7 +264,7 @@ mod tests {
         .concat();
         let whole = parts(PACKET, &[&stream]);
         // Before 4, a false start looks like a packet followed by garbage. It loses sync only at
-        // its end, and takes 4 with it.
+        // its end, and swallows 4.
         let begin = [
             Part::Packet(1, 0),
             Part::Lost(3),
@@ -286,8 +286,8 @@ mod tests {
         let marked = |marks: core::ops::Range<u8>| marks.flat_map(packet).collect::<Vec<_>>();
         let searched = usize::try_from(SEARCHED).expect("a mebibyte");
         for length in [searched - 1, searched, searched + 1, searched + 5_000] {
-            // Scattered pairs of sync bytes are no packets this far from the beginning of the
-            // break.
+            // Scattered pairs of sync bytes do not count as packets this far from the beginning of
+            // the break.
             let junk: Vec<u8> = (0..length)
                 .map(|at| {
                     if at % 1_000 > 500 && at % 188 == 17 {

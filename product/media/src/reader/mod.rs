@@ -1,4 +1,4 @@
-//! From bytes, in pieces of any size, to sections.
+//! Reads bytes, in pieces of any size, as sections.
 
 mod cadence;
 mod config;
@@ -37,29 +37,30 @@ use transport::Transport;
 /// [`finish`](Self::finish) ends the source. The same bytes produce the same events, however they
 /// are split.
 ///
-/// Units are pictures and audio frames, cut at their beginnings, wherever PES packets begin. The
-/// time stamps of a PES packet belong to the first unit that begins in it. The times of later audio
-/// frames in the packet follow from their samples. Later pictures in the packet have no stamps, and
-/// their time follows from the interval between the latest two stamps.
+/// Units are pictures and audio frames, cut at their beginnings, regardless of where PES packets
+/// begin. The time stamps of a PES packet belong to the first unit that begins in it. The times of
+/// later audio frames in the packet follow from their samples. Later pictures in the packet have no
+/// time stamps. Their time follows from the interval between the latest two time stamps.
 ///
 /// The time of a section of a stored source is its decoding time. A section without one has the
-/// latest time of its program. If the program had none for 250 ms, its clock references apply. The
-/// times continue over stamps that jump or wrap. The time of a section of a live source is its
-/// [arrival](Self::push_arrived), with layouts that of its first packet: the source's own times
-/// order its sections and nothing else.
+/// latest time of its program. If the program had no time stamp for 250 ms, its clock references
+/// apply. The times continue where time stamps jump or wrap. The time of a section of a live source
+/// is its [arrival](Self::push_arrived); with layouts, it is the arrival of the section's first
+/// packet. The source's own times only order its sections.
 ///
 /// Missing parts of a stream are reported: a dropped unit has a number in an [`Event::Missing`],
 /// and a [`Notice`] counts bytes between packets. A source of an unknown format is cut into slices
 /// of bytes, by the [assumed rate](ReaderConfig::assumed_rate) or by their
-/// [arrival](Self::push_arrived). So is any source that is [opaque](ReaderConfig::opaque). A source
-/// that becomes unreadable ends with a [`ReadError`].
+/// [arrival](Self::push_arrived). The same applies to any source that is
+/// [opaque](ReaderConfig::opaque). A source that becomes unreadable ends with a [`ReadError`].
 ///
 /// Some PES packets of video do not contain their length. Their picture ends with a transport
-/// packet that has stuffing, once the stream has had 8 PES packets without stuffing inside.
-/// Otherwise, and if the last packet is exactly full, it ends one frame interval later with the
-/// next picture. It also ends once the other streams have advanced by a second. Where PES packets
-/// contain their length, a picture ends with its own after 8 of them, unless it is the longest so
-/// far: it may be split. Headers without a picture always belong to the next one.
+/// packet that has stuffing, once the stream has had 8 PES packets without stuffing inside. Before
+/// that, or if the last transport packet is exactly full, it ends when the next picture begins, one
+/// frame interval later. It also ends once the other streams have advanced by one second. If PES
+/// packets contain their length, pictures end with their PES packets after the first 8. A PES
+/// packet that is longer than all before it may contain only a part of a picture, so its picture
+/// ends with the next one. Headers without a picture always belong to the next picture.
 ///
 /// ```
 /// use comity_media::{Event, Notice, Reader, ReaderConfig};
@@ -109,18 +110,18 @@ impl Reader {
     /// Adds the next bytes of a live source, which arrived at `arrival`.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Like [`push`](Self::push).
     pub fn push_arrived(&mut self, bytes: &[u8], arrival: Time) -> Result<(), ReadError> {
         self.arrival = self.arrival.max(Some(arrival));
         self.push(bytes)
     }
 
-    /// Learns that nothing more of a live source has arrived up to `now`, for longer than within a
-    /// picture. Returns what would otherwise wait for the next bytes; of a transport stream with
-    /// layouts, the packets of incomplete units.
+    /// Handles a silence of a live source: nothing more has arrived up to `now`, for a time longer
+    /// than any pause within a picture. Returns the data that would otherwise wait for the next
+    /// bytes. For a transport stream with layouts, this includes the packets of incomplete units.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Like [`push`](Self::push).
     pub fn on_silence(&mut self, now: Time) -> Result<(), ReadError> {
         self.arrival = self.arrival.max(Some(now));
         let from = self.events.len();
@@ -140,8 +141,7 @@ impl Reader {
         read
     }
 
-    /// How far a transport stream or an elementary stream has come by its own times, without its
-    /// jumps.
+    /// The progress of a transport stream or an elementary stream by its own times, without jumps.
     pub fn progress(&self) -> Span {
         match &self.source {
             Source::Transport(transport) => transport.progress(),
@@ -153,7 +153,7 @@ impl Reader {
     /// Adds the next bytes of the source.
     ///
     /// # Errors
-    /// A [`ReadError`] if the source cannot be read any further, now and in all later calls.
+    /// A [`ReadError`] if the source cannot be read further; all later calls return it too.
     /// [`poll`](Self::poll) still returns the earlier output.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), ReadError> {
         let from = self.events.len();
@@ -162,8 +162,8 @@ impl Reader {
         read
     }
 
-    /// The sections of a live source from this event on arrived with its latest bytes. Those of a
-    /// transport stream have their times already.
+    /// Sets the times of a live source's sections from this event on to the arrival of its latest
+    /// bytes. Sections of a transport stream already have their times.
     fn time_by_arrival(&mut self, from: usize) {
         let Some(arrival) = self.arrival else { return };
         if matches!(self.source, Source::Transport(_)) {
@@ -209,11 +209,11 @@ impl Reader {
         self.go_on(result)
     }
 
-    /// Ends the source: returns the units that the reader still holds. The reader then starts over,
-    /// with new numbers and times.
+    /// Ends the source, and returns the units that the reader still holds. The reader then starts
+    /// again, with new numbers and times.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Like [`push`](Self::push).
     pub fn finish(&mut self) -> Result<(), ReadError> {
         let from = self.events.len();
         let began = match self.source {
@@ -256,7 +256,7 @@ impl Reader {
         }
     }
 
-    /// Decides by the available bytes.
+    /// Determines the format from the available bytes.
     fn recognise(&mut self) -> Result<(), ReadError> {
         let Source::Unknown(start) = &self.source else {
             return Ok(());
@@ -289,11 +289,12 @@ impl Reader {
     }
 }
 
-/// How many bytes may determine the format: five packets, after the rest of a sixth.
+/// The number of bytes that may determine the format: five packets, after the rest of a sixth.
 const SNIFFED: usize = 6 * PACKET;
 
-/// With this many bytes the format must be decided. They contain five packets in a row even if the
-/// beginning of a transport stream is broken. A live source waits half of a slice's duration.
+/// The number of bytes after which the format must be determined. They contain five consecutive
+/// packets even if the beginning of a transport stream is broken. For a live source, the limit is
+/// also half of a slice's duration.
 const MAX_SNIFFED: usize = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -302,16 +303,16 @@ enum Format {
     Transport(usize),
     Elementary,
     Unknown,
-    /// It does not matter.
+    /// The format does not matter.
     Opaque,
 }
 
 /// Recognises the format. An elementary stream begins with a sequence header. A transport stream
-/// has five sync bytes in a row, every 188, 192 or 204 bytes; random bytes have them once in 10^11
-/// positions. `None` while neither is found.
+/// has five consecutive sync bytes at distances of 188, 192 or 204 bytes; in random bytes, this
+/// occurs once in 10^11 positions. `None` if neither is found.
 ///
-/// A later sequence header is ignored: other container formats have one too, and cannot be read
-/// from there.
+/// A sequence header at a later position is ignored: other container formats contain one too, and
+/// cannot be read from there.
 fn recognise(start: &[u8]) -> Option<Format> {
     let zeros = start.iter().take_while(|&&byte| byte == 0).count();
     let code = start.get(zeros..).unwrap_or_default();
@@ -324,12 +325,14 @@ fn recognise(start: &[u8]) -> Option<Format> {
         let is_run = move |stride: &usize| rhythm(run, *stride, RUN) == (RUN, RUN);
         { STRIDES.into_iter().filter(is_run) }.map(move |stride| (at + (RUN - 1) * stride, stride))
     });
-    // The complete run first, so that the result does not depend on the amount of data after it.
+    // The run that is complete first wins, so that the result does not depend on the amount of data
+    // after it.
     runs.min().map(|(_, stride)| Format::Transport(stride))
 }
 
-/// A source that ends before five packets is a transport stream if all of its packets begin with a
-/// sync byte. It needs one at its beginning, or two after the rest of a packet.
+/// Recognises a source that ends before five packets. It is a transport stream if all of its
+/// packets begin with a sync byte: at least one at its beginning, or two after the rest of a
+/// packet.
 fn recognise_short(start: &[u8]) -> Option<Format> {
     let is_whole = |offset: &usize| {
         let mut syncs = start.iter().skip(*offset).step_by(PACKET).take(RUN);

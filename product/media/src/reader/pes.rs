@@ -6,7 +6,7 @@ use super::unit::{Damage, Fault, Marks, Units, Whole};
 use crate::codec::Codec;
 use crate::pes::{PADDING, PesHeader};
 
-/// How many bytes of a PES packet suffice to detect the beginning of a unit.
+/// The number of bytes of a PES packet in which the beginning of a unit can be detected.
 const SEEN_EARLY: usize = 512;
 /// After this many PES packets, a property that none of them had is assumed to be absent from the
 /// stream.
@@ -17,7 +17,7 @@ const KNOWN: u8 = 8;
 enum Cut {
     Pictures(Codec),
     Frames,
-    /// Each is a unit.
+    /// Each PES packet is a unit.
     Whole,
 }
 
@@ -37,13 +37,13 @@ pub(super) struct Part<'a> {
     pub(super) payload: &'a [u8],
     /// The properties of the PES packet that begins here, if one does.
     pub(super) begins: Option<Marks>,
-    /// Whether the transport packet has stuffing: it had room for more of the PES packet.
+    /// Whether the transport packet has stuffing, and thus had room for more of the PES packet.
     pub(super) is_filled: bool,
     /// Whether the transport packet is marked as wrong (`transport_error_indicator`).
     pub(super) is_suspect: bool,
 }
 
-/// A PES packet whose end has not come, from its first byte.
+/// A PES packet that has not ended, from its first byte on.
 #[derive(Debug, Default)]
 struct Packet {
     bytes: Vec<u8>,
@@ -51,30 +51,30 @@ struct Packet {
     damage: Damage,
     /// Whether bytes of it are missing.
     is_cut: bool,
-    /// Whether it has more bytes than it says.
+    /// Whether it is longer than its header states.
     overruns: bool,
 }
 
-/// A PES packet that has ended, as far as it is known.
+/// A PES packet that has ended, as far as known.
 #[derive(Debug)]
 struct Ended {
     /// Its properties.
     packet: Whole,
-    /// Whether its length says so, and not stuffing.
+    /// Whether its length marked the end, not stuffing.
     by_length: bool,
 }
 
 /// Collects the PES packets of one stream, and returns the access units in them.
 ///
 /// A PES packet of video need not contain its length. It then ends where the next one begins. It
-/// also ends with a transport packet that has stuffing, because no more data was available to fill
-/// it (ISO/IEC 13818-1 2.4.3.5). Multiplexers may stuff other packets too, so this rule needs 8 PES
-/// packets of the stream without stuffing inside. If the rule is wrong even so, the rest of the PES
-/// packet becomes a unit of its own.
+/// also ends with a transport packet that has stuffing, because there was no more data to fill it
+/// (ISO/IEC 13818-1 2.4.3.5). Multiplexers may stuff other packets too, so this rule applies only
+/// after 8 PES packets of the stream without stuffing inside. If the rule fails nevertheless, the
+/// rest of the PES packet becomes a separate unit.
 ///
-/// Nothing that a player would decode is left out: a PES packet that is cut, or has another length
-/// than it says, is as long as the bytes up to the next one. What follows a whole PES packet behind
-/// missing data belongs to one whose header is missing, and players leave it out.
+/// Everything that a player would decode is kept: a PES packet that is cut, or whose length differs
+/// from its header, extends to the next one. Bytes after missing data that follow a whole PES
+/// packet belong to a PES packet whose header is missing. Players drop them, and so does this.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     packet: Option<Packet>,
@@ -85,8 +85,8 @@ pub(super) struct Assembler {
     /// Whether a PES packet was seen that continued after stuffing.
     fills_within: bool,
     latest: Option<Ended>,
-    /// How many PES packets in a row must have the length that they say until a length ends one
-    /// again.
+    /// How many consecutive PES packets must have the length of their header before a length ends a
+    /// PES packet again.
     distrust: u8,
     has_reported_length: bool,
     /// The length of the longest PES packet so far, in bytes.
@@ -95,7 +95,7 @@ pub(super) struct Assembler {
     sound: Sound,
     /// Whether data before the next PES packet is missing.
     is_broken: bool,
-    /// Whether a rest that is left out was reported.
+    /// Whether dropped bytes without a header have been reported.
     has_reported_rest: bool,
 }
 
@@ -136,13 +136,13 @@ impl Assembler {
         self.packet.is_some() || self.pictures.is_holding() || self.sound.held() > 0
     }
 
-    /// What it takes, in bytes.
+    /// The memory that it uses, in bytes.
     pub(super) fn memory(&self) -> usize {
         let packet = self.packet.as_ref().map_or(0, |packet| packet.bytes.len());
         packet + self.pictures.memory() + self.sound.held()
     }
 
-    /// Gives up the incomplete units.
+    /// Drops the incomplete units.
     pub(super) fn give_up(&mut self, out: &mut Units) {
         self.refuse(self.memory(), out);
     }
@@ -219,7 +219,7 @@ impl Assembler {
         }
     }
 
-    /// Stops believing in lengths.
+    /// Stops trusting lengths.
     fn doubt(&mut self, out: &mut Units) {
         self.distrust = KNOWN;
         if !core::mem::replace(&mut self.has_reported_length, true) {
@@ -227,7 +227,7 @@ impl Assembler {
         }
     }
 
-    /// Ends the present PES packet, which may continue even so.
+    /// Ends the present PES packet, although more of it may follow.
     fn end(&mut self, codec: Option<Codec>, out: &mut Units) {
         self.latest = self.packet.as_ref().and_then(|packet| {
             let header = PesHeader::read(&packet.bytes)?;
@@ -284,8 +284,8 @@ impl Assembler {
         out.push(Err(Fault::Oversized(held as u64)));
     }
 
-    /// Handles a long silence of the stream: returns the present picture, unless its PES packet
-    /// announces more of it.
+    /// Handles a long silence of the stream: returns the present picture, unless the length of its
+    /// PES packet shows that more follows.
     pub(super) fn give_up_waiting(&mut self, codec: Option<Codec>, out: &mut Units) {
         if let Some(packet) = &self.packet {
             if !packet.is_open() {
@@ -318,7 +318,7 @@ impl Assembler {
         self.sound.finish(out);
     }
 
-    /// Ends the PES packet at hand.
+    /// Ends the present PES packet.
     fn close(&mut self, codec: Option<Codec>, out: &mut Units) {
         let Some(mut packet) = self.packet.take() else {
             return;
@@ -334,7 +334,7 @@ impl Assembler {
         let mut is_cut = packet.damage.reaches(packet.bytes.len());
         if let Some(length) = header.length {
             let is_right = packet.bytes.len() == length || packet.is_filled_from(length);
-            // In the place of its own bytes, it has some of the next one.
+            // If bytes of it are missing, it contains bytes of the next one instead.
             is_cut |= is_right && packet.is_cut;
             if is_right {
                 packet.bytes.truncate(length);
@@ -377,7 +377,7 @@ impl Assembler {
 }
 
 impl Packet {
-    /// Notes that bytes are missing here.
+    /// Records that bytes are missing here.
     fn cut(&mut self) {
         let at = self.bytes.len();
         self.damage.add(at..at);
@@ -389,18 +389,18 @@ impl Packet {
         header.length.filter(|_| !self.overruns)
     }
 
-    /// Whether only the next one shows its end.
+    /// Whether only the beginning of the next PES packet shows its end.
     fn is_open(&self) -> bool {
         PesHeader::read(&self.bytes).is_some_and(|header| self.length(&header).is_none())
     }
 
-    /// Whether it goes on behind the length that it says, with more than stuffing.
+    /// Whether it continues beyond the length in its header, with more than stuffing.
     fn is_over(&self, header: &PesHeader) -> bool {
         let length = header.length.unwrap_or(usize::MAX);
         self.bytes.len() > length && !self.is_filled_from(length)
     }
 
-    /// Whether it has nothing but stuffing behind this length.
+    /// Whether it contains only stuffing beyond this length.
     fn is_filled_from(&self, length: usize) -> bool {
         let rest = self.bytes.get(length..).unwrap_or_default();
         !rest.is_empty() && rest.iter().all(|&byte| byte == 0xff)
@@ -421,7 +421,7 @@ impl Packet {
 }
 
 impl Ended {
-    /// Whether it may go on.
+    /// Whether more of it may follow.
     const fn is_open(&self) -> bool {
         !self.by_length
     }
@@ -559,7 +559,7 @@ mod tests {
         assert_eq!(unit.times, Times::Presentation(0));
     }
 
-    /// A picture in transport packets: the beginning of a PES packet without a length, and a last
+    /// Pictures in transport packets: the beginning of a PES packet without a length, and a last
     /// packet with stuffing.
     fn pictures(count: usize) -> Vec<[Vec<u8>; 2]> {
         let picture = |number: usize| {
@@ -647,7 +647,7 @@ mod tests {
             given.extend(whole(units));
             assert_eq!(given.concat(), sent, "{learns_late}");
             let early = given.chunks(2).take(30).filter(|pair| pair[1].len() == 15);
-            // From the ninth up to the one that disproves the rule, or none.
+            // From the ninth picture up to the one that disproves the rule, or none.
             assert_eq!(early.count(), if learns_late { 4 } else { 0 });
         }
     }
@@ -700,7 +700,8 @@ mod tests {
             assembler.push(None, part(&next, true, false), 600, &mut units);
             assert_eq!(lengths(&units), [Ok((true, left)), Ok((false, 5))], "{to}");
         }
-        // Behind a whole PES packet, the rest of one whose header is missing is left out.
+        // The rest of a PES packet whose header is missing is dropped if it follows a whole PES
+        // packet.
         let (mut assembler, mut units) = (Assembler::default(), Units::new());
         assembler.push(None, part(&bounded, true, false), 600, &mut units);
         assert!(!assembler.interrupt(None, false, &mut units));
@@ -718,7 +719,7 @@ mod tests {
         let mut stream = Vec::new();
         for number in 0..12_u8 {
             let mut bytes = packet(true, true, &[number; 40]);
-            // Too short by half, too long, or with stuffing behind it.
+            // Too short by half, too long, or with stuffing after it.
             match number % 4 {
                 0 => bytes[5] -= 20,
                 1 => bytes[5] += 7,

@@ -6,8 +6,8 @@ use super::unit::{Damage, Marks, Units, Whole};
 use crate::codec::{Beginning, Codec, Mark, Marker, Structure, begins_unit, is_open, start_codes};
 use crate::header::Times;
 
-/// After this many consecutive PES packets with a time stamp and without a beginning, or with
-/// headers alone, their content counts as unknown.
+/// After this many consecutive PES packets that have a time stamp but contain no beginning, or only
+/// headers, their content counts as unknown.
 const TRUST: u8 = 8;
 
 /// Cuts the PES packets of one video stream into access units: a picture, both of its fields, with
@@ -15,15 +15,16 @@ const TRUST: u8 = 8;
 ///
 /// A time stamp belongs to the first unit that begins in its PES packet, at any position (ISO/IEC
 /// 13818-1 2.4.3.7); other units have none. While all units begin with PES packets, a packet with a
-/// time stamp that begins a unit ends the previous unit at once, if that has a picture. If no
+/// time stamp that begins a unit immediately ends the previous unit, if that has a picture. If no
 /// beginnings are found at all, each PES packet with a time stamp is a unit. Headers in a PES
-/// packet without a time stamp have that of the next one: some sources write it with the slices.
+/// packet without a time stamp have that of the next packet, because some sources write the time
+/// stamp with the slices.
 #[derive(Debug, Default)]
 pub(super) struct Pictures {
     marker: Marker,
     /// The present unit, with the unscanned bytes after it.
     unit: Option<Whole>,
-    /// The position of its beginning in those bytes: nonzero only during a scan.
+    /// The position in those bytes at which the unit begins. It is nonzero only during a scan.
     from: usize,
     looked: usize,
     picture: Option<Picture>,
@@ -31,10 +32,10 @@ pub(super) struct Pictures {
     has_slices: bool,
     /// The position of the next picture's headers.
     headers: Option<usize>,
-    /// The PES packets of the held bytes.
+    /// The PES packets that contain the held bytes.
     packets: VecDeque<Packet>,
-    /// How many more PES packets with a time stamp may lack a beginning; none until the first
-    /// beginning was found.
+    /// How many more PES packets with a time stamp may lack a beginning; zero until the first
+    /// beginning is found.
     trust: u8,
     /// Where data is missing or wrong in the held bytes.
     damage: Damage,
@@ -46,7 +47,7 @@ pub(super) struct Pictures {
     goes_on: bool,
 }
 
-/// The picture at hand.
+/// The present picture.
 #[derive(Clone, Copy, Debug)]
 struct Picture {
     beginning: Beginning,
@@ -55,7 +56,7 @@ struct Picture {
 }
 
 impl Picture {
-    /// Data of no picture with a beginning: the next picture ends it.
+    /// Data without the beginning of a picture. The next picture ends it.
     const UNKNOWN: Self = Self::new(Beginning {
         frame: 0,
         structure: Structure::Frame,
@@ -107,7 +108,7 @@ impl Packet {
         }
     }
 
-    /// The unit of these bytes that begins in the packet.
+    /// The unit with these bytes, which begins in the packet.
     fn begin(&mut self, bytes: Vec<u8>) -> Whole {
         let is_first = !core::mem::replace(&mut self.has_begun, true);
         Whole {
@@ -133,7 +134,7 @@ impl Pictures {
         self.unit.as_ref().map_or(0, |unit| unit.bytes.len())
     }
 
-    /// What it takes, with what is known of the PES packets, in bytes.
+    /// The memory that it uses, including its records of PES packets, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.held() + self.packets.len() * size_of::<Packet>()
     }
@@ -147,8 +148,8 @@ impl Pictures {
         !self.goes_on && !self.is_unaligned
     }
 
-    /// Processes the beginning of a PES packet, which may be incomplete: a unit that it ends is
-    /// returned at once.
+    /// Processes the beginning of a PES packet, which may be incomplete. If it ends a unit, the
+    /// unit is returned immediately.
     pub(super) fn begin(&mut self, codec: Codec, packet: &Whole, out: &mut Units) {
         let has_time = packet.times != Times::None;
         if has_time && !self.is_unaligned && begins_unit(codec, &packet.bytes) {
@@ -156,8 +157,8 @@ impl Pictures {
         }
     }
 
-    /// Handles the end of a PES packet after which no more of the present picture comes. Headers
-    /// behind the picture, or alone in some packets, are those of the next one.
+    /// Handles the end of a PES packet that ends the present picture. Headers after the picture, or
+    /// alone in some packets, belong to the next picture.
     pub(super) fn end(&mut self, codec: Codec, out: &mut Units) {
         self.look(codec, usize::MAX, out);
         let may_go_on = self.packets.len() <= usize::from(TRUST) && self.damage.is_none();
@@ -169,7 +170,7 @@ impl Pictures {
         };
         self.cut(at, out);
         self.settle();
-        // It may have begun in a PES packet before the latest.
+        // The next unit may have begun in an earlier PES packet.
         self.trust = TRUST;
         (self.picture, self.has_slices) = (None, false);
     }
@@ -188,7 +189,7 @@ impl Pictures {
         let has_time = packet.times != Times::None;
         let follows_headers = self.unit.is_some() && !self.has_slices;
         let held = self.held();
-        // The time stamp of a PES packet belongs to what begins in its rest, too.
+        // The time stamp of a PES packet also belongs to a unit that begins in its rest.
         let goes_on = is_rest && !self.packets.is_empty();
         let mut entry = Packet::new(held, &packet);
         if is_missing && held > 0 {
@@ -212,7 +213,7 @@ impl Pictures {
             }
             None => {
                 self.is_headless = is_missing;
-                // The unit before was taken for complete, and is not.
+                // The previous unit was taken for complete, but continues.
                 self.goes_on |= !is_missing && !has_time;
                 (self.picture, self.has_slices) = (Some(Picture::UNKNOWN), true);
                 let bytes = core::mem::take(&mut packet.bytes);
@@ -295,7 +296,7 @@ impl Pictures {
         self.clear();
     }
 
-    /// Leaves out the unit at hand.
+    /// Drops the present unit.
     pub(super) fn clear(&mut self) {
         self.unit = None;
         self.damage = Damage::default();
@@ -307,7 +308,7 @@ impl Pictures {
         self.packets.clear();
     }
 
-    /// Scans the start codes that have enough bytes after them, and all before `end`; cuts where a
+    /// Scans the start codes that are followed by enough bytes, and all before `end`. Cuts where a
     /// unit begins.
     pub(super) fn look(&mut self, codec: Codec, end: usize, out: &mut Units) {
         self.look_through(codec, end, out);
@@ -318,7 +319,7 @@ impl Pictures {
         while let Some(unit) = &self.unit {
             let fresh = unit.bytes.get(self.looked..).unwrap_or_default();
             let Some(at) = start_codes(fresh).next().map(|at| at + self.looked) else {
-                // A prefix may be split: its first two bytes stay for the next scan.
+                // A prefix may be split, so its first two bytes stay for the next scan.
                 self.looked = self.looked.max(unit.bytes.len().saturating_sub(2));
                 return;
             };
@@ -350,7 +351,7 @@ impl Pictures {
                     Some(_) => {
                         let at = self.headers.unwrap_or_else(|| self.beginning(codec, at));
                         self.cut(at, out);
-                        // It may have begun in a PES packet before the latest.
+                        // The unit may have begun in an earlier PES packet.
                         self.trust = TRUST;
                         self.picture = Some(Picture::new(beginning));
                     }
@@ -361,8 +362,8 @@ impl Pictures {
     }
 
     /// The beginning of a unit whose first start code prefix ends before `at`. It includes the zero
-    /// byte of H.264 and H.265, unless that ends the PES packet before: a time stamp belongs to the
-    /// prefix that its PES packet begins with.
+    /// byte of H.264 and H.265, unless that byte ends the previous PES packet: a time stamp belongs
+    /// to the prefix with which its PES packet begins.
     fn beginning(&self, codec: Codec, at: usize) -> usize {
         let prefix = at.saturating_sub(3);
         let zero = prefix.saturating_sub(1);
@@ -384,7 +385,7 @@ impl Pictures {
         };
         self.headers = None;
         if at <= self.from && packet.has_begun {
-            // The present unit begins there, as its time stamp said.
+            // The present unit begins here, as its time stamp indicated.
             self.is_headless = false;
             return;
         }
@@ -404,7 +405,7 @@ impl Pictures {
         self.from = at;
     }
 
-    /// Drops the bytes before the present unit, once for all cuts.
+    /// Drops the bytes before the present unit, after all cuts.
     fn settle(&mut self) {
         let from = core::mem::take(&mut self.from);
         if let Some(unit) = self.unit.as_mut().filter(|_| from > 0) {
@@ -472,7 +473,7 @@ mod tests {
             frames(&sequence),
             [(FIRST, 9 + 2 * 26), (Times::None, 2 * 26)]
         );
-        // Without fields, each is a picture: frame_mbs_only_flag is the tenth bit.
+        // Without fields, each is a picture: `frame_mbs_only_flag` is the tenth bit.
         let mut progressive = sequence;
         progressive[8] |= 0b0100_0000;
         assert_eq!(frames(&progressive).len(), 4);
@@ -495,8 +496,8 @@ mod tests {
         }
     }
 
-    /// A sequence parameter set whose order of pictures has 200 offsets, before the field that
-    /// says whether there are fields: profile 66, set 0, 4 bits of `frame_num`, order type 1.
+    /// A sequence parameter set with 200 offsets for the order of pictures, before the field that
+    /// states whether there are fields: profile 66, set 0, 4 bits of `frame_num`, order type 1.
     #[test]
     fn a_parameter_set_may_be_split() {
         let offsets = "1".repeat(200);
@@ -506,7 +507,7 @@ mod tests {
             .map(|byte| byte.iter().fold(0, |byte, bit| byte << 1 | (bit & 1)));
         let mut sequence = vec![0, 0, 1, 0x67, 66, 0, 30];
         sequence.extend(fields);
-        // As above.
+        // As in the previous test.
         let slice =
             |header: u8, fields: [u8; 2]| [&[0, 0, 1, header][..], &fields, &[0x80; 20]].concat();
         let fields = [
@@ -535,14 +536,14 @@ mod tests {
             add(&[0, 0, 0, 1, 9, 0xf0]);
             add(&[0, 0, 1, 0x68, 1, 2]);
             add(&[0, 0, 1, 6, 5, 1, 9]);
-            // first_mb_in_slice is 0, and 1 of the others.
+            // `first_mb_in_slice` is 0 for this slice, and 1 for the others.
             add(&slice(0x88));
             (0..7).for_each(|_| add(&slice(0x46)));
         }
         let length = 6 + 6 + 7 + 8 * 25;
         let expected = (0..20).map(|number| (Times::Presentation(number), length));
         assert!(units(Codec::H264, &packets).into_iter().eq(expected));
-        // Headers that no picture follows are returned some time.
+        // Headers that no picture follows are returned eventually.
         let alone = |number| (Times::Presentation(number), vec![0, 0, 1, 6, 5, 1, 9]);
         let packets: Vec<_> = (0..90).map(alone).collect();
         let lengths = units(Codec::H264, &packets);
@@ -554,15 +555,15 @@ mod tests {
         let second = Times::Presentation(2);
         let picture = [&[0, 0, 0, 1, 9, 0xf0, 0, 0, 1, 0x65, 0x88][..], &[0x80; 29]].concat();
         let stream = picture.repeat(5);
-        // 60 bytes: the second unit begins in the first packet, without a stamp; the third has the
-        // stamp of the second packet.
+        // 60 bytes: the second unit begins in the first packet, without a time stamp. The third has
+        // the time stamp of the second packet.
         let packets = [
             (FIRST, stream[..60].to_vec()),
             (second, stream[60..].to_vec()),
         ];
         let times = [FIRST, Times::None, second, Times::None, Times::None];
         assert_eq!(units(Codec::H264, &packets), times.map(|times| (times, 40)));
-        // A stream that begins with the end of a missing unit has no stamp for it.
+        // If a stream begins with the end of a missing unit, that unit has no time stamp.
         let packets = [(second, stream[60..].to_vec())];
         let expected = [
             (Times::None, 20),

@@ -4,17 +4,18 @@ use comity_units::{Span, Time};
 
 use crate::timeline::{Mark, Placed, Timeline};
 
-/// After this time without a time stamp, measured by its clock references, a program's clock
-/// follows those.
+/// After this time without a time stamp, measured by its clock references, the clock of a program
+/// follows the clock references.
 const SILENCE: Span = Span::from_millis(250);
 
-/// The progress of a program: by its decoding times, or by its clock references while it has none.
+/// The progress of a program: by its decoding times, or, while it has none, by its clock
+/// references.
 #[derive(Debug, Default)]
 pub(super) struct ProgramClock {
     stamps: Timeline,
     references: Timeline,
     reference: Option<Mark>,
-    /// The reference at the last time stamp.
+    /// The clock reference at the last time stamp.
     since: Time,
 }
 
@@ -24,7 +25,7 @@ impl ProgramClock {
         self.stamps.now() + self.silence()
     }
 
-    /// The time of data without a time stamp: it goes on with the clock references between stamps.
+    /// The time of data without a time stamp. Between time stamps, it follows the clock references.
     pub(super) fn between_stamps(&self) -> Time {
         self.stamps.now() + self.references.now().saturating_since(self.since)
     }
@@ -34,7 +35,7 @@ impl ProgramClock {
         self.reference = Some(self.references.locate(stamp, self.reference).mark);
     }
 
-    /// Maps the next time stamp of a stream, whose latest one has the mark `before`.
+    /// Maps the next time stamp of a stream. `before` is the mark of its previous one.
     pub(super) fn locate(&mut self, stamp: u64, before: Option<Mark>) -> Placed {
         let silence = self.silence();
         if silence > Span::ZERO {
@@ -49,7 +50,7 @@ impl ProgramClock {
         placed
     }
 
-    /// The time since the last stamp, if it is long.
+    /// The time since the last time stamp if it is long, and otherwise zero.
     fn silence(&self) -> Span {
         let passed = self.references.now().saturating_since(self.since);
         if passed >= SILENCE {
@@ -72,12 +73,12 @@ mod tests {
         clock.on_reference(500);
         let first = clock.locate(SECOND, None);
         assert_eq!((first.time, clock.now()), (Time::ZERO, Time::ZERO));
-        // Stamps are normally up to a quarter of a second apart.
+        // Time stamps are normally up to a quarter of a second apart.
         clock.on_reference(500 + SECOND / 5);
         assert_eq!(clock.now(), Time::ZERO);
         let next = clock.locate(SECOND + SECOND / 5, Some(first.mark));
         assert_eq!(clock.now(), Time::from_millis(200));
-        // Twenty seconds without a stamp are no jump for the next stamp.
+        // Twenty seconds without a time stamp are no jump for the next one.
         for passed in 1..=20 {
             clock.on_reference(500 + SECOND / 5 + passed * SECOND);
         }

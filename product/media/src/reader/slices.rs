@@ -1,4 +1,4 @@
-//! Sections of an unknown format: slices of bytes, each for one short stretch of time.
+//! Sections of an unknown format: slices of bytes, each for a short time.
 
 use std::collections::VecDeque;
 
@@ -10,21 +10,21 @@ use crate::header::{Header, PACKET};
 use crate::section::{Event, MediaSection};
 use comity_frames::{FrameType, Importance};
 
-/// The maximum length of a slice, whatever its duration: bytes of a burst need not wait for each
-/// other.
+/// The maximum length of a slice, whatever its duration, so that the bytes of a burst need not wait
+/// for each other.
 const LONGEST: usize = 348 * PACKET;
 
-/// Cuts bytes into slices: those of a live source by their arrival, others by the assumed rate.
+/// Cuts bytes into slices: a live source by arrival, other sources by the assumed rate.
 #[derive(Debug)]
 pub(super) struct Slicer {
     span: Span,
     rate: Rate,
-    /// Whether each piece of a live source is a slice.
+    /// Whether each piece of a live source is one slice.
     keeps_pieces: bool,
     held: Vec<u8>,
-    /// Where the slice at hand begins.
+    /// When the present slice begins.
     begin: Time,
-    /// How many bytes are cut.
+    /// The number of bytes in slices so far.
     cut: u64,
     next_number: u64,
 }

@@ -9,8 +9,8 @@ use crate::header::Times;
 /// Cuts the PES packets of one audio stream into frames.
 ///
 /// A time stamp belongs to the first frame that begins in its PES packet (ISO/IEC 13818-1 2.4.3.7).
-/// The samples of that frame and its successors give the presentation times of later ones. A frame
-/// that continues in the next PES packet belongs to the packet in which it begins.
+/// The presentation times of later frames follow from the samples of the frames before them. A
+/// frame that continues in the next PES packet belongs to the packet in which it begins.
 ///
 /// A PES packet without frames of a known syntax stays one unit. The rest after the last frame of a
 /// packet is one unit too. A frame with missing bytes ends where the next one begins.
@@ -52,8 +52,8 @@ impl Sound {
         self.carried.as_ref().map_or(0, |unit| unit.bytes.len())
     }
 
-    /// Handles missing data between PES packets: returns the incomplete frame, and whether there is
-    /// one.
+    /// Handles missing data between PES packets: returns the incomplete frame, and whether there
+    /// was one.
     pub(super) fn interrupt(&mut self, out: &mut Units) -> bool {
         self.clock = None;
         let carried = self.carried.take();
@@ -154,7 +154,8 @@ impl Sound {
                     }
                     out.push(Ok(unit));
                 }
-                // Whatever its length says, the frame is cut; another one may follow.
+                // The frame is incomplete, whatever its length field contains. Another frame may
+                // follow.
                 (_, Some(start)) => {
                     let next = first_frame(&bytes, start);
                     unit.bytes = bytes_of(&bytes, at..next);
@@ -180,7 +181,7 @@ impl Sound {
         }
     }
 
-    /// A unit that begins in this PES packet, as the first one or after others.
+    /// A unit that begins in this PES packet, as its first unit or a later one.
     fn begin(&mut self, packet: &Whole, is_first: bool) -> Whole {
         if is_first && packet.times != Times::None {
             self.clock = Some(FrameClock {
@@ -219,8 +220,8 @@ fn begins_frame(bytes: &[u8]) -> bool {
     audio_frame(bytes).is_some() || may_begin_frame(bytes)
 }
 
-/// The position of the first frame from this one on, behind the end of an earlier one; the end of
-/// the bytes if there is none. Another frame or the end of the bytes must follow it.
+/// The position of the first frame at or after `from`, where an earlier frame ended; the end of the
+/// bytes if there is none. Another frame or the end of the bytes must follow the frame.
 fn first_frame(bytes: &[u8], from: usize) -> usize {
     let is_frame = |at: &usize| {
         let rest = bytes.get(*at..).unwrap_or_default();

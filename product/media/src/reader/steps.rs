@@ -1,26 +1,27 @@
-//! Jumps among the times of a live source, which its arrivals reveal.
+//! Detects jumps in the times of a live source, by comparing them with its arrivals.
 
 use comity_units::{Span, Time};
 
 use crate::section::Jump;
 use crate::timeline::{difference, ticks, ticks_in};
 
-/// How much longer than expected a step is that is a jump ahead, in ticks: 120 ms.
+/// How much longer than expected a step is if it counts as a jump ahead, in ticks: 120 ms.
 const AHEAD: i64 = 10_800;
-/// How far back a jump goes: 250 ms. Some sources have pictures without decoding times.
+/// How far back a step goes if it counts as a jump: 250 ms. Some sources have pictures without
+/// decoding times.
 const BACK: i64 = 22_500;
-/// By one in so many parts of the time passed, a source may be slower than this host.
+/// A source may be slower than this host by one part in this many.
 const DRIFT: i64 = 100;
 
-/// The times of one stream beside their arrivals.
+/// Compares the times of one stream with their arrivals.
 ///
-/// A source may be held up and then deliver at once what it gathered. Its times then advance faster
-/// than the arrivals, but never further ahead of them than before. A jump ahead does that in one
+/// A source may be delayed and then deliver everything at once. Its times then advance faster than
+/// the arrivals, but never further ahead of them than before. A jump ahead exceeds this lead in one
 /// step.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Steps {
     latest: Option<Latest>,
-    /// The progress without the jumps, in ticks since the first time stamp.
+    /// The progress without jumps, in ticks since the first time stamp.
     progress: i64,
 }
 
@@ -28,7 +29,7 @@ pub(super) struct Steps {
 struct Latest {
     stamp: u64,
     arrival: Time,
-    /// How far the times were ahead of the arrivals: now, and at most.
+    /// How far the times are ahead of the arrivals, and the maximum so far.
     ahead: i64,
     furthest: i64,
     /// The latest step.
@@ -36,7 +37,7 @@ struct Latest {
 }
 
 impl Steps {
-    /// Processes the next time stamp of the stream. Returns how far it jumped, if it did.
+    /// Processes the next time stamp of the stream. Returns the jump, if it jumped.
     pub(super) fn on_stamp(&mut self, stamp: u64, arrival: Time) -> Option<Jump> {
         let Some(latest) = &mut self.latest else {
             self.latest = Some(Latest {
@@ -68,7 +69,7 @@ impl Steps {
         is_jump.then(|| Jump::of(jumped))
     }
 
-    /// How far the stream has come since its first time stamp, without the jumps.
+    /// The progress of the stream since its first time stamp, without jumps.
     pub(super) fn progress(&self) -> Span {
         ticks(u64::try_from(self.progress).unwrap_or(0))
     }
@@ -78,7 +79,8 @@ impl Steps {
 mod tests {
     use super::*;
 
-    /// The jumps among time stamps and arrivals, both in milliseconds, by the index of the stamp.
+    /// The jumps in a sequence of time stamps and arrivals, both in milliseconds, with the index of
+    /// the time stamp.
     fn jumps(times: impl IntoIterator<Item = (u64, u64)>) -> Vec<(usize, Jump)> {
         let mut steps = Steps::default();
         let found = |(index, (stamp, arrival))| {
@@ -110,12 +112,12 @@ mod tests {
 
     #[test]
     fn uneven_arrivals_are_no_jumps() {
-        // Sixteen frames of sound in a packet.
+        // Sixteen audio frames in a packet.
         assert_eq!(
             jumps((0..800).map(|frame| (20 * frame, frame / 16 * 320))),
             []
         );
-        // A pause of 3 s in the arrivals, which the source then makes up for.
+        // A pause of 3 s in the arrivals, after which the source catches up.
         let held = |time: u64| {
             if (4_000..7_000).contains(&time) {
                 7_000
@@ -127,7 +129,7 @@ mod tests {
             jumps((0..500).map(|frame| (40 * frame, held(40 * frame)))),
             []
         );
-        // A picture a second, held up as well; and one that shows nothing for 3 s.
+        // One picture per second, also delayed; and a source that shows nothing for 3 s.
         assert_eq!(
             jumps((0..60).map(|frame| (1_000 * frame, held(1_000 * frame)))),
             []
@@ -137,7 +139,7 @@ mod tests {
             jumps((0..100).map(|frame| (pausing(frame), pausing(frame)))),
             []
         );
-        // All of a file at once.
+        // A whole file at once.
         assert_eq!(jumps((0..100).map(|frame| (40 * frame, 0))), []);
     }
 

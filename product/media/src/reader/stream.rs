@@ -1,4 +1,4 @@
-//! One elementary stream: from the payloads of its packets to sections.
+//! One elementary stream: converts the payloads of its packets to sections.
 
 use std::collections::VecDeque;
 
@@ -37,18 +37,18 @@ pub(super) struct Stream {
     pub(super) group: Group,
     /// The latest time stamp.
     mark: Option<Mark>,
-    /// The time stamps beside their arrivals, of a live source.
+    /// The time stamps of a live source, compared with their arrivals.
     pub(super) steps: Steps,
     cadence: Cadence,
     extra: ExtraSliceBits,
     next_section: u64,
-    /// Its scrambled packets, and the time since which they wait.
+    /// Its scrambled packets, and when the first of them arrived.
     scrambled: Vec<u8>,
     scrambled_since: Time,
     has_reported_scrambled: bool,
-    /// What it takes of the memory for incomplete units, as it was counted last.
+    /// Its memory for incomplete units at the last count.
     pub(super) counted: usize,
-    /// Whether a packet arrived since the last check, and when one last had.
+    /// Whether a packet arrived since the last check, and when the last packet arrived.
     pub(super) has_packets: bool,
     pub(super) last_packet_at: Time,
 }
@@ -66,9 +66,9 @@ pub(super) struct Output<'a> {
     pub(super) clock: &'a mut ProgramClock,
     pub(super) events: &'a mut VecDeque<Event>,
     pub(super) config: &'a ReaderConfig,
-    /// The units that the configuration leaves out, for the layouts that name them.
+    /// The units that the configuration drops, for the layouts that name them.
     pub(super) dropped: &'a mut Vec<DroppedUnit>,
-    /// Of a live source.
+    /// The arrival time of a live source.
     pub(super) arrival: Option<Time>,
 }
 
@@ -120,12 +120,12 @@ impl Stream {
         self.give(units, output);
     }
 
-    /// What its incomplete units take, in bytes.
+    /// The memory of its incomplete units, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.assembler.memory() + self.scrambled.len()
     }
 
-    /// Gives up the incomplete units: there is no memory for them.
+    /// Drops the incomplete units, because there is no memory for them.
     pub(super) fn give_up(&mut self, output: &mut Output<'_>) {
         let mut units = Units::new();
         self.assembler.give_up(&mut units);
@@ -220,7 +220,7 @@ impl Stream {
         let source_time =
             placed.map_or_else(|| output.clock.between_stamps(), |placed| placed.time);
         let jump = placed.and_then(|placed| placed.jump);
-        // The times of other streams may be anywhere: subtitles come long before they are shown.
+        // The times of other streams vary: subtitles arrive long before they are shown.
         let is_steady = frame.is_picture() || frame == FrameType::Audio;
         let jumped = match (output.arrival, stamp) {
             (Some(arrival), Some(stamp)) if is_steady => self.steps.on_stamp(stamp, arrival),
@@ -237,7 +237,7 @@ impl Stream {
         if discontinuity {
             self.group.reset();
         }
-        // Pictures still need each other if their times jump ahead.
+        // Pictures still depend on each other if their times jump ahead.
         let discontinuity = discontinuity || matches!(jumped, Some(Jump::Ahead(_)));
         let header = Unit {
             pid,

@@ -1,4 +1,4 @@
-//! A transport stream: packets, their programs, and then their streams.
+//! A transport stream: finds its packets, its programs, and then its streams.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,11 +13,11 @@ use crate::header::PACKET;
 use crate::psi::{self, Gatherer};
 use crate::section::{Event, Notice};
 
-/// The maximum number of packets before the programs are known: 770 kB, several seconds of most
+/// The maximum number of packets before the programs are known: 770 kB, or several seconds of most
 /// streams.
 const SEARCHED: usize = 4096;
 
-/// A transport stream, from bytes to events.
+/// A transport stream, converted from bytes to events.
 #[derive(Debug)]
 pub(super) struct Transport {
     config: ReaderConfig,
@@ -30,7 +30,7 @@ pub(super) struct Transport {
 
 #[derive(Debug)]
 enum Stage {
-    /// The programs are not known yet; all bytes wait.
+    /// The programs are not yet known, and all bytes wait.
     Searching {
         held: Vec<u8>,
         search: Search,
@@ -39,7 +39,7 @@ enum Stage {
 }
 
 impl Transport {
-    /// Creates a stream with packets `stride` bytes apart.
+    /// Begins a stream with packets `stride` bytes apart.
     pub(super) fn new(config: ReaderConfig, stride: usize) -> Self {
         Self {
             config,
@@ -53,7 +53,7 @@ impl Transport {
         }
     }
 
-    /// Adds bytes, of a live source with their arrival.
+    /// Adds bytes; for a live source, with their arrival time.
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
@@ -89,7 +89,7 @@ impl Transport {
 
     pub(super) fn finish(&mut self, events: &mut VecDeque<Event>) -> Result<(), Stop> {
         if let Stage::Searching { search, .. } = &mut self.stage {
-            // The end cannot fail here.
+            // Framing cannot fail here, at the end.
             let _ = self.framing.finish(|framed| {
                 search.framed(framed);
                 Ok(())
@@ -129,7 +129,7 @@ impl Transport {
         self.push(&held, self.arrival, events)
     }
 
-    /// Learns that nothing more of a live source has arrived up to `now`.
+    /// Handles a silence of a live source: nothing more has arrived up to `now`.
     pub(super) fn on_silence(&mut self, now: Time, events: &mut VecDeque<Event>) {
         if let Stage::Streams(demux) = &mut self.stage {
             demux.arrive(Some(now));
@@ -137,7 +137,7 @@ impl Transport {
         }
     }
 
-    /// How far the streams have come by their own times, without jumps.
+    /// The progress of the streams by their own times, without jumps.
     pub(super) fn progress(&self) -> Span {
         match &self.stage {
             Stage::Searching { .. } => Span::ZERO,
@@ -163,7 +163,7 @@ impl Search {
     }
 
     fn packet(&mut self, packet: &[u8; PACKET]) {
-        // Data after the end of the search changes nothing, however the bytes are split.
+        // Data after the end of the search has no effect, however the bytes are split.
         if self.is_over() {
             return;
         }

@@ -1,4 +1,4 @@
-//! Access units, as they are cut out of PES packets.
+//! Access units, as they are cut from PES packets.
 
 use core::ops::Range;
 
@@ -19,8 +19,8 @@ pub(super) struct Whole {
     pub(super) aligned: bool,
     pub(super) scrambled: bool,
     pub(super) marks: Marks,
-    /// Whether it begins in the same PES packet as the unit before, and therefore has no time stamp
-    /// of its own.
+    /// Whether it begins in the same PES packet as the previous unit, and therefore has no time
+    /// stamp of its own.
     pub(super) follows: bool,
     /// Whether some of it is missing or may be wrong.
     pub(super) damaged: bool,
@@ -28,7 +28,7 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    /// More bytes of the same PES packet, which no unit need begin with.
+    /// A unit of more bytes of the same PES packet. The bytes need not begin a unit.
     pub(super) fn continued(&self, bytes: Vec<u8>, damaged: bool) -> Self {
         Self {
             times: Times::None,
@@ -42,7 +42,8 @@ impl Whole {
     }
 }
 
-/// Where bytes are missing, which is an empty range, or may be wrong; several places are one range.
+/// One range that covers all bytes that are missing or may be wrong. Missing bytes are an empty
+/// range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Damage(Option<Range<usize>>);
 
@@ -54,14 +55,14 @@ impl Damage {
         });
     }
 
-    /// Adds that of bytes that are appended at this position.
+    /// Adds the damage of bytes that are appended at this position.
     pub(super) fn append(&mut self, at: usize, more: &Self) {
         if let Some(range) = &more.0 {
             self.add(at + range.start..at + range.end);
         }
     }
 
-    /// Lets go of the bytes before this position.
+    /// Removes the bytes before this position.
     pub(super) fn pass(&mut self, at: usize) {
         let rest = self.0.take().filter(|range| range.end > at);
         self.0 = rest.map(|range| range.start.saturating_sub(at)..range.end - at);
@@ -71,7 +72,7 @@ impl Damage {
         self.0.is_none()
     }
 
-    /// Whether it lasts up to this position.
+    /// Whether the damage extends to this position.
     pub(super) fn reaches(&self, at: usize) -> bool {
         self.0.as_ref().is_some_and(|range| range.end >= at)
     }
@@ -80,13 +81,13 @@ impl Damage {
         self.0.as_ref().map(|range| range.start)
     }
 
-    /// Whether a unit of these bytes is damaged, whose own bytes show where it ends.
+    /// Whether a unit in this range is damaged, if its own bytes determine its end.
     pub(super) fn is_inside(&self, unit: Range<usize>) -> bool {
         let is_inside = |range: &Range<usize>| unit.start < range.end && range.start < unit.end;
         self.0.as_ref().is_some_and(is_inside)
     }
 
-    /// The same, where more of the unit could follow.
+    /// Whether a unit in this range is damaged, if more of it could follow.
     pub(super) fn is_in(&self, unit: Range<usize>) -> bool {
         self.is_inside(unit.start..unit.end + 1)
     }
@@ -95,9 +96,9 @@ impl Damage {
 /// A fault of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The beginning of a PES packet is missing: players leave out the rest.
+    /// The beginning of a PES packet is missing. Players drop the rest.
     Headless,
-    /// A PES packet has another length than it says.
+    /// The length of a PES packet differs from its header.
     Length,
     Oversized(u64),
     /// Data outside of audio frames, after frames were found.

@@ -1,4 +1,4 @@
-//! The clock of a program: clock references from decoding times.
+//! The clock of a program: makes clock references from decoding times.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,27 +6,28 @@ use comity_units::Span;
 
 use crate::timeline::{WRAP, difference};
 
-/// Beyond this gap, the clock jumps instead of advancing in small steps.
+/// Across a gap larger than this, the clock jumps instead of advancing in small steps.
 const JUMP: i64 = 10 * 90_000;
 
-/// How far a unit that reports a jump is ahead of the clock if the clock jumps too: 120 ms. A jump
-/// that it did not report takes so long at the source.
+/// A unit that reports a discontinuity makes the clock jump if it is behind the clock or further
+/// ahead than this: 120 ms. A smaller step is time that passed at the source.
 const AHEAD: i64 = 10_800;
 
-/// A longer step ahead, of a second, is a jump of the clock too, unless the step before was half as
-/// long: time stamps are at most 0.7 s apart (ISO/IEC 13818-1 2.7.4), but some sources have
-/// pictures that are further apart. Either no time passed at the source, or nothing came of it.
+/// A step ahead that is longer than this, one second, also makes the clock jump, unless the
+/// previous step was half as long. Time stamps are at most 0.7 s apart (ISO/IEC 13818-1 2.7.4), but
+/// the pictures of some sources are further apart. In a longer step, either no time passed at the
+/// source, or the source produced nothing.
 const LONG: i64 = 90_000;
 
-/// References closer than 10 ms are useless and would fill the stream.
+/// The minimum interval between references, 10 ms: more would be useless and fill the stream.
 const SHORTEST: u64 = 900;
-/// If this many consecutive units are late, and each is behind its own stream too, the clock is
-/// wrong: a source restarted a little before its last position. Fewer late units are merely late.
+/// If this many consecutive units are late, and each also goes back in its own stream, the clock is
+/// wrong: a source restarted shortly before its last position. Fewer late units are only late.
 const IN_A_ROW: u32 = 16;
-/// How long after a jump units of the old clock may arrive.
+/// How long after a jump units of the old clock may still arrive.
 const SOON: u64 = 2 * 90_000;
 
-/// A clock reference to be written.
+/// A clock reference to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     /// The writer's own time in ticks of 90 kHz since the beginning.
@@ -39,19 +40,19 @@ pub(super) struct Step {
 /// Follows the latest decoding time at a constant distance.
 #[derive(Debug)]
 pub(super) struct Clock {
-    /// In ticks, as is all here.
+    /// The distance, in ticks, as all times here.
     lead: u64,
     /// The latest decoding time.
     stamp: Option<u64>,
-    /// Its latest step ahead.
+    /// The latest step ahead of that time.
     step: Option<i64>,
-    /// The progress of the clock, over all jumps.
+    /// The position of the clock, with jumps removed.
     position: u64,
-    /// Where the latest reference was written.
+    /// The position of the latest reference.
     referenced: u64,
     /// The latest decoding time before the last jump, and its position.
     left: Option<(u64, u64)>,
-    /// The streams that have jumped with it: none of them returns.
+    /// The streams that have jumped with the clock. None of them returns to the old clock.
     jumped: BTreeSet<u16>,
     /// The latest decoding time of each stream since the last jump.
     latest: BTreeMap<u16, u64>,
@@ -94,10 +95,10 @@ impl Clock {
         difference(latest, stamp) > lead
     }
 
-    /// Moves the clock to the decoding time of a unit; returns the references due by then, at most
-    /// `interval` apart. `None` if the unit belongs to the clock before the last jump. After the
-    /// reference that marks the jump, its stamps would refer to the new clock (ISO/IEC 13818-1
-    /// 2.7.6).
+    /// Moves the clock to the decoding time of a unit. Returns the references due by then, at most
+    /// `interval` apart. Returns `None` if the unit belongs to the clock before the last jump:
+    /// after the reference that marks the jump, its time stamps would refer to the new clock
+    /// (ISO/IEC 13818-1 2.7.6).
     pub(super) fn advance(
         &mut self,
         stream: u16,
@@ -118,13 +119,14 @@ impl Clock {
             true => self.passed += u32::from(goes_back),
             false => self.passed = 0,
         }
-        // One stream jumps before the others: their last units still belong to the old clock.
+        // One stream jumps before the others, whose last units still belong to the old clock.
         if self.has_left(stream, stamp) {
             return None;
         }
         let began_again = self.passed >= IN_A_ROW;
-        // A mark without a jump of the times reports a jump of the source's counters; the writer's
-        // counters have no gap. The streams behind the first one report its jump once more.
+        // A discontinuity mark without a jump of the times reports a jump of the source's counters,
+        // but the writer's counters have no gap. Streams that follow the first one report the same
+        // jump again.
         let is_reported = discontinuity && !self.follows(stream) && !(0..=AHEAD).contains(&step);
         let is_lone = step > LONG && self.step.is_some_and(|last| step > 2 * last);
         if step.abs() > JUMP || began_again || is_reported || is_lone {
@@ -155,7 +157,7 @@ impl Clock {
             self.referenced += interval;
             due.push(self.referenced);
         }
-        // The last of them accompanies the unit itself if the next unit could be too late for it.
+        // The last reference accompanies the unit itself if the next unit could be too late for it.
         if self.position - self.referenced >= interval / 4 * 3 {
             self.referenced = self.position;
             due.push(self.referenced);
@@ -167,14 +169,14 @@ impl Clock {
         )
     }
 
-    /// Whether a jump was soon before, and this stream has not jumped with it yet.
+    /// Whether there was a jump recently, and this stream has not jumped yet.
     fn follows(&self, stream: u16) -> bool {
         let is_soon = { self.left }.is_some_and(|(_, position)| self.position - position < SOON);
         is_soon && !self.jumped.contains(&stream)
     }
 
-    /// Whether, soon after a jump, a stream that has not jumped has a decoding time nearer to the
-    /// old clock than to the new one.
+    /// Whether a stream that has not jumped yet has, soon after a jump, a decoding time nearer to
+    /// the old clock than to the new one.
     fn has_left(&self, stream: u16, stamp: u64) -> bool {
         let (Some((left, _)), Some(latest)) = (self.left, self.stamp) else {
             return false;
@@ -197,21 +199,21 @@ impl Clock {
 /// The progress of the clock references in copied packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Copied {
-    /// The latest one, in ticks of 90 kHz as is all here.
+    /// The latest reference, in ticks of 90 kHz, as all times here.
     latest: Option<u64>,
     position: u64,
-    /// Where tables were last due.
+    /// The position at which tables were last due.
     repeated: u64,
 }
 
 impl Copied {
-    /// How far the clock has come, over all jumps.
+    /// The position of the clock, with jumps removed.
     pub(super) const fn now(&self) -> u64 {
         self.position
     }
 
-    /// Reads a reference; returns whether tables are due with it, at most `interval` apart: at the
-    /// next one it would be too late.
+    /// Processes a reference. Returns whether tables are due with it, because they would be more
+    /// than `interval` apart with the next one.
     pub(super) fn advance(&mut self, reference: u64, interval: Span) -> bool {
         let step = self.latest.replace(reference).map(|latest| {
             let step = u64::try_from(difference(reference, latest)).unwrap_or(0);
@@ -228,7 +230,7 @@ impl Copied {
     }
 }
 
-/// Whole ticks of 90 kHz.
+/// A span in whole ticks of 90 kHz.
 pub(super) fn in_ticks(span: Span) -> u64 {
     u64::try_from(u128::from(span.as_nanos()) * 9 / 100_000).unwrap_or(u64::MAX) % WRAP
 }
@@ -239,7 +241,7 @@ mod tests {
 
     const INTERVAL: Span = Span::from_millis(90);
 
-    /// As the video, PID 256, does.
+    /// Advances the clock by a unit of the video, PID 256.
     fn advance(clock: &mut Clock, stamp: u64, discontinuity: bool, interval: Span) -> Vec<Step> {
         let steps = clock.advance(256, stamp, discontinuity, interval);
         steps.expect("a unit of this clock")
@@ -259,7 +261,7 @@ mod tests {
             clocks(&advance(&mut clock, 90_000, false, INTERVAL)),
             [(0, false)]
         );
-        // After 40 ms a reference can wait; after 80 ms it is due.
+        // After 40 ms, a reference can wait. After 80 ms, it is due.
         assert_eq!(clocks(&advance(&mut clock, 93_600, false, INTERVAL)), []);
         assert_eq!(
             clocks(&advance(&mut clock, 97_200, false, INTERVAL)),
@@ -268,7 +270,7 @@ mod tests {
         // A step back within the order of several streams: no reference.
         assert_eq!(clocks(&advance(&mut clock, 95_000, false, INTERVAL)), []);
         assert!(!clock.is_late(95_000) && clock.is_late(97_200 - 90_001));
-        // A gap of 200 ms: a reference every 8100 ticks; the rest can wait.
+        // A gap of 200 ms: a reference every 8100 ticks. The rest can wait.
         assert_eq!(
             clocks(&advance(&mut clock, 97_200 + 18_000, false, INTERVAL)),
             [(15_300, false), (23_400, false)]
@@ -305,12 +307,13 @@ mod tests {
             Some(Vec::new())
         );
         assert_eq!(clock.now(), 8_300);
-        // The video does not return to the old clock either when it passes the time of the jump.
+        // The video does not return to the old clock either, although it passes the time of the
+        // jump.
         assert_eq!(clocks(&advance(&mut clock, 9_000_200, false, INTERVAL)), []);
         assert_eq!(clock.now(), 8_400);
     }
 
-    /// A restarted source sends some earlier seconds again: the clock goes back with it.
+    /// A restarted source repeats some seconds, and the clock goes back with it.
     #[test]
     fn a_restarted_source_moves_the_clock_back() {
         for (back_s, jumps) in [(8, true), (2, true), (0, false)] {
@@ -337,8 +340,8 @@ mod tests {
         }
     }
 
-    /// A live source's clock is set ahead: its streams report that one after the other, and units
-    /// from before come in between.
+    /// A live source's clock is set ahead. Its streams report this one after another, and units
+    /// from before the jump arrive in between.
     #[test]
     fn a_reported_jump_ahead_is_one_and_is_not_filled() {
         for by in [45_000, 270_000, 810_000] {
@@ -356,15 +359,15 @@ mod tests {
             }
             assert_eq!(clock.now(), 9 * 3_600 + 3_600);
         }
-        // A mark behind packets that were lost for less is no jump.
+        // A discontinuity mark after a shorter loss is not a jump.
         let mut clock = Clock::new(Span::from_secs(1));
         advance(&mut clock, 900_000, false, INTERVAL);
         let steps = advance(&mut clock, 910_800, true, INTERVAL);
         assert_eq!(clocks(&steps), [(818_100, false)]);
     }
 
-    /// No time passes at a source in a step of its clock, and its time stamps are at most 0.7 s
-    /// apart (ISO/IEC 13818-1 2.7.4). Some sources have pictures that are further apart.
+    /// No time passes at a source when its clock steps, and its time stamps are at most 0.7 s apart
+    /// (ISO/IEC 13818-1 2.7.4). The pictures of some sources are further apart.
     #[test]
     fn a_step_without_a_mark_is_a_jump_and_is_not_filled() {
         for (interval, step, jumps) in [
@@ -399,7 +402,7 @@ mod tests {
         let mut clock = Clock::new(Span::from_secs(1));
         advance(&mut clock, 900_000, false, INTERVAL);
         for unit in 0..200 {
-            // Fifteen late ones, then one on time.
+            // Fifteen late units, then one on time.
             let stamp = match unit % 16 {
                 15 => 900_000 + 225 * unit,
                 _ => 900_000 - 450_000 + 3_600 * unit,
@@ -409,8 +412,8 @@ mod tests {
         }
     }
 
-    /// Audio more than a whole packet of frames behind the pictures is late, but its own stream
-    /// advances.
+    /// Audio that is more than a whole packet of frames behind the pictures is late, but its own
+    /// stream advances.
     #[test]
     fn a_stream_that_stays_behind_does_not_move_the_clock_back() {
         let mut clock = Clock::new(Span::from_secs(1));

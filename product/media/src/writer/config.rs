@@ -2,24 +2,24 @@
 
 use comity_units::Span;
 
-/// What a [`TsWriter`](crate::TsWriter) makes of a transport stream.
+/// The output of a [`TsWriter`](crate::TsWriter) for a transport stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Output {
-    /// The packets of the source, byte for byte, as its layouts describe them; without layouts, as
-    /// [`Remultiplexed`](Self::Remultiplexed).
+    /// The packets of the source, byte for byte, as its layouts describe them. Without layouts, the
+    /// output is [`Remultiplexed`](Self::Remultiplexed).
     #[default]
     Whole,
-    /// A new stream, with continuity counters, clock references and repetitions of its own.
+    /// A new stream with its own continuity counters, clock references and repetitions.
     Remultiplexed,
 }
 
 /// How a [`TsWriter`](crate::TsWriter) writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriterConfig {
-    /// What it makes of a transport stream ([`Output::Whole`]).
+    /// The output for a transport stream ([`Output::Whole`]).
     pub output: Output,
     /// Whether bytes of the source outside of packets are written (true), such as the time stamps
-    /// of packets of 192 bytes. Without them, the output has whole packets of 188 bytes.
+    /// of packets of 192 bytes. If not, the output consists of whole packets of 188 bytes.
     pub outside: bool,
     /// The maximum time between two clock references, and between two repetitions of PAT and PMT
     /// (90 ms; the standard allows 100 ms).

@@ -1,4 +1,4 @@
-//! From sections to a transport stream.
+//! Writes sections as a transport stream.
 
 mod clock;
 mod config;
@@ -23,56 +23,58 @@ use tables::{Room, Tables};
 /// Counters of a writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriterStatistics {
-    /// Access units.
+    /// The number of access units.
     pub units: u64,
-    /// Transport packets that the writer made: neither copied nor restored ones.
+    /// The number of transport packets that the writer made, without copied and restored packets.
     pub packets: u64,
-    /// Transport packets of the source, restored byte for byte.
+    /// The number of transport packets of the source that were restored byte for byte.
     pub restored_packets: u64,
-    /// Packets in the place of others, whose section is missing.
+    /// The number of packets that replace packets with missing sections.
     pub replaced_packets: u64,
-    /// Sections that were written without their layout.
+    /// The number of sections that were written without their layout.
     pub remultiplexed_sections: u64,
-    /// Places where the clock jumped.
+    /// The number of jumps of the clock.
     pub discontinuities: u64,
-    /// Late units: the stream's clock had already passed their decoding time.
+    /// The number of units whose decoding time the stream's clock had already passed.
     pub late_units: u64,
-    /// Units of the old clock that arrived after a jump. They are written without time stamps,
-    /// which a player would interpret on the new clock, and follow the previous unit of their
-    /// stream.
+    /// The number of units of the old clock that arrived after a jump. They are written after the
+    /// previous unit of their stream, without time stamps, which a player would interpret on the
+    /// new clock.
     pub unstamped_units: u64,
-    /// Packets and repetitions of tables that were left out: what came in is too little for them.
+    /// The number of packets and repetitions of tables that were omitted because the input was too
+    /// small for them.
     pub omitted: u64,
 }
 
 /// Writes sections as a transport stream.
 ///
-/// Layouts among the sections say how the packets of the source were.
-/// [`write_section`](Self::write_section) then restores them, byte for byte. If a section is
-/// missing, its packets are: they become null packets in a multiplex of constant rate. Their clock
-/// references stay, and a packet without payload announces the gap in the counters.
+/// Layouts among the sections describe the packets of the source, and
+/// [`write_section`](Self::write_section) restores the packets, byte for byte. If a section is
+/// missing, its packets are missing too; in a multiplex of constant rate, null packets replace
+/// them. Their clock references are kept, and a packet without payload announces the gap in the
+/// counters.
 ///
 /// Without layouts, or without the layout of a section, the writer makes a new stream: whole access
 /// units, tables and clock references at their intervals, and continuity counters without a gap.
 ///
-/// Copied packets, [`Header::Packets`], keep the clock references that they carry. The writer then
-/// makes none for their program until a unit arrives on their PID.
+/// Copied packets, [`Header::Packets`], keep their clock references. The writer then makes none for
+/// their program until a unit arrives on their PID.
 ///
-/// In a new stream, a missing section leaves no trace: its packets are not counted, and the clock
-/// continues over it. A player sees a stream without that unit. A jump of the times, or a step of
-/// more than a second that is no interval of the source, is marked as one of the clock.
+/// In a new stream, a missing section leaves no gap: its packets are not counted, and the clock
+/// continues. A player sees a stream without that unit. If the times jump, or advance by more than
+/// a second without a similar step before, the clock is marked as discontinuous.
 ///
 /// Units that arrive before any table wait (up to 4 MiB, or to the end), because a player cannot
-/// read a stream that begins without tables. If no table arrives, the writer makes plain ones from
-/// the units.
+/// read a stream that begins without tables. If no table arrives, the writer makes minimal tables
+/// from the units.
 ///
-/// What is written is bounded by what came in: packets that repeat what was written before, such as
-/// those of tables and clock references, to sixteen times as much and 1 MiB; null packets to 256
-/// times as much and 64 MiB.
+/// The output is bounded by the input. Packets that repeat earlier output, such as those of tables
+/// and clock references, are limited to sixteen times the input plus 1 MiB. Null packets are
+/// limited to 256 times the input plus 64 MiB.
 ///
 /// Sources other than transport streams, [`Header::Raw`] and [`Header::Picture`], are copied. The
-/// first payload decides between the two groups, and later payloads of the other group are refused.
-/// A transport stream therefore has whole packets throughout.
+/// first payload selects one of the two groups, and later payloads of the other group are refused.
+/// A transport stream therefore consists of whole packets.
 #[derive(Debug)]
 pub struct TsWriter {
     config: WriterConfig,
@@ -81,37 +83,38 @@ pub struct TsWriter {
     /// The clock of each program, by the PID of its map.
     programs: BTreeMap<u16, ClockId>,
     clocks: BTreeMap<ClockId, References>,
-    /// The map's PID of each stream.
+    /// The PID of each stream's map.
     streams: BTreeMap<u16, u16>,
     held: Vec<(Unit, Vec<u8>)>,
     held_bytes: usize,
     /// Whether the payloads so far belong to a transport stream.
     is_transport: Option<bool>,
     restorer: Restorer,
-    /// Whether it may still be announced that layouts come.
+    /// Whether layouts may still be announced.
     is_undecided: bool,
     /// The latest restored clock reference of each PID, and the number of its packet.
     restored_clocks: BTreeMap<u16, (u64, u64)>,
-    /// The number of written packets, and how many announcements came on top of a constant rate.
+    /// The number of written packets, and the number of packets that the writer added to a constant
+    /// rate.
     written: u64,
     excess: u64,
     /// Whether the rate was constant at the latest missing layout.
     is_constant: bool,
-    /// The bytes before the latest packet, if they make it one of 192 or 204 bytes; and whether
-    /// they came for the next one.
+    /// The bytes before the latest packet, if they make it a packet of 192 or 204 bytes, and
+    /// whether they are those of the next packet.
     beside: Vec<u8>,
     is_beside_next: bool,
     /// The PIDs whose counters may jump before their next packet.
     interrupted: BTreeSet<u16>,
-    /// How much may be written of repeated tables and of clock references.
+    /// How many bytes of repeated tables and of clock references may be written.
     repeats: Allowance,
     statistics: WriterStatistics,
 }
 
-/// Which clock a program has.
+/// The clock of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ClockId {
-    /// That of the references on this PID, which programs can share.
+    /// The clock of the references on this PID, which programs may share.
     Pid(u16),
     /// The program with this map has no clock references.
     None(u16),
@@ -134,27 +137,27 @@ struct References {
     copied: Copied,
 }
 
-/// Whose clock references a program has.
+/// The origin of a program's clock references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
-    /// The writer's, made from the decoding times.
+    /// The writer makes them from the decoding times.
     Own,
-    /// The source's, in copied packets.
+    /// They are those of the source, in copied packets.
     Source,
-    /// The writer's again, but none written since.
+    /// The writer makes them again, but has written none since.
     OwnAgain,
 }
 
-/// The maximum of bytes that wait for tables.
+/// The maximum number of bytes that wait for tables.
 const HELD: usize = 4 << 20;
-/// The overhead of a waiting unit beside its bytes.
+/// The overhead of a waiting unit in addition to its bytes.
 const HELD_EACH: usize = 64;
 /// The PID for the map of a program without one.
 const MADE_UP_MAP: u16 = 0x1000;
 /// The PID value of a program without a clock, and the PID of null packets.
 const NO_PID: u16 = 0x1fff;
 
-/// Whether these are the bytes that make a packet one of 192 or 204 bytes.
+/// Whether these bytes make a packet one of 192 or 204 bytes.
 const fn is_of_packets(bytes: &[u8]) -> bool {
     bytes.len() == 4 || bytes.len() == 16
 }
@@ -190,12 +193,14 @@ impl TsWriter {
         }
     }
 
-    /// Takes the section with this number of its stream, as the receiver counts them, and appends
-    /// to `out` what can be written now. Each number comes once, here or in
-    /// [`miss`](Self::miss); numbers that begin anew are those of another connection.
+    /// Adds the section with this number in its stream, as counted by the receiver, and appends the
+    /// packets that can now be written to `out`.
+    ///
+    /// Each number is passed once, here or to [`miss`](Self::miss). Numbers that restart are those
+    /// of another connection.
     ///
     /// # Errors
-    /// As [`write`](Self::write), and if a layout is malformed.
+    /// Like [`write`](Self::write), and if a layout is malformed.
     pub fn write_section(
         &mut self,
         stream: u16,
@@ -223,13 +228,13 @@ impl TsWriter {
         if is_announcement {
             self.is_undecided = false;
             self.restorer.expect();
-            // The tables that precede what a late receiver gets.
+            // The tables before the announcement are those that a late receiver gets.
             self.interrupted = self.packetiser.pids();
         } else if header == Header::Layout {
             self.is_undecided = false;
             let layout = layout::decode(rest).ok_or(HeaderError::Layout)?;
             if !self.restorer.is_on() {
-                // What waits for tables was too early to be understood.
+                // Units that wait for tables arrived too early to be understood.
                 self.held.clear();
                 self.held_bytes = 0;
                 self.interrupted = self.packetiser.pids();
@@ -246,7 +251,7 @@ impl TsWriter {
                     _ => None,
                 },
             };
-            // An announcement is the first of the tables.
+            // An announcement is the first section of the tables.
             if stream == layout::TABLES || self.restorer.held() > HELD {
                 self.decide(&mut actions);
             }
@@ -269,14 +274,14 @@ impl TsWriter {
         Ok(())
     }
 
-    /// How far apart the packets that were written last came at a live source, if that is known of
-    /// them.
+    /// The arrival spacing, at a live source, of the most recently written packets; `None` if it is
+    /// unknown.
     pub fn spacing(&self) -> Option<Span> {
         self.restorer.spacing()
     }
 
-    /// Learns that sections will not come: `count` of them, from `first` on. Appends to `out` what
-    /// waited for them.
+    /// Records that `count` sections from `first` on will not arrive. Appends the packets that
+    /// waited for them to `out`.
     pub fn miss(&mut self, stream: u16, first: u64, count: u64, out: &mut Vec<u8>) {
         let mut actions = Vec::new();
         self.restorer.miss(stream, first, count, &mut actions);
@@ -323,7 +328,7 @@ impl TsWriter {
                     let is_on = u64::from(self.restorer.is_on());
                     self.statistics.remultiplexed_sections += is_on;
                     match Header::decode(&payload) {
-                        // A unit that has no tables yet would come out of its place.
+                        // A unit without tables would be written out of order.
                         Ok((Header::Unit(unit), _))
                             if self.restorer.is_on() && !self.is_known(unit.pid) => {}
                         Ok((header, rest)) if !layout::is_restored_alone(stream) => {
@@ -343,7 +348,7 @@ impl TsWriter {
         }
     }
 
-    /// Counts packets of the writer's own, from this position on, among the restored ones.
+    /// Counts the packets that the writer inserted from this position of `out` on.
     fn insert(&mut self, from: usize, out: &mut Vec<u8>) {
         let packets = ((out.len() - from) / PACKET) as u64;
         self.written += packets;
@@ -351,8 +356,8 @@ impl TsWriter {
         self.lengthen(from, out);
     }
 
-    /// Goes on behind a missing layout in a multiplex of constant rate: with announcements that
-    /// counters jump, and null packets in the place of other missing packets.
+    /// Continues after a missing layout in a multiplex of constant rate: announces the jumps of
+    /// counters, and writes null packets for the other missing packets.
     fn resume(&mut self, resume: &Resume, out: &mut Vec<u8>) {
         let from = out.len();
         for (&pid, &counter) in &resume.counters {
@@ -375,7 +380,7 @@ impl TsWriter {
         self.lengthen(from, out);
     }
 
-    /// Announces that the counter of a PID jumps before a packet with this one, if it does.
+    /// Before a packet with this counter, announces that the counter of its PID jumps, if it does.
     fn announce(&mut self, pid: u16, counter: u8, out: &mut Vec<u8>) {
         let before = counter.wrapping_sub(1) & 0x0f;
         let last = self.packetiser.counter(pid);
@@ -387,7 +392,8 @@ impl TsWriter {
         }
     }
 
-    /// Puts the bytes of longer packets before packets of the writer's own, from this position on.
+    /// Extends the writer's own packets from this position of `out` on to the size of the source's
+    /// packets.
     fn lengthen(&self, from: usize, out: &mut Vec<u8>) {
         if self.beside.is_empty() {
             return;
@@ -398,8 +404,8 @@ impl TsWriter {
         }
     }
 
-    /// Writes a packet of the source. Where the writer's own packets came between, the first one
-    /// with a payload announces that the counters jump.
+    /// Writes a packet of the source. If the writer's own packets precede it, the first packet with
+    /// a payload on each PID announces the jump of the counter.
     fn restore(&mut self, packet: &[u8; PACKET], out: &mut Vec<u8>) {
         let pid = pid_of(packet);
         if !core::mem::take(&mut self.is_beside_next) {
@@ -417,7 +423,7 @@ impl TsWriter {
             }
             self.packetiser.follow(pid, counter);
         } else if self.excess > 0 && self.beside.is_empty() {
-            // An announcement took its place.
+            // A packet of the writer's own has replaced this null packet.
             self.excess -= 1;
             return;
         }
@@ -437,12 +443,12 @@ impl TsWriter {
         }
     }
 
-    /// Writes a section's payload without regard to layouts, appending to `out`: whole transport
-    /// packets, unless the source is no transport stream.
+    /// Appends a section's payload to `out` without layouts. For a transport stream, these are
+    /// whole packets.
     ///
     /// # Errors
-    /// A [`HeaderError`] if the payload is malformed, or of the other group. Nothing of it is
-    /// written then, and the stream stays valid.
+    /// A [`HeaderError`] if the payload is malformed, or of the other group. Nothing of it is then
+    /// written, and the stream stays valid.
     pub fn write(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), HeaderError> {
         let (header, rest) = Header::decode(payload)?;
         self.check_group(&header)?;
@@ -472,9 +478,10 @@ impl TsWriter {
         }
     }
 
-    /// Copies a packet. The clock is left to copied packets that carry its references, because two
-    /// series would contradict each other. The first is marked as a jump if it follows the writer's
-    /// own references. Tables are repeated by them, as by the writer's own.
+    /// Copies a packet. If copied packets carry the clock references of a program, the writer makes
+    /// none for it, because two series would contradict each other. If a copied reference follows
+    /// the writer's own, it is marked as a jump. Tables are repeated with copied references as with
+    /// the writer's own.
     fn copy(&mut self, mut packet: [u8; PACKET], out: &mut Vec<u8>) {
         let facts = Facts::of(&packet);
         let clock = facts.and_then(|facts| Some((ClockId::Pid(facts.pid), facts.clock?)));
@@ -489,7 +496,7 @@ impl TsWriter {
             }
             let is_due = references.copied.advance(clock / 300, self.config.interval);
             let now = references.copied.now();
-            // Between restored packets, the tables are those of the source.
+            // Between restored packets, only the tables of the source are written.
             if is_due && self.tables.has_programs() && !self.restorer.is_on() {
                 self.repeat_tables(id, now, out);
             }
@@ -516,8 +523,8 @@ impl TsWriter {
         }
     }
 
-    /// Writes what waits: for tables, for layouts, or for sections. The stream can end here, or
-    /// continue.
+    /// Writes everything that waits: for tables, for layouts, or for sections. The stream may end
+    /// here or continue.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         let mut actions = Vec::new();
         self.restorer.finish(&mut actions);
@@ -530,7 +537,7 @@ impl TsWriter {
         !self.held.is_empty() || self.restorer.is_holding()
     }
 
-    /// The PIDs of the units that wait, for tables or for layouts.
+    /// The PIDs of the units that wait for tables or for layouts.
     pub fn held_streams(&self) -> BTreeSet<u16> {
         let mut pids = self.restorer.held_pids();
         pids.extend(self.held.iter().map(|(unit, _)| unit.pid));
@@ -553,14 +560,14 @@ impl TsWriter {
 
     fn table(&mut self, pid: u16, repeated: bool, section: &[u8], out: &mut Vec<u8>) {
         let is_due = self.learn_table(pid, repeated, section);
-        // Before the first PAT, other tables are useless to a player: they are repeated after it.
+        // Before the first PAT, other tables are useless to a player. They are repeated after it.
         if is_due && (self.tables.has_programs() || !repeated) {
             self.packetiser.section(pid, section, out);
         }
         self.release(false, out);
     }
 
-    /// Learns what a table says; returns whether it is to be written now.
+    /// Processes a table. Returns whether it is to be written now.
     fn learn_table(&mut self, pid: u16, repeated: bool, section: &[u8]) -> bool {
         let is_map = self.tables.names_map(pid);
         let is_due = !repeated || self.tables.remember(pid, section);
@@ -590,7 +597,7 @@ impl TsWriter {
             && !self.clocks.contains_key(&id)
             && let Some(references) = self.clocks.remove(&last)
         {
-            // The same clock, elsewhere.
+            // The same clock on another PID.
             self.clocks.insert(id, references);
         }
         let lead = self.config.lead;
@@ -601,8 +608,8 @@ impl TsWriter {
         });
     }
 
-    /// Writes the waiting units whose streams are known; all of them, with made-up tables, if
-    /// `force`.
+    /// Writes the waiting units whose streams are known. With `force`, writes all of them, with
+    /// tables made from the units.
     fn release(&mut self, force: bool, out: &mut Vec<u8>) {
         if force && self.held.iter().any(|(unit, _)| !self.is_known(unit.pid)) {
             self.make_up_tables();
@@ -618,13 +625,14 @@ impl TsWriter {
             }
         }
         if force {
-            // A map has no room for this many streams: real sources never have hundreds.
+            // A map has no room for this many streams. Real sources never have hundreds.
             self.held.clear();
             self.held_bytes = 0;
         }
     }
 
-    /// Makes a program of the waiting units' unknown streams, beside the known programs.
+    /// Makes a program from the unknown streams of the waiting units, in addition to the known
+    /// programs.
     fn make_up_tables(&mut self) {
         let mut streams: Vec<(u16, u8)> = Vec::new();
         for (unit, _) in &self.held {
@@ -691,7 +699,7 @@ impl TsWriter {
         let last = steps.len().saturating_sub(1);
         let is_entry = unit.random_access && unit.frame.is_picture();
         for (index, mut step) in steps.into_iter().enumerate() {
-            // Before each reference, so that tables are as frequent on the stream's clock.
+            // Tables precede each reference, so that they are as frequent on the stream's clock.
             self.repeat_tables(id, step.at, out);
             let ClockId::Pid(clock_pid) = id else {
                 continue;

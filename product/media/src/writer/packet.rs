@@ -8,14 +8,14 @@ use crate::pes::{has_fields, stamps};
 /// The contents of an adaptation field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Field {
-    /// A clock reference in ticks of 90 kHz.
+    /// The clock reference, in ticks of 90 kHz.
     pub(super) clock: Option<u64>,
     pub(super) discontinuity: bool,
     pub(super) random_access: bool,
 }
 
 impl Field {
-    /// Flags and clock reference, without the length before them; empty without contents.
+    /// The flags and the clock reference, without the length before them; empty for an empty field.
     fn bytes(self) -> Vec<u8> {
         if self == Self::default() {
             return Vec::new();
@@ -35,7 +35,7 @@ impl Field {
     }
 }
 
-/// The room after a packet's own four bytes.
+/// The number of bytes after the header of a packet.
 const ROOM: usize = PACKET - 4;
 
 /// Writes packets with a continuity counter for each PID.
@@ -51,17 +51,17 @@ impl Packetiser {
         self.packets
     }
 
-    /// Notes that a packet of another origin is written.
+    /// Counts a packet that was copied.
     pub(super) const fn on_copied(&mut self) {
         self.copied += 1;
     }
 
-    /// How many packets there are, copied ones too.
+    /// The number of packets, including copied ones.
     pub(super) const fn position(&self) -> u64 {
         self.packets + self.copied
     }
 
-    /// Continues behind a packet of another origin, which has this counter.
+    /// Continues after a packet that was not made here, with its counter.
     pub(super) fn follow(&mut self, pid: u16, counter: u8) {
         self.counters.insert(pid, counter);
     }
@@ -76,14 +76,14 @@ impl Packetiser {
         self.counters.get(&pid).copied()
     }
 
-    /// What a section of a table takes.
+    /// The number of bytes of a table section in packets.
     pub(super) const fn length(section: &[u8]) -> usize {
         (1 + section.len()).div_ceil(ROOM) * PACKET
     }
 
-    /// A section of a table, in packets of its own.
+    /// Writes a table section in separate packets.
     pub(super) fn section(&mut self, pid: u16, section: &[u8], out: &mut Vec<u8>) {
-        // The pointer places the section at once; 0xff after it is no table.
+        // With this pointer, the section begins immediately. 0xff after it is stuffing.
         let mut payload = vec![0];
         payload.extend(section);
         let whole = payload.len().div_ceil(ROOM) * ROOM;
@@ -93,7 +93,7 @@ impl Packetiser {
         }
     }
 
-    /// A packet without payload.
+    /// Writes a packet without payload.
     pub(super) fn field(&mut self, pid: u16, field: Field, out: &mut Vec<u8>) {
         self.packet(pid, false, &field.bytes(), &[], out);
     }
@@ -117,14 +117,14 @@ impl Packetiser {
         }
     }
 
-    /// Goes on with the PES packet of this PID.
+    /// Continues the PES packet of this PID.
     pub(super) fn go_on(&mut self, pid: u16, bytes: &[u8], out: &mut Vec<u8>) {
         for part in bytes.chunks(ROOM) {
             self.packet(pid, false, &[], part, out);
         }
     }
 
-    /// Writes one packet: the payload, and an adaptation field that fills the rest.
+    /// Writes one packet: its payload, and an adaptation field that fills the rest.
     fn packet(&mut self, pid: u16, begins: bool, field: &[u8], payload: &[u8], out: &mut Vec<u8>) {
         let counter = self.counters.entry(pid).or_insert(15);
         if !payload.is_empty() {
@@ -153,7 +153,7 @@ const fn field_room(field: &[u8]) -> usize {
     if field.is_empty() { 0 } else { 1 + field.len() }
 }
 
-/// The maximum for the 16-bit length of a PES packet, without its header.
+/// The maximum number of bytes in a PES packet whose length has 16 bits, without its header.
 const LONGEST_PART: usize = 65_535 - 13;
 
 /// PES_header_data_length of teletext and other lines of the vertical blanking interval.
@@ -180,7 +180,7 @@ fn pes_header(unit: &Unit, times: Times, begins: bool, bytes: &[u8]) -> Vec<u8> 
         fields.extend([flags, u8::try_from(stamps.len()).unwrap_or(0)]);
         fields.extend(stamps);
     }
-    // Video beyond the range of the field has length 0, which means unknown.
+    // Video too long for the field has length 0, which means unspecified.
     let length = u16::try_from(fields.len() + bytes.len()).unwrap_or(0);
     let mut header = vec![0, 0, 1, unit.stream_id];
     header.extend(length.to_be_bytes());

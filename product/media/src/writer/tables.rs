@@ -1,4 +1,4 @@
-//! The repeated tables, and when each is due.
+//! The repeated tables, and when each one is due.
 
 use std::collections::BTreeMap;
 
@@ -8,34 +8,35 @@ use super::packet::Packetiser;
 use crate::allowance::Allowance;
 use crate::psi;
 
-/// Beyond this many tables, more than any real stream has, a table is written only once.
+/// The maximum number of remembered tables, more than any real stream has. Further tables are
+/// written only once.
 const REMEMBERED: usize = 1024;
 
 /// The last version of each repeated table.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     sections: BTreeMap<(u16, [u8; 4]), Repeated>,
-    /// When each program's tables were last written, by the PID of its map.
+    /// When the tables of each program were last written, by the PID of its map.
     written: BTreeMap<u16, Written>,
     maps: Vec<u16>,
 }
 
-/// A table, and how often it came since it was last repeated.
+/// A table, and how often it has arrived since it was last repeated.
 #[derive(Debug)]
 struct Repeated {
     section: Vec<u8>,
     arrivals: u8,
 }
 
-/// How much may be repeated.
+/// The allowance for repetitions.
 pub(super) struct Room<'a> {
     pub(super) allowance: &'a mut Allowance,
-    /// Repetitions that were left out.
+    /// The number of omitted repetitions.
     pub(super) omitted: &'a mut u64,
 }
 
 impl Room<'_> {
-    /// Writes a table, if there is room for it.
+    /// Writes a table, if the allowance suffices.
     fn section(
         &mut self,
         pid: u16,
@@ -50,20 +51,20 @@ impl Room<'_> {
     }
 }
 
-/// If an unchanged table comes so often without a repetition, no clock repeats it: it is written as
-/// it comes.
+/// If an unchanged table arrives this often without a repetition, no clock repeats it. It is then
+/// written when it arrives.
 const UNREPEATED: u8 = 2;
 
 #[derive(Clone, Copy, Debug)]
 struct Written {
-    /// How many packets preceded PAT and map.
+    /// The position of the packetiser at the last PAT and map.
     programs: u64,
-    /// When the others were.
+    /// When the other tables were last written.
     others: u64,
 }
 
 impl Tables {
-    /// Remembers a table for repetition; returns whether it is to be written now.
+    /// Remembers a table for repetition. Returns whether it is to be written now.
     pub(super) fn remember(&mut self, pid: u16, section: &[u8]) -> bool {
         let key = (pid, psi::key(section));
         let is_known = self.sections.contains_key(&key);
@@ -111,7 +112,8 @@ impl Tables {
             .collect()
     }
 
-    /// Writes the tables beside a clock reference: always PAT and map, and others that are due.
+    /// Writes the tables that accompany a clock reference: PAT and map always, other tables when
+    /// due.
     pub(super) fn repeat(
         &mut self,
         map_pid: u16,
@@ -154,7 +156,7 @@ impl Tables {
             );
             self.write_others(map_pid, now, packetiser, room, out);
         }
-        // Not twice, with nothing between them.
+        // Avoids writing them twice in a row.
         if written != Some(packetiser.position()) {
             self.write_programs(map_pid, packetiser, room, out);
         }

@@ -1,8 +1,8 @@
 //! Maps the sender's clock onto the receiver's.
 //!
 //! Every packet carries its departure time on the sender's clock. Arrival minus departure is the
-//! offset between the clocks plus the one-way delay. Its least value in a window is free of
-//! queueing, so the map follows the path and not the queue.
+//! offset between the clocks plus the one-way delay. The minimum in a window contains no queueing
+//! delay, so the map follows the path and not the queue.
 //!
 //! ```text
 //! d        = arrival − departure
@@ -23,23 +23,24 @@
 //!   lies above the old level: until then it could be a queue. Both steps are removed from the
 //!   history of the drift.
 //!
-//! * **A clock that jumps** is no change of the path: its host was suspended, or its virtual
-//!   machine paused. No packet arrives before it left, and none takes longer than the round trip
-//!   that it ends, at any queueing delay. So with O for the offset of the clocks
+//! * **A jump of a clock** does not change the path: the host of the clock was suspended, or its
+//!   virtual machine paused. At any queueing delay, no packet arrives before its departure, and no
+//!   packet takes longer than the round trip that it ends. With O for the offset of the clocks:
 //!
 //!   ```text
 //!   d − round trip  ≤  O  ≤  d
 //!   ```
 //!
 //!   If the offset in use violates this by more than `jump`, for 8 packets or two round trips in a
-//!   row, it is found anew from the last of them, at once. A single wrong departure moves nothing.
+//!   row, the map computes it again at once from the last of them. A single wrong departure has no
+//!   effect.
 //!
 //! Source: S. B. Moon, P. Skelly, D. Towsley, "Estimation and removal of clock skew from network
 //! delay measurements", IEEE INFOCOM 1999 (the line below all points that is nearest to them); RFC
 //! 3550, sections 6.4.1 and A.8 (the interarrival jitter J, in fixed point).
 //!
 //! Differs from the source in:
-//! 1. The minimum of a bucket stands for all its packets, which bounds memory.
+//! 1. The minimum of a bucket represents all its packets, which bounds memory.
 //! 2. Steps of the path are removed, and a slope too steep for a clock counts as a queue.
 //!
 //! Limits: an end that receives in one direction only cannot distinguish drift from a queue that
@@ -98,7 +99,7 @@ struct Bucket {
     least: i64,
 }
 
-/// The sender's clock as the receiver sees it. Until a packet has arrived, both clocks count as
+/// Maps the sender's clock onto the receiver's. Until a packet has arrived, both clocks count as
 /// equal.
 #[derive(Clone, Debug)]
 pub struct ClockMap {
@@ -164,8 +165,8 @@ impl ClockMap {
         self.base = Some(base);
     }
 
-    /// A packet arrived that left at `departure` on the sender's clock, in microseconds modulo
-    /// 2^32.
+    /// Records the arrival of a packet that left at `departure` on the sender's clock, in
+    /// microseconds modulo 2^32.
     pub fn on_arrival(&mut self, now: Time, departure: u32) {
         let departure = self.unwrap(now, departure);
         let arrival = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
@@ -200,8 +201,8 @@ impl ClockMap {
         self.offset = drifted.saturating_add(target.saturating_sub(drifted).clamp(-slew, slew));
     }
 
-    /// The latest packet arrived at `now` and ends a round trip of this length, which includes the
-    /// delay of the answer.
+    /// Records that the latest packet, which arrived at `now`, ended a round trip of this length.
+    /// The length includes the delay of the acknowledgement.
     pub fn on_round_trip(&mut self, now: Time, round_trip: Span) {
         let Some((arrival, _)) = self.latest.filter(|&(arrival, _)| arrival == now) else {
             return;
@@ -211,7 +212,7 @@ impl ClockMap {
         let is_late = least > self.offset.saturating_add(self.jump());
         self.late = if is_late { self.late + 1 } else { 0 };
         if self.late >= LATE_ROUND_TRIPS {
-            // The time beyond twice the base may have been spent in this direction.
+            // All time beyond twice the base may be queueing delay in this direction.
             let base = self.base.unwrap_or(0).min(round_trip / 2);
             let queue = round_trip.saturating_sub(base.saturating_mul(2));
             let arrival = i64::try_from(arrival.as_nanos()).unwrap_or(i64::MAX);
@@ -223,7 +224,8 @@ impl ClockMap {
         i64::try_from(self.config.jump.as_nanos()).unwrap_or(i64::MAX)
     }
 
-    /// Starts again with this level. The drift is kept: the clocks run at their former rates.
+    /// Restarts the map at this level. Keeps the drift, because the rates of the clocks are
+    /// unchanged.
     fn anchor(&mut self, at: i64, level: i64) {
         self.buckets.clear();
         self.shortened_in = None;
@@ -232,8 +234,8 @@ impl ClockMap {
         self.offset = level.saturating_sub(self.base.unwrap_or(0));
     }
 
-    /// The departure whose low half was sent: the one nearest to the expectation by the local
-    /// clock.
+    /// Restores the departure whose low half was sent: the value nearest to the one that the local
+    /// clock predicts.
     fn unwrap(&self, now: Time, departure: u32) -> i64 {
         let Some((arrival, last)) = self.latest else {
             return i64::from(departure);
@@ -284,8 +286,8 @@ impl ClockMap {
             (last.at, last.least) = (at, offset);
         }
         let lowered = level.saturating_sub(offset);
-        // The first packets of a shorter path met queues too. The rest of their step is removed as
-        // well.
+        // Queueing delays the first packets of a shorter path, too. The rest of their step is
+        // removed as well.
         let is_recent = self
             .shortened_in
             .is_some_and(|bucket| number <= bucket.saturating_add(1));
@@ -395,8 +397,8 @@ impl ClockMap {
         Span::from_nanos(self.jitter_sixteenths / 16)
     }
 
-    /// The one-way delay of the latest packet, if that of the path is half of the minimum
-    /// round-trip time.
+    /// The one-way delay of the latest packet, under the assumption that the propagation delay is
+    /// half of the minimum round-trip time.
     pub fn one_way(&self) -> Span {
         let base = self.base.unwrap_or(0);
         self.queueing() + Span::from_nanos(u64::try_from(base).unwrap_or(0))

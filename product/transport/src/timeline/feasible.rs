@@ -6,16 +6,16 @@
 //! equally important ones.
 //!
 //! Source: J. M. Moore, "An n job, one machine sequencing algorithm for minimizing the number of
-//! late jobs", Management Science 15 (1968), with Hodgson's form of it: walk by deadline, and when
-//! one is late drop the longest so far.
+//! late jobs", Management Science 15 (1968), in Hodgson's form: go through the sections by
+//! deadline, and when one is late, drop the longest so far.
 //!
 //! Differs from the source in:
-//! 1. The walk is done once for each importance, highest first, and a lower importance drops
-//!    nothing of a higher one. A single walk over all importances would drop unimportant sections
-//!    in favour of important ones that it drops later itself.
+//! 1. Each importance has a pass of its own, the highest first, and no pass drops a section of a
+//!    higher importance. A single pass over all would drop unimportant sections in favour of
+//!    important ones that it later drops itself.
 //! 2. Sections may need others. A section counts as important as the most important one that needs
-//!    it. Among equally important sections, the one with the fewest dependents goes first, and
-//!    among those the longest.
+//!    it. Among equally important sections, the one with the fewest dependents is dropped first,
+//!    and among those the longest.
 //! 3. At the end, each dropped section that fits after all is restored, most important first.
 
 use alloc::collections::BinaryHeap;
@@ -49,21 +49,21 @@ pub struct Forecast {
     pub rate: Rate,
     /// The growth of the rate in a second, in bit/s, while nothing is lost.
     pub growth: Rate,
-    /// The rate at which they may leave for a while.
+    /// The rate at which they may leave for a short time.
     pub peak: Rate,
     /// The controller's token bucket, if it has one.
     pub tokens: Option<Tokens>,
     /// The delay from departure to arrival.
     pub one_way: Span,
-    /// The part of it that is caution.
+    /// The part of `one_way` that is a safety margin.
     pub caution: Span,
     /// How far the predicted time of a section may exceed the time to its deadline, in hundredths.
     pub tolerance_percent: u32,
 }
 
 impl Forecast {
-    /// How many bytes may leave up to the end of a section with this deadline and borrowing, so
-    /// that it arrives in time.
+    /// The number of bytes that may leave up to the end of a section with this deadline and
+    /// borrowing if it is to arrive in time.
     ///
     /// ```text
     /// time   = (deadline − now) · (1 + tolerance) − one_way
@@ -107,8 +107,8 @@ impl Forecast {
         }
     }
 
-    /// If everything that leaves in this order arrives in time: how long all departures could pause
-    /// without changing that. Costs O(n).
+    /// How long all departures could pause so that the whole queue, in this order, still arrives in
+    /// time; `None` if a section is late even without a pause. Costs O(n).
     pub fn slack(&self, now: Time, queue: impl Iterator<Item = Work>) -> Option<Span> {
         let (mut before, mut slack) = (0_u64, u64::MAX);
         for work in queue {
@@ -125,11 +125,11 @@ impl Forecast {
 pub struct Plan {
     /// Indices in the queue, ascending. Sections that need a listed one are listed too.
     pub dropped: Vec<usize>,
-    /// Even if nothing left for this long, no kept section would be late.
+    /// How long all departures could pause before a kept section would be late.
     pub slack: Span,
 }
 
-/// Finds the sections to drop from a queue that leaves in the given order. That is the order of
+/// Finds the sections to drop from a queue that leaves in its order. That is the order of
 /// deadlines, except that the most important sections may have a head start.
 ///
 /// Afterwards every kept section, and each that it needs, fits its budget, and no dropped section
@@ -293,7 +293,7 @@ impl Selection {
         }
     }
 
-    /// The candidate with the smallest loss, unless its record is out of date.
+    /// Removes the candidate with the smallest loss whose record is up to date.
     fn cheapest(&mut self) -> Option<usize> {
         while let Some((Reverse(family), _, index)) = self.candidates.pop() {
             if let Some(node) = self.nodes.get(index)
@@ -391,7 +391,7 @@ struct Room {
     leaves: usize,
 }
 
-/// Raises sections that are not kept above every budget.
+/// Added to sections that are not kept, so that they exceed every budget.
 const NOT_KEPT: i128 = 1 << 80;
 
 impl Room {
@@ -413,7 +413,7 @@ impl Room {
         values.get(node).copied().unwrap_or(NOT_KEPT)
     }
 
-    /// Adds to one leaf, and to all later leaves.
+    /// Adds `own` to one leaf, and `behind` to all later leaves.
     fn add(&mut self, index: usize, own: i128, behind: i128) {
         let mut node = self.leaves + index;
         if let Some(leaf) = self.least.get_mut(node) {

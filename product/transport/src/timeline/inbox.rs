@@ -17,13 +17,14 @@ pub use streams::Inbox;
 use super::section::{Deliver, Meta, Reason, SectionId, StreamId};
 use super::{DEFAULT_BUFFER, DEFAULT_MAX_LATENCY, DEFAULT_SECTIONS, MAX_STREAMS};
 
-/// The behaviour and limits of an [`Inbox`], for any behaviour of the peer.
+/// The behaviour and limits of an [`Inbox`]. The limits hold whatever the peer sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// When sections are delivered to the application.
     pub deliver: Deliver,
     /// Whether an incomplete section becomes a gap at its deadline. Otherwise (reliability `full`,
-    /// or `drop = never`) it waits until it is complete, if late, or the sender gives it up.
+    /// or `drop = never`) it waits until it is complete, even if late, or until the sender gives it
+    /// up.
     pub enforce_deadlines: bool,
     /// The maximum number of payload bytes held at once. A section counts with its whole length
     /// from its first byte on.
@@ -35,7 +36,7 @@ pub struct Config {
     /// The maximum number of separate pieces of one section.
     pub max_fragments: usize,
     /// The maximum number of unsettled sections that have begun to arrive, over all streams. Each
-    /// takes a record of some hundred bytes besides its own.
+    /// takes a record of some hundred bytes in addition to its payload.
     pub max_records: usize,
     /// The maximum time from the arrival of a section's first byte to its deadline. A later
     /// deadline counts as this one.
@@ -97,14 +98,14 @@ pub struct Received<P> {
 
 /// An incomplete section, or a run of sections without any arrived bytes.
 ///
-/// A peer can skip 2^62 sections with one frame, so a run is one gap however long it is.
+/// A peer can skip 2^48 - 1 sections with one frame, so a run is one gap however long it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap<P> {
     /// Its stream.
     pub stream: StreamId,
     /// Its number; the first number of a run.
     pub section: SectionId,
-    /// How many sections it is, at least 1.
+    /// The number of sections, at least 1.
     pub count: u64,
     /// Why it is incomplete.
     pub reason: GapReason,
@@ -113,12 +114,12 @@ pub struct Gap<P> {
 }
 
 impl<P> Gap<P> {
-    /// The numbers of its sections. A hostile peer can make them as many as numbers exist.
+    /// The numbers of its sections. With a hostile peer, these can be all numbers that exist.
     pub fn sections(&self) -> impl Iterator<Item = SectionId> + use<P> {
         self.section.run(self.count)
     }
 
-    /// A gap for each section.
+    /// Splits the gap into one for each section.
     pub fn each(self) -> impl Iterator<Item = Self> {
         let sections = self.sections();
         let mut partial = self.partial;
@@ -133,7 +134,8 @@ impl<P> Gap<P> {
 }
 
 impl<P> Delivery<P> {
-    /// A delivery for each section. A hostile peer can make them as many as numbers exist.
+    /// Splits the delivery into one for each section. With a hostile peer, there can be one for
+    /// each number that exists.
     pub fn each(self) -> impl Iterator<Item = Self> {
         let (section, gap) = match self {
             Self::Section(section) => (Some(Self::Section(section)), None),
@@ -151,7 +153,7 @@ pub struct Partial<P> {
     pub meta: Meta,
     /// Its bytes, with zeros for missing ones.
     pub payload: P,
-    /// The missing positions, in order.
+    /// The missing byte ranges, in order.
     pub missing: Vec<Range<u32>>,
 }
 
@@ -194,7 +196,7 @@ pub enum Violation {
     },
     /// Too many bytes in the buffer.
     TooManyBytes {
-        /// The most that may be held.
+        /// The limit.
         limit: u64,
     },
     /// Too many pieces of one section.
@@ -203,12 +205,12 @@ pub enum Violation {
         stream: StreamId,
         /// The section.
         section: SectionId,
-        /// The most there may be.
+        /// The limit.
         limit: usize,
     },
     /// Too many sections with bytes in the buffer.
     TooManyRecords {
-        /// The most there may be.
+        /// The limit.
         limit: usize,
     },
     /// A section too far ahead of the first unsettled one.
@@ -217,14 +219,14 @@ pub enum Violation {
         stream: StreamId,
         /// The section.
         section: SectionId,
-        /// The first one that would be too far.
+        /// The first number that is too far ahead.
         limit: u64,
     },
     /// Too many streams.
     TooManyStreams {
         /// The first stream beyond the limit.
         stream: StreamId,
-        /// The most there may be.
+        /// The limit.
         limit: usize,
     },
 }

@@ -17,7 +17,7 @@
 //!    sequence. A hole delays no later section.
 //! 3. Packet numbers show the loss of obsolete data, so the blind spot of section 5.5 does not
 //!    exist.
-//! 4. The sender names obsolete sections with a reason; it does not only skip them.
+//! 4. The sender reports obsolete sections with a reason instead of only skipping them.
 
 /// The maximum number of streams of a connection.
 pub const MAX_STREAMS: usize = 64;

@@ -51,7 +51,7 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// Reliable until the deadline, dropping what is infeasible; 16 MiB in 4,096 sections of 64
+    /// Reliable until the deadline, without infeasible sections; 16 MiB in 4,096 sections of 64
     /// streams.
     fn default() -> Self {
         Self {
@@ -69,25 +69,24 @@ impl Default for Config {
 /// The sender's forecast at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathEstimate {
-    /// The predicted rate of payload bytes (what remains of the controller's rate after headers and
-    /// repairs); `None` while nothing is known.
+    /// The predicted rate of payload bytes (the controller's rate less headers and repairs); `None`
+    /// while nothing is known.
     pub rate: Option<Rate>,
     /// The growth of that rate in a second, in bit/s.
     pub growth: Rate,
-    /// The rate at which bytes may leave for a while; [`Rate::MAX`] if only `rate` counts.
+    /// The rate at which bytes may leave for a short time; [`Rate::MAX`] if only `rate` counts.
     pub peak: Rate,
     /// The controller's token bucket. Sections that may not spend its tokens are held back. `None`
     /// if the controller has no bucket.
     pub tokens: Option<Tokens>,
     /// The time from handing out a byte to its arrival: propagation and queueing.
     pub one_way: Span,
-    /// The part of `one_way` that is caution: data that leaves that much later may still be on
-    /// time.
+    /// The safety margin in `one_way`: data that leaves that much later may still be on time.
     pub caution: Span,
     /// The time to detect the loss of bytes and to retransmit them.
     pub repair: Span,
-    /// How much longer than the latest packet the next ones may be queued, if the queue fills as it
-    /// did in the last seconds.
+    /// How much longer than the latest packet the next packets may be queued, if the queue fills as
+    /// it did in the last seconds.
     pub wait: Span,
     /// The share of sent bytes that are lost, in thousandths.
     pub lost_permille: u32,
@@ -100,7 +99,7 @@ pub struct PathEstimate {
 }
 
 impl PathEstimate {
-    /// Whether the token bucket lets a section with this borrowing leave now.
+    /// Whether the token bucket allows a section with this borrowing to leave now.
     pub(super) fn allows(&self, borrowing: Borrowing) -> bool {
         let may_spend = |tokens: Tokens| tokens.allow(borrowing);
         self.is_probe || self.tokens.is_none_or(may_spend)
@@ -138,7 +137,7 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// The positions of the piece in its section.
+    /// The byte range of the piece in its section.
     pub const fn range(&self) -> core::ops::Range<u32> {
         self.offset..self.offset + self.length
     }
@@ -147,7 +146,7 @@ impl Chunk {
 /// The fate of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fate {
-    /// All of it was acknowledged: on time as far as the sender can know.
+    /// All of it was acknowledged, and on time as far as the sender can know.
     Acknowledged,
     /// The application withdrew it.
     Cancelled,
@@ -208,7 +207,7 @@ pub struct Notice {
     pub reason: Reason,
 }
 
-/// Why a stream accepts nothing more: neither a section, nor a skipped number, nor its end.
+/// Why a stream accepts neither a section, nor a skipped number, nor its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntakeError {
     /// The stream has ended.
@@ -242,7 +241,7 @@ pub enum SubmitError {
         /// The requested stream.
         stream: StreamId,
     },
-    /// It is longer than can ever be sent.
+    /// It is too long ever to be sent.
     TooLong {
         /// Bytes of the section.
         length: u32,
@@ -264,12 +263,12 @@ pub enum SubmitError {
         held: u64,
         /// Bytes of the section.
         length: u32,
-        /// The most that may be held.
+        /// The limit.
         limit: u64,
     },
     /// There is no room for one more section now.
     TooManySections {
-        /// The most that may be held.
+        /// The limit.
         limit: u64,
     },
 }

@@ -25,7 +25,6 @@ impl Ranges {
         self.ranges.len() + 1 - last.saturating_sub(first)
     }
 
-    /// The number of ranges.
     pub(crate) fn len(&self) -> usize {
         self.ranges.len()
     }
@@ -80,12 +79,10 @@ impl Ranges {
         Some(start..end)
     }
 
-    /// The lowest position.
     pub(crate) fn first(&self) -> Option<u32> {
         self.ranges.first().map(|&(start, _)| start)
     }
 
-    /// The ranges in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Range<u32>> + '_ {
         self.ranges.iter().map(|&(start, end)| start..end)
     }

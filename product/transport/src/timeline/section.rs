@@ -50,7 +50,7 @@ pub trait Payload: Clone + fmt::Debug {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Appends the bytes of `range`, cut to what exists; an elided payload appends nothing.
+    /// Appends the bytes of `range`, as far as they exist; an elided payload appends nothing.
     fn append_to(&self, range: Range<u32>, out: &mut Vec<u8>);
     /// Whether no other reference to it exists and it has room for `length` bytes.
     fn is_spare(&self, length: u32) -> bool;
@@ -107,7 +107,7 @@ impl Payload for bytes::Bytes {
         } = buffer;
         let offset = (offset as usize).min(*length);
         let bytes = bytes.get(..*length - offset).unwrap_or(bytes);
-        // Bytes in order are appended, and were never zero.
+        // Bytes that arrive in order are appended, without being set to zero first.
         if there.len() < offset {
             there.resize(offset, 0);
         }
@@ -200,12 +200,12 @@ impl Reliability {
     }
 }
 
-/// When a sender gives sections up by itself.
+/// When a sender gives up sections by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DropPolicy {
     /// When their deadline has passed.
     Expired,
-    /// Also when they cannot arrive in time given the queue, the rate and the one-way delay.
+    /// Also when they cannot arrive in time with the present queue, rate and one-way delay.
     #[default]
     Infeasible,
     /// Never: bytes that are sent late are counted.

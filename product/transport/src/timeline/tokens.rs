@@ -4,8 +4,8 @@ use comity_units::{Span, Time, TwoWindows};
 
 use super::section::Importance;
 
-/// A token bucket as sections see it. Every section may spend tokens; a more important one may put
-/// the bucket into debt ([`Borrowing`]).
+/// The state of a token bucket. Every section may spend tokens; a more important one may put the
+/// bucket into debt ([`Borrowing`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tokens {
     /// The tokens, in bytes; below zero while the bucket is in debt.
@@ -15,7 +15,8 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// The bytes that a section with this borrowing could spend at once; none unless positive.
+    /// The bytes that a section with this borrowing could spend at once. It may spend nothing
+    /// unless this is positive.
     pub fn available(&self, borrowing: Borrowing) -> i64 {
         let share = u128::from(self.depth) * u128::from(borrowing.0) / u128::from(Borrowing::ALL.0);
         self.level
@@ -35,7 +36,7 @@ impl Tokens {
 ///                         4/5 · (importance − lowest) / (highest − lowest)     between
 ///                         0                                                    for the lowest, and below
 ///
-/// of a section that has begun to leave: so much of the way from there up to 4/5 as of it has left
+/// b + max(0, 4/5 − b) · sent / length                  for a begun section, with b from above
 /// ```
 ///
 /// A key picture thus finds tokens after earlier pictures have emptied the bucket, and a reference
@@ -79,14 +80,13 @@ pub(super) struct Importances {
 }
 
 impl Importances {
-    /// A section was submitted.
     pub(super) fn on_section(&mut self, now: Time, importance: Importance) {
         self.windows.turn(now, MEMORY);
         let (lowest, highest) = self.windows.current.unwrap_or((importance, importance));
         self.windows.current = Some((lowest.min(importance), highest.max(importance)));
     }
 
-    /// The range, if there were sections.
+    /// The range; all importances if there were no sections.
     pub(super) fn range(&self) -> (Importance, Importance) {
         match (self.windows.current, self.windows.before) {
             (Some((low, high)), Some((lower, higher))) => (low.min(lower), high.max(higher)),
@@ -96,7 +96,8 @@ impl Importances {
     }
 }
 
-/// Groups of pictures begin about once a second, and at least every ten seconds.
+/// Two windows cover 5 to 10 s. Groups of pictures begin about once a second, and at least every
+/// ten seconds.
 const MEMORY: Span = Span::from_secs(5);
 
 #[cfg(test)]

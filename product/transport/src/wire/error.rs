@@ -44,7 +44,7 @@ pub enum Problem {
     },
     /// Text is not UTF-8.
     NotUtf8 {
-        /// How many bytes of it are.
+        /// The length of its valid part in bytes.
         valid_up_to: usize,
     },
     /// A number is out of range.

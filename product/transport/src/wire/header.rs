@@ -118,8 +118,8 @@ pub struct Retry<'a> {
 pub struct Answer<'a> {
     /// The source of the Initial packet.
     pub destination: ConnectionId,
-    /// What the listener wants back in the Confirm packet, at most [`MAX_TICKET`] bytes; empty when
-    /// it refuses the caller.
+    /// Data that the caller returns in the Confirm packet, at most [`MAX_TICKET`] bytes; empty if
+    /// the listener refuses the caller.
     pub ticket: &'a [u8],
     /// The second message of the handshake, at least 1 and at most [`MAX_HANDSHAKE`] bytes.
     pub message: &'a [u8],
@@ -143,8 +143,8 @@ pub struct Accept<'a> {
     pub message: &'a [u8],
 }
 
-/// The listener has no connection with the identifier of a Data packet: it was restarted, or has
-/// forgotten it.
+/// The listener has no connection with the identifier of a Data packet, for example after a
+/// restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reset {
     /// The destination of the Data packet.
@@ -155,8 +155,8 @@ pub struct Reset {
 
 /// The header of every packet after the handshake, which the sealing authenticates.
 ///
-/// On the wire, the flags and the number of a protected packet are masked. What is read then has no
-/// meaning before the mask is taken off, but for the destination.
+/// On the wire, the flags and the number of a protected packet are masked. Until the mask is
+/// removed, only the destination has a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
     /// Changes with every key update.
@@ -223,8 +223,8 @@ impl Versions<'_> {
     }
 }
 
-/// The destination of a datagram that is a Data packet; without a meaning for others, and `None` if
-/// it is too short for one.
+/// The destination of a datagram that is a Data packet, meaningless for other packets; `None` if
+/// the datagram is too short for one.
 #[must_use]
 pub fn destination(datagram: &[u8]) -> Option<ConnectionId> {
     let bytes = datagram.get(1..)?.first_chunk()?;
@@ -234,7 +234,7 @@ pub fn destination(datagram: &[u8]) -> Option<ConnectionId> {
 /// Reads a datagram.
 ///
 /// # Errors
-/// [`DecodeError`] for data that is no packet of this version, which the caller drops. Never
+/// [`DecodeError`] for data that is not a packet of this version, which the caller drops. Never
 /// panics.
 pub fn decode(datagram: &[u8]) -> Result<Packet<'_>, DecodeError> {
     let mut input = Reader::new(datagram, Part::Datagram);
@@ -263,7 +263,7 @@ pub fn decode(datagram: &[u8]) -> Result<Packet<'_>, DecodeError> {
     };
     input.enter(Part::Packet(kind));
     let flags = u64::from(first & 0x0f);
-    // Those of a Data packet are masked.
+    // The flags of a Data packet are masked.
     let known = if kind == PacketKind::Data { 0x0f } else { 0 };
     within(flags, 0..=known).map_err(|problem| input.error_at(0, "flags", problem))?;
     match kind {
@@ -360,8 +360,8 @@ fn last_message<'a>(
 
 const KEY_PHASE: u8 = 1;
 const MESSAGE_LENGTHS: RangeInclusive<u64> = 1..=MAX_HANDSHAKE as u64;
-/// Of an Initial packet, whose first attempt has no message, and of a Confirm packet, whose
-/// transport parameters may be an empty list.
+/// For Initial packets, whose first attempt has no message, and for Confirm packets, whose list of
+/// transport parameters may be empty.
 const ANY_MESSAGE_LENGTHS: RangeInclusive<u64> = 0..=MAX_HANDSHAKE as u64;
 const TICKET_LENGTHS: RangeInclusive<u64> = 0..=MAX_TICKET as u64;
 

@@ -55,12 +55,12 @@ pub const MAX_VERSIONS: usize = 16;
 /// The longest ticket in an Answer and a Confirm packet, in bytes: its length is one byte.
 pub const MAX_TICKET: usize = 255;
 
-/// The token in a Reset packet, in bytes: too long to guess. It ends a connection that the listener
-/// does not know any more.
+/// The token in a Reset packet, in bytes: too long to guess. It ends a connection whose state the
+/// listener has lost.
 pub const RESET_TOKEN: usize = 16;
 
-/// The size of a Reset packet, in bytes. It answers only longer packets, so that no two endpoints
-/// answer each other without end.
+/// The size of a Reset packet, in bytes. An endpoint sends it only in response to a longer packet,
+/// so that no two endpoints answer each other without end.
 pub const RESET: usize = 1 + 8 + RESET_TOKEN;
 
 /// The fields before the transport parameters in the fourth message of the handshake, in bytes: a
@@ -100,9 +100,9 @@ pub const MAX_SECTION: u32 = 1 << 26;
 /// The importance of a section if neither its frames nor the application state one.
 pub const DEFAULT_IMPORTANCE: u8 = 0;
 
-/// The highest section number of a stream. At a million sections in a second, it lasts for nine
-/// years. Counts of sections over many streams and connections fit into 64 bits, for any number
-/// that peers claim to have skipped.
+/// The highest section number of a stream. At a million sections a second, it lasts for nine years.
+/// Counts of sections over many streams and connections fit into 64 bits, however many sections
+/// peers claim to have skipped.
 pub const MAX_SECTION_ID: u64 = (1 << 48) - 2;
 
 /// The largest number of sections of a stream, and the highest floor.

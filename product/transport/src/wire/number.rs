@@ -20,8 +20,9 @@ pub const fn truncate(number: PacketNumber) -> u32 {
 /// * `largest`: the largest number of an authenticated packet.
 ///
 /// If that `n` is negative, the result is the first number with this low half; above
-/// [`MAX_PACKET_NUMBER`], it is the last one. The authentication covers the whole number and
-/// therefore decides. The result is right while fewer than 2^31 packets are in flight.
+/// [`MAX_PACKET_NUMBER`], it is the last one. The result is right while fewer than 2^31 packets are
+/// in flight. The authentication covers the whole number, so a packet with a wrong result is
+/// refused.
 ///
 /// Source: RFC 9000, appendix A.3. Differs from the source in: 1. the length is always 32 bits; 2.
 /// `largest` is optional.

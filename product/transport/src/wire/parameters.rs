@@ -67,8 +67,8 @@ pub enum Deliver {
 /// The parameters that an endpoint sends to its peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// The span between the source time and the deadline of a section that the endpoint requests.
-    /// The larger value of both peers applies, as in SRT.
+    /// The span between the source time and the deadline of a section, as requested by the
+    /// endpoint. The larger value of both peers applies, as in SRT.
     pub latency: Span,
     /// The reliability of the sections that it sends.
     pub reliability: Reliability,
@@ -87,7 +87,8 @@ pub struct Parameters {
     pub max_ack_delay: Span,
     /// The application's name for the stream; SRT's `streamid`.
     pub stream_name: Option<String>,
-    /// The receiver's half of its controller, which the peer runs, by its name in the table.
+    /// The receiver's half of the endpoint's controller, by its name in the table. The peer runs
+    /// it.
     pub meter: Option<String>,
     /// Whether it can read the ECN marks of received packets, and counts them in its ACKs.
     pub ecn: bool,
@@ -95,9 +96,10 @@ pub struct Parameters {
     pub controller: Option<String>,
     /// The parameters of its controller for the meter: `name=value` with `&` between them.
     pub meter_parameters: Option<String>,
-    /// What its application can receive, in bits whose meaning is the application's.
+    /// The abilities of its application as a receiver, in bits that the application defines.
     pub features: u64,
-    /// Whether it puts tokens into its packets and proves its ACKs. Both ends do if both say so.
+    /// Whether it puts tokens into its packets and proves its ACKs. Proofs are used if both ends
+    /// set this.
     pub proofs: bool,
 }
 
@@ -126,8 +128,9 @@ impl Default for Parameters {
 /// The default maximum delay of an acknowledgement: 10 ms.
 ///
 /// At video rates an acknowledgement usually leaves earlier, with every few packets. The delay
-/// affects the sender's knowledge of a section's arrival, and the probe for the last packet of a
-/// burst, by a tenth of the shortest useful latency. RFC 9000 has 25 ms, for bulk data.
+/// postpones two events by a tenth of the shortest useful latency: the sender's notice of a
+/// section's arrival, and the probe for the last packet of a burst. RFC 9000 has 25 ms, for bulk
+/// data.
 pub const ACK_DELAY_DEFAULT: Span = Span::from_millis(10);
 
 const LATENCY: u64 = 0x01;
@@ -159,8 +162,8 @@ const ALL_FEATURES: RangeInclusive<u64> = 0..=varint::MAX;
 const STREAM_NAMES: RangeInclusive<u64> = 1..=MAX_STREAM_NAME as u64;
 
 impl Parameters {
-    /// Appends the list: all numbers but the last two, which stand only if they are not zero, and
-    /// the texts that are present.
+    /// Appends the list: all numbers (features and proofs only if they are not zero), and the texts
+    /// that are present.
     ///
     /// # Errors
     /// [`EncodeError`] if a value is out of range or the texts are too long together; nothing is

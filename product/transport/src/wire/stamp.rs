@@ -7,7 +7,7 @@ use comity_units::Time;
 /// Microseconds of one clock, modulo 2^32: wraps after about 71.6 minutes.
 ///
 /// Every packet carries its departure in this form, and every ACK the arrival of the largest packet
-/// that it acknowledges. A wrapping number has no order of its own; see [`Stamp::since`] and
+/// that it acknowledges. Wrapping numbers have no total order; see [`Stamp::since`] and
 /// [`Stamp::near`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Stamp(u32);

@@ -25,7 +25,7 @@ pub enum Operation {
     Lose {
         /// How many.
         packets: u8,
-        /// How it was found.
+        /// How the loss was detected.
         cause: LossCause,
         /// Whether the recovery restarts from one segment.
         restart: bool,
@@ -42,7 +42,7 @@ pub enum Operation {
         /// More than one makes a pause.
         timeouts: u8,
     },
-    /// The last losses were none.
+    /// The last losses were spurious.
     Spurious,
     /// The retransmission timer expires, unless nothing is in flight.
     TimeOut {

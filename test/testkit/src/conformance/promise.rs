@@ -10,10 +10,10 @@ use comity_congestion::table::{Parameters, Row, Value};
 pub struct Expectations {
     /// Whether its window may grow while the application limits the flow.
     pub grows_when_limited: bool,
-    /// Whether a model of the path sets its window: in a recovery too, and back to its earlier
+    /// Whether a model of the path sets its window, also in a recovery, and restores its earlier
     /// value.
     pub restores_window: bool,
-    /// An acknowledgement raises the window by at most so many times the bytes that it
+    /// An acknowledgement raises the window by at most this many times the bytes that it
     /// acknowledges.
     pub growth: u64,
     /// Whether its window limits only the start of a flow, by the acknowledged bytes and the rate
@@ -64,7 +64,7 @@ pub struct Violation {
 /// The checked property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// The decision does not change between events, and twins decide alike.
+    /// The decision does not change between events, and twins have the same decisions.
     Determinism,
     /// An acknowledgement raises the window by at most [`Expectations::growth`] times the bytes
     /// that it acknowledges.
@@ -75,7 +75,7 @@ pub enum Promise {
     NoGrowthInRecovery,
     /// The window does not grow on a loss or a timeout.
     NoGrowthOnLoss,
-    /// The pacing lets packets go.
+    /// The pacing allows packets to leave.
     Pacing,
     /// A pause leaves a window between the initial one and the last one.
     Restart,

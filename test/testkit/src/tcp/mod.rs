@@ -47,7 +47,7 @@ pub const PLAIN: Config = Config {
     skip_segments: None,
 };
 
-/// The same without a handshake: both ends start established.
+/// [`PLAIN`] without a handshake: both ends start established.
 pub const BORN: Config = Config {
     handshake: false,
     ..PLAIN

@@ -19,7 +19,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The end across.
+    /// The other end.
     pub const fn other(self) -> Self {
         match self {
             Self::A => Self::B,
@@ -107,7 +107,7 @@ impl Path {
         })
     }
 
-    /// A path that follows a list of disturbances, then delivers everything.
+    /// A path that applies a list of disturbances, and then delivers everything.
     pub fn chaotic(delay: Span, chaos: Chaos) -> Self {
         Self::judged_by(delay, move |index, _| {
             let fate = chaos.0.get(index as usize);
@@ -115,8 +115,7 @@ impl Path {
         })
     }
 
-    /// The same path with a transmission time: payload and 40 bytes at `rate`, and an unlimited
-    /// queue.
+    /// Adds a transmission time: payload and 40 bytes at `rate`, and an unlimited queue.
     #[must_use]
     pub fn with_rate(self, rate: Rate) -> Self {
         Self {
@@ -125,7 +124,7 @@ impl Path {
         }
     }
 
-    /// The same path with a change of each segment, as of an end that lies.
+    /// Adds a change of each segment, such as that of an end that lies.
     #[must_use]
     pub fn rewritten_by(self, rewrite: impl FnMut(&mut Segment) + 'static) -> Self {
         Self {
@@ -153,8 +152,8 @@ impl Path {
     }
 }
 
-/// Disturbances of the first segments of a path, one for each; finite, so everything arrives in the
-/// end.
+/// Disturbances of the first segments of a path, one for each. They are finite, so everything
+/// arrives in the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chaos(pub Vec<Fate>);
 
@@ -163,7 +162,7 @@ pub struct Chaos(pub Vec<Fate>);
 pub struct Record {
     /// When it left.
     pub at: Time,
-    /// Who sent it.
+    /// The end that sent it.
     pub from: Side,
     /// The segment.
     pub segment: Segment,
@@ -187,8 +186,8 @@ impl fmt::Display for Record {
     }
 }
 
-/// How far the peer's window was ever offered to an end, parsed from the wire independently of its
-/// code.
+/// The highest window edge that was offered to an end, parsed from the wire independently of the
+/// end's code.
 #[derive(Clone, Copy, Debug)]
 struct Offered {
     edge: SeqNo,
@@ -204,7 +203,7 @@ struct Offered {
 ///   stream, windows exclude jumps, so its test must check this;
 /// * the window edge that an end offers moves left by less than a unit of its scale;
 /// * no unsent data is acknowledged;
-/// * no timer requests a wake-up at the same moment again and again.
+/// * no timer repeatedly requests a wake-up at the same moment.
 #[derive(Debug)]
 pub struct Pair {
     ends: [Connection; 2],
@@ -231,7 +230,7 @@ const MAX_STEPS_AT_ONCE: u32 = 10_000;
 impl Pair {
     /// Joins two ends, `forward` from `a` to `b` and `back` from `b` to `a`.
     pub fn new(a: Connection, b: Connection, forward: Path, back: Path) -> Self {
-        // Without a handshake, both ends know each other's buffer from the beginning.
+        // Without a handshake, both ends have each other's buffer size from the beginning.
         let born = |end: &Connection, other: &Connection| {
             let config = other.config();
             let buffer = config.receive_buffer.get();
@@ -271,7 +270,7 @@ impl Pair {
         self.now
     }
 
-    /// One end.
+    /// The end at `side`.
     pub fn end(&self, side: Side) -> &Connection {
         &self.ends[side.index()]
     }
@@ -281,7 +280,7 @@ impl Pair {
         self.reads[side.index()] = reads;
     }
 
-    /// What the application at `side` read, in order.
+    /// The pieces that the application at `side` read, in order.
     pub fn pieces(&self, side: Side) -> &[Piece] {
         &self.pieces[side.index()]
     }
@@ -298,7 +297,7 @@ impl Pair {
         result
     }
 
-    /// A forged segment reaches `side`, now.
+    /// A forged segment reaches `side` now.
     pub fn forge(&mut self, side: Side, segment: &Segment) {
         self.arrive(side, segment);
     }
@@ -322,7 +321,7 @@ impl Pair {
             .collect()
     }
 
-    /// The same, grouped by departure time: `(ms, segments)`.
+    /// The payload segments of `from`, grouped by departure time: `(ms, segments)`.
     pub fn flights(&self, from: Side, mss: u32) -> Vec<(u64, Vec<u32>)> {
         let mut flights: Vec<(u64, Vec<u32>)> = Vec::new();
         for (at, segment) in self.sent_segments(from, mss) {
@@ -436,7 +435,7 @@ impl Pair {
         }
     }
 
-    /// Parses the peer's offer from a segment that arrives at `side`.
+    /// Parses the window that the peer offers from a segment that arrives at `side`.
     fn note_offer_to(&mut self, side: Side, segment: &Segment) {
         let is_syn = segment.flags.contains(Flags::SYN);
         let is_scaled = self.end(side).config().window_scaling;

@@ -39,7 +39,7 @@ impl Script {
         &self.connection
     }
 
-    /// At `at_ms`, the application does something.
+    /// At `at_ms`, the application acts.
     #[track_caller]
     pub fn call(&mut self, at_ms: u64, act: impl FnOnce(&mut Connection)) {
         self.advance(Time::from_millis(at_ms), false);

@@ -80,7 +80,6 @@ impl Aggregation {
         libm::ceil(self.excess() / mss)
     }
 
-    /// The largest excess.
     pub(super) const fn excess(&self) -> f64 {
         self.current.max(self.before)
     }
@@ -90,9 +89,9 @@ impl Aggregation {
 mod tests {
     use super::*;
 
-    /// A path of a segment of 1,000 bytes a millisecond. Two segments are accounted for 2.5 ms
-    /// later, and an epoch begins with five; 1.5 ms later come three more, when the bandwidth
-    /// accounts for one and a half.
+    /// A path that carries a segment of 1,000 bytes in a millisecond. The bandwidth accounts for
+    /// two segments within 2.5 ms, and five more begin an epoch. Three more come 1.5 ms later, when
+    /// the bandwidth accounts for one and a half.
     #[test]
     fn an_excess_is_rounded_up_to_whole_segments() {
         let mut aggregation = Aggregation::default();
@@ -105,8 +104,9 @@ mod tests {
         assert_eq!(aggregation.segments(1_000.0), 7.0);
     }
 
-    /// A path of 1,000 bytes a millisecond whose acknowledgements come in bursts of 4,000 bytes
-    /// each 4 ms: the first of an epoch is an excess, what follows is accounted for.
+    /// A path that carries 1,000 bytes in a millisecond, with bursts of acknowledgements for 4,000
+    /// bytes every 4 ms. The first burst of an epoch is an excess. The bandwidth accounts for the
+    /// others.
     #[test]
     fn lumps_are_an_excess() {
         let mut aggregation = Aggregation::default();
@@ -118,7 +118,7 @@ mod tests {
         // Two bursts at once: 8,000 bytes when the epoch is as old as the last burst.
         aggregation.on_ack(Time::from_millis(84), 8_000.0, 1e6, 1e9, false);
         assert!((aggregation.excess() - 8_000.0).abs() < 1e-6);
-        // The window of congestion bounds it; ten rounds forget it.
+        // The congestion window bounds the excess, and it expires after ten rounds.
         for round in 0..10_u64 {
             let now = Time::from_millis(100 + 100 * round);
             aggregation.on_ack(now, 5_000.0, 1e6, 3_000.0, true);

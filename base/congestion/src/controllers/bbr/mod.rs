@@ -23,7 +23,7 @@ struct Rounds {
     /// The round ends with the acknowledgement of a packet that left at or after this delivered
     /// count.
     end: u64,
-    /// The acknowledgement that is being dealt with began one.
+    /// Whether the current acknowledgement began a round.
     began: bool,
 }
 
@@ -44,7 +44,7 @@ impl Rounds {
 struct ProbeRtt {
     done_at: Option<Time>,
     round_done: bool,
-    /// Range of the delivered count at departure, in which samples are too low because of ProbeRTT.
+    /// Packets that left at a delivered count in this range give low samples because of ProbeRTT.
     low_samples: Option<(u64, u64)>,
 }
 
@@ -65,8 +65,8 @@ impl ProbeRtt {
         }
     }
 
-    /// Takes a sample. ProbeRTT lasts `time` and one round from when at most `most` bytes are in
-    /// flight. Returns whether that round is over.
+    /// Takes a sample. ProbeRTT lasts for `time` and one round, counted from when at most `most`
+    /// bytes are in flight. Returns whether that round is over.
     fn on_sample(
         &mut self,
         now: Time,
@@ -90,7 +90,6 @@ impl ProbeRtt {
         false
     }
 
-    /// Whether the time of ProbeRTT is over.
     fn is_over(&self, now: Time) -> bool {
         self.done_at.is_some_and(|done_at| now > done_at)
     }

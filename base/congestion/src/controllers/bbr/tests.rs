@@ -14,14 +14,14 @@ use crate::{
 const MSS: u64 = 1_000;
 const RTT: Span = Span::from_millis(100);
 
-/// A path of one segment a millisecond and 100 ms. The flow sends as window and pacing let it, and
-/// every segment is acknowledged.
+/// A path that carries one segment in a millisecond, with a round trip of 100 ms. The flow sends as
+/// window and pacing allow, and every segment is acknowledged.
 struct Path<C> {
     flow: C,
     rate: DeliveryRate,
     now: Time,
     flight: Vec<Departure>,
-    /// When the path is free again, and when the pacing lets the next segment go.
+    /// When the path is free again, and when the pacing allows the next segment.
     free_at: Time,
     next: Time,
     number: u64,
@@ -44,7 +44,7 @@ impl<C: Controller> Path<C> {
         self.flight.len() as u64 * MSS
     }
 
-    /// The handshake measures 100 ms, less than any segment will take.
+    /// The handshake measures 100 ms, less than the round trip of any segment.
     fn shake_hands(&mut self) {
         self.now = Time::ZERO + RTT;
         self.flow.on_event(Event::Ack(&Ack {
@@ -84,7 +84,7 @@ impl<C: Controller> Path<C> {
         Some(self.free_at.max(left_at + RTT) + Span::from_millis(1))
     }
 
-    /// Whatever may leave does until the next acknowledgement, which comes then.
+    /// Sends all that may leave before the next acknowledgement, which then arrives.
     fn step(&mut self, in_recovery: bool) {
         while self.in_flight() + MSS <= self.flow.decision().window.get() {
             let at = self.now.max(self.next);
@@ -120,7 +120,7 @@ impl<C: Controller> Path<C> {
         }));
     }
 
-    /// Acknowledgements until something is reached; how many.
+    /// Runs until a condition holds. Returns the number of acknowledgements.
     fn run_until(&mut self, most: u32, reached: impl Fn(&C) -> bool) -> u32 {
         for count in 0..most {
             if reached(&self.flow) {
@@ -175,8 +175,8 @@ fn assert_near(found: f64, expected: f64) {
     );
 }
 
-/// Ten segments in a millisecond before a round trip is known, and in it then: 0.99 · 2.885 ·
-/// 10,000 bytes / 0.1 s.
+/// Ten segments in a millisecond before a round trip is known, and then in that round trip: 0.99 ·
+/// 2.885 · 10,000 bytes / 0.1 s.
 #[test]
 fn the_first_rate_is_the_initial_window_in_the_round_trip_of_the_handshake() {
     let mut path = linux();
@@ -193,9 +193,9 @@ fn the_first_rate_is_the_initial_window_in_the_round_trip_of_the_handshake() {
     assert_eq!(path.flow.decision().phase, Phase::SlowStart);
 }
 
-/// The path carries 8 Mb/s. Startup paces at 2.885 times what was measured and doubles the window
-/// with each round; when the bandwidth stands, three rounds later, it drains at the inverse gain,
-/// and then cycles through the eight gains.
+/// The path carries 8 Mb/s. Startup paces at 2.885 times the measured bandwidth and doubles the
+/// window in each round. Three rounds after the bandwidth stops growing, the flow drains at the
+/// inverse gain, and then cycles through the eight gains.
 #[test]
 fn startup_ends_when_the_bandwidth_stands_and_drain_when_a_product_is_in_flight() {
     let mut path = linux();
@@ -203,8 +203,8 @@ fn startup_ends_when_the_bandwidth_stands_and_drain_when_a_product_is_in_flight(
     path.run_until(10_000, |flow| flow.decision().phase != Phase::SlowStart);
     let (rate, _) = pacing(&path.flow);
     assert_near(rate, 0.99 * 8e6 / 2.885);
-    // Five rounds doubled ten segments to what the path holds and its queue; the gain bounds the
-    // window.
+    // In five rounds the window doubled from ten segments to those that fill the path and its
+    // queue. The gain bounds the window.
     let window = path.flow.decision().window.get();
     assert!((200 * MSS..=600 * MSS).contains(&window), "{window}");
     assert!(
@@ -213,7 +213,7 @@ fn startup_ends_when_the_bandwidth_stands_and_drain_when_a_product_is_in_flight(
             .is_some_and(|rate| (rate.as_bps() as f64 / 8e6 - 1.0).abs() < 0.01)
     );
     path.run_until(2_000, |flow| gain(flow) != 35);
-    // 100 ms · 1 segment/ms, 6 for the bursts, and what is delivered until the next leaves.
+    // 100 ms · 1 segment/ms, 6 for the bursts, and those delivered until the next burst leaves.
     let drained = path.in_flight() / MSS;
     assert!((104..=110).contains(&drained), "{drained}");
 }
@@ -236,8 +236,8 @@ fn the_cycle_has_eight_gains_each_for_a_round_trip_and_begins_anywhere_but_in_th
     assert!(starts.contains(&125) && starts.contains(&100), "{starts:?}");
     assert!(!starts.contains(&75), "{starts:?}");
 
-    // Two phases in a row of 1.25 and 0.75, and six of 1: the times at which the gain changes, in
-    // round trips.
+    // The times at which the gain changes, in round trips: a phase of 1.25, one of 0.75, and six of
+    // 1.
     let mut path = linux();
     path.run_until(10_000, |flow| {
         flow.decision().phase != Phase::SlowStart && pacing(flow).0 > 0.7 * 8e6
@@ -277,12 +277,12 @@ fn every_ten_seconds_four_segments_are_left_for_a_while() {
     path.run_until(10_000, |flow| !low(flow));
     let lasted = path.now.saturating_since(began);
     assert!((200..=600).contains(&lasted.as_millis()), "{lasted:?}");
-    // The bandwidth of four segments in flight was not taken for that of the path.
+    // The delivery rate of four segments in flight did not become the bandwidth.
     assert_near(path.flow.capacity().unwrap().as_bps() as f64, 8e6);
 }
 
-/// Thirty of the segments in flight are lost. In the first round as many leave as arrive; then the
-/// window climbs by what is acknowledged, and afterwards it has its former size.
+/// Thirty of the segments in flight are lost. In the first round as many segments leave as arrive.
+/// Then the window grows by what is acknowledged. After the recovery it has its former size.
 #[test]
 fn a_recovery_conserves_packets_for_a_round_and_restores_the_window() {
     let mut path = linux();
@@ -308,14 +308,14 @@ fn a_recovery_conserves_packets_for_a_round_and_restores_the_window() {
         path.step(true);
         assert_eq!(path.flow.decision().window, Bytes::new(left));
     }
-    // A round later it climbs by one for each.
+    // A round later it grows by one segment for each acknowledged one.
     while path.flow.decision().window == Bytes::new(left) {
         path.step(true);
     }
     let climbing = path.flow.decision().window;
     assert_eq!(climbing, Bytes::new(left + MSS));
-    // Another recovery that begins with the acknowledgement that ends this one does not hold it
-    // back again: a segment less for the loss, and one more for each that is acknowledged.
+    // If the acknowledgement that ends this recovery begins another, the window continues to grow:
+    // one segment less for the loss, and one more for each acknowledged one.
     path.lose(1);
     for _ in 0..20 {
         path.step(true);
@@ -358,7 +358,7 @@ fn draft() -> Path<Bbr3> {
     Path::new(Bbr3::new(Bbr3Config::draft(Bytes::new(MSS))))
 }
 
-/// The phases by their gains, and the window of Up: 2.25 · 101 segments and two at the most.
+/// The phases by their gains, and the window of Up: at most 2.25 · 101 segments and two more.
 #[test]
 fn version_3_cruises_for_two_to_three_seconds_and_probes() {
     let mut path = draft();
@@ -393,9 +393,9 @@ fn version_3_leaves_half_a_product_every_five_seconds() {
     assert!((5.2..5.9).contains(&next), "{next}");
 }
 
-/// In Cruise a round with losses takes bandwidth and flight down to what was delivered, and to 0.7
-/// of what it was at the most; a path that delivers as before keeps its bandwidth, and the flight
-/// equals the data delivered in a round trip.
+/// In Cruise, a round with losses lowers bandwidth and flight to what was delivered, but at most to
+/// 0.7 of their values. If the path delivers as before, the bandwidth stays, and the flight equals
+/// the data delivered in a round trip.
 #[test]
 fn version_3_gives_way_to_losses_while_it_cruises() {
     let mut path = draft();
@@ -412,7 +412,7 @@ fn version_3_gives_way_to_losses_while_it_cruises() {
     let left = after.get() as f64 / before.get() as f64;
     assert!((0.65..0.97).contains(&left), "{before:?} to {after:?}");
     assert_near(path.flow.capacity().unwrap().as_bps() as f64, 8e6);
-    // Refill forgets it.
+    // Refill removes the bounds.
     path.run_until(10_000, |flow| gain(flow) == 125);
     assert!(path.flow.decision().window.get() as f64 > 0.95 * before.get() as f64);
 }
@@ -434,17 +434,17 @@ fn version_3_remembers_how_much_was_too_much() {
     path.lose(4);
     path.step(true);
     assert_eq!(gain(&path.flow), 90);
-    // No more than what was in flight then, until the next probe.
+    // At most what was in flight then, until the next probe.
     path.run_until(2_000, |flow| {
         assert!(flow.decision().window.get() <= flight);
         flow.decision().phase == Phase::Steady
     });
-    // Cruise leaves 15 % of it to others.
+    // Cruise leaves 15 % of the bound to other flows.
     let cruising = path.flow.decision().window.get() as f64 / flight as f64;
     assert!((0.65..=0.851).contains(&cruising), "{cruising}");
 }
 
-/// Six acknowledgements with losses, of more than 2 % in a round of a recovery, end Startup.
+/// Six acknowledgements with losses end Startup, if more than 2 % is lost in a round of a recovery.
 #[test]
 fn version_3_leaves_startup_when_losses_are_many() {
     let mut path = draft();

@@ -469,7 +469,7 @@ impl Bbr {
 
     fn on_ack(&mut self, ack: &Ack) {
         let Some(sample) = &ack.sample else {
-            // A handshake measures a round trip before any delivery.
+            // The handshake may measure a round trip before any delivery.
             self.take_first_rtt(ack.rtt);
             if let (None, Some(rtt)) = (self.min_rtt, ack.rtt) {
                 self.min_rtt = Some(rtt);

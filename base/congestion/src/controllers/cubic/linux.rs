@@ -7,8 +7,8 @@ use super::CubicConfig;
 use crate::rtt::SmoothedRtt;
 use crate::{Ack, Controller, Decision, Event, Idle, Loss, Phase, Sent, Timeout};
 
-/// CUBIC as Linux computes it: windows are whole segments, and a count says how many acknowledged
-/// segments make the window grow by one.
+/// CUBIC as Linux computes it: windows are whole segments, and `count` acknowledged segments make
+/// the window grow by one.
 ///
 /// ```text
 /// t      = now − t_epoch + RTT_min            K = ∛((W_max − cwnd) / C), 0 where W_max ≤ cwnd
@@ -23,19 +23,19 @@ use crate::{Ack, Controller, Decision, Event, Idle, Loss, Phase, Sent, Timeout};
 /// ```
 ///
 /// All quotients are rounded down. Slow start counts every acknowledged segment and ends at the
-/// first loss, or earlier by the rules of `LinuxHyStart`. The count is not updated within
-/// 1/32 s while the window stands.
+/// first loss, or earlier by the rules of `LinuxHyStart`. While the window does not change, the
+/// count is computed at most once in 1/32 s.
 ///
-/// What makes it differ from [`Cubic`](super::Cubic) on the network: the estimate of Reno's window
-/// grows by 0.53 segments per round trip without end, where RFC 9438 has it grow by one from the
-/// last window on; the reduction is of the window, not of the flight.
+/// Two differences from [`Cubic`](super::Cubic) show on the network. The estimate of Reno's window
+/// always grows by 0.53 segments per round trip, while that of RFC 9438 grows by one from
+/// `cwnd_prior` on. And a loss reduces the window, not the flight.
 ///
-/// Source: Linux 6, `net/ipv4/tcp_cubic.c`, from which constants and rules are carried, not code;
-/// Ha, Rhee and Xu, "CUBIC: A new TCP-friendly high-speed TCP variant", 2008.
+/// Source: Linux 6, `net/ipv4/tcp_cubic.c`, whose constants and rules are used, not its code; Ha,
+/// Rhee and Xu, "CUBIC: A new TCP-friendly high-speed TCP variant", 2008.
 ///
-/// Differs from Linux in: 1. time is not counted in jiffies, and the cube and its root are not
-/// approximated; 2. the factor of `W_est` is rounded to eighths as there, for any `β`; 3. the
-/// ceiling of the window is part of the controller.
+/// Differs from Linux in: 1. time is not in jiffies, and the cube and its root are not
+/// approximated; 2. the factor of `W_est`, rounded to eighths as in Linux, is computed for any
+/// `β`; 3. the controller has a maximum window.
 #[derive(Clone, Debug)]
 pub struct LinuxCubic {
     mss: Bytes,
@@ -51,16 +51,16 @@ pub struct LinuxCubic {
     min_rtt: Option<Span>,
     window: u32,
     ssthresh: u32,
-    /// Acknowledged segments that count towards the next one of the window.
+    /// Acknowledged segments since the window last grew.
     counted: u32,
     curve: Curve,
-    /// When a segment left last.
+    /// When the last segment left.
     sent_at: Option<Time>,
-    /// Window and threshold before the last reduction, until it can no longer be spurious.
+    /// Window and threshold before the last reduction, while it can still be undone.
     before: Option<(u32, u32)>,
 }
 
-/// What the window grows along.
+/// The curve along which the window grows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Curve {
     /// W_max; 0 before the first loss.
@@ -70,22 +70,23 @@ struct Curve {
     origin: u32,
     /// K in seconds.
     inflection: f64,
-    /// How many acknowledged segments are worth one of the window, and when and for which window
+    /// How many acknowledged segments make the window grow by one, and when and for which window
     /// that was computed.
     count: u32,
     computed: Option<(Time, u32)>,
-    /// W_est, and the acknowledged segments that count towards its next.
+    /// W_est, and the acknowledged segments since it last grew.
     reno: u32,
     reno_counted: u32,
 }
 
-/// How long a count holds while the window stands.
+/// How long a count is used while the window does not change.
 const COUNT_LIFE: Span = Span::from_micros(31_250);
 /// Without a plateau the window grows by at least a twentieth per round trip.
 const MAX_FIRST_COUNT: u32 = 20;
 
 impl LinuxCubic {
-    /// A flow that has not sent yet. The basis of the decrease is always the window.
+    /// Creates the controller of a flow that has sent nothing yet. A loss always reduces the
+    /// window, whatever `config.decrease_basis`.
     pub fn new(config: CubicConfig) -> Self {
         let segments = |amount: Bytes| {
             u32::try_from(amount.get() / config.mss.get().max(1)).unwrap_or(u32::MAX)
@@ -118,7 +119,7 @@ impl LinuxCubic {
         self.window < self.ssthresh
     }
 
-    /// Takes in the round trip that an acknowledgement measured.
+    /// Takes the round trip that an acknowledgement measured.
     fn on_sample(&mut self, ack: &Ack, rtt: Span) {
         self.rtt.on_sample(rtt.as_nanos());
         let is_after_loss = self
@@ -182,7 +183,8 @@ impl LinuxCubic {
             count = count.min(MAX_FIRST_COUNT);
         }
         let per_segment = ((u64::from(self.window) * friendliness(self.beta)) >> 3) as u32;
-        // In one step: the peer decides how many segments an acknowledgement covers.
+        // A division, not a loop, because the peer decides how many segments an acknowledgement
+        // covers.
         let step = per_segment.max(1);
         let steps = curve
             .reno_counted
@@ -197,7 +199,7 @@ impl LinuxCubic {
         curve.count
     }
 
-    /// Remembers where the flow stood and gives up a part of the window: the new threshold.
+    /// Saves window and threshold, and returns the new threshold.
     fn reduce(&mut self) -> u32 {
         let window = u64::from(self.window);
         self.before = Some((self.window, self.ssthresh));
@@ -213,7 +215,7 @@ impl LinuxCubic {
     }
 }
 
-/// β is counted in parts of this.
+/// The unit of β is 1 over this.
 const BETA_SCALE: u64 = 1_024;
 
 /// In eighths, how many windows of acknowledged segments make `W_est` grow by one segment:
@@ -256,7 +258,7 @@ impl LinuxCubic {
     }
 
     fn on_sent(&mut self, sent: &Sent) {
-        // The curve does not run on while nothing is in flight.
+        // Time without data in flight does not count on the curve.
         if sent.in_flight <= sent.payload
             && let (Some(epoch), Some(before)) = (&mut self.curve.epoch, self.sent_at)
         {

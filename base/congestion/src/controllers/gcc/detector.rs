@@ -4,7 +4,7 @@ use comity_units::{Span, Time};
 
 use super::groups::{Variation, millis};
 
-/// What the path does, as far as its delay tells.
+/// The state of the path that its delay shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Usage {
     /// Its queue does not change.
@@ -37,7 +37,7 @@ pub(super) struct Detector {
     threshold: f64,
     /// m(i−1).
     mean: f64,
-    /// When the first group arrived of those that were all above the threshold.
+    /// Since when all groups have been above the threshold.
     above_since: Option<Time>,
 }
 
@@ -105,15 +105,15 @@ const GAIN_DOWN: f64 = 0.000_18;
 /// A value further above the threshold does not change it.
 const MAX_DISTANCE: f64 = 15.0;
 
-/// Groups further apart count as so far apart, as in libwebrtc and pion. Otherwise K_u times the
-/// time is above 1, and a pause takes the threshold to one of its ends.
+/// The maximum of t(i) − t(i−1), as in libwebrtc and pion. For longer times, K_u times the time is
+/// above 1, and a pause moves the threshold to one of its limits.
 const LONGEST_STEP: Span = Span::from_millis(100);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A detector of the draft's letter, whose groups arrive 20 ms apart from the beginning.
+    /// A detector whose groups arrive 20 ms apart from the beginning.
     struct Bench(Detector, u64);
 
     impl Bench {
@@ -156,8 +156,8 @@ mod tests {
     }
 
     /// By hand: 12.5 + 20 · 0.01 · (20 − 12.5) = 14; 14 + 20 · 0.00018 · (4 − 14) = 13.964; the
-    /// same for −4; 29.1 is more than 15 above 13.928 and changes nothing, 28 changes it by
-    /// 0.2 · 14.072.
+    /// same for −4; 29.1 is more than 15 above 13.928 and changes nothing; 28 changes it by 0.2 ·
+    /// 14.072.
     #[test]
     fn the_threshold_follows_its_equation() {
         let mut bench = Bench::new(1);

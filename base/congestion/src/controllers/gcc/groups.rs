@@ -48,7 +48,7 @@ impl Group {
     }
 }
 
-/// A group of packets beside the one before.
+/// A group of packets, compared with the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Variation {
     /// t(i), on the clock of the receiver.
@@ -73,7 +73,7 @@ pub(super) fn millis(span: Span) -> f64 {
 
 impl Groups {
     /// A packet that left at `sent_at` arrived at `arrived_at`, on the clock of the receiver.
-    /// Returns the group that ended before it, beside its predecessor.
+    /// Returns the group that ended before it, compared with its predecessor.
     pub(super) fn on_packet(&mut self, sent_at: Time, arrived_at: Time) -> Option<Variation> {
         let next = Group::of(sent_at, arrived_at);
         let group = self.current.get_or_insert(next);
@@ -97,8 +97,9 @@ impl Groups {
 /// burst_time (Table 1).
 const BURST_TIME: Span = Span::from_millis(5);
 
-/// Packets join a group by their arrival for so long, as in libwebrtc (`kMaxBurstDuration`). The
-/// draft has no such limit, so a queue that drains for seconds would be one group.
+/// The longest time in which packets join a group by their arrival, as in libwebrtc
+/// (`kMaxBurstDuration`). Without this limit, which the draft does not have, a queue that drains
+/// for seconds would be one group.
 const LONGEST_BURST: Span = Span::from_millis(100);
 
 #[cfg(test)]
@@ -107,8 +108,8 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    /// The groups of packets that left and arrived at these times: t, its difference, that of T.
-    /// Times are milliseconds.
+    /// The groups of packets that left and arrived at these times, in milliseconds: t, t(i) −
+    /// t(i−1) and T(i) − T(i−1).
     fn groups(packets: &[(u64, u64)]) -> Vec<(u64, u64, u64)> {
         let mut groups = Groups::default();
         let variations = packets.iter().filter_map(|&(sent, arrived)| {
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn packets_that_leave_within_a_burst_are_a_group() {
-        // Frames of three packets, the last of each one later by 2 ms.
+        // Frames of three packets. The delay of the last packet grows by 2 ms from frame to frame.
         let packets = [
             (0, 20),
             (2, 22),

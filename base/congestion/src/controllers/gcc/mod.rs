@@ -17,19 +17,19 @@
 //!
 //! Differs from the draft in: 1. the receiver acknowledges each packet, where the draft's reports
 //! once a frame or at least every 100 ms; the arrival of a packet is unknown if its acknowledgement
-//! is lost; 2. packets leave one by one at the rate, where section 4 lets out at once what the rate
-//! gives in 5 ms; 3. the detector compares min(i, 60) · m(i) with its threshold, as libwebrtc and
-//! pion do ([`GccConfig::deltas`]): m(i) is the growth of the queue in one group, and at twice the
-//! capacity a group 5 ms after another adds 5 ms, which is below the least threshold; 4. the
+//! is lost; 2. packets leave one by one at the rate, where section 4 sends at once what the rate
+//! allows in 5 ms; 3. the detector compares min(i, 60) · m(i) with its threshold, as libwebrtc and
+//! pion do ([`GccConfig::deltas`]). m(i) is the growth of the queue in one group: at twice the
+//! capacity a group 5 ms after another adds 5 ms, which is below the minimum threshold; 4. the
 //! detector compares with the threshold before it adapts, and a time above 100 ms between groups
 //! counts as 100 ms, as in libwebrtc and pion; 5. packets join a group by their arrival for at most
 //! 100 ms, as in libwebrtc; 6. an outlier below the estimate is limited as one above it, as in
 //! libwebrtc; 7. the limit of 1.5 · R bounds growth and does not lower the estimate, and over-use
 //! does not raise it, as in libwebrtc; 8. L(j) is the size on the wire, because the rate is one on
 //! the wire; 9. the rate control runs at the end of a group, once in a response time and at once
-//! when over-use begins; 10. A_s begins at the rate in use: if it grew above it, a loss would lower
-//! nothing. It is updated every [`GccConfig::loss_interval`], not at each acknowledgement. 11. a
-//! group that ends with a pause of T changes no estimate: R is out of date.
+//! when over-use begins; 10. A_s begins at the rate in use: if A_s grew above that rate, a loss
+//! would not lower the rate. It is updated every [`GccConfig::loss_interval`], not at each
+//! acknowledgement. 11. a group that ends with a pause of T changes no estimate: R is out of date.
 //!
 //! Not in the draft, and left out: the probes by which libwebrtc finds the capacity at the start, a
 //! reaction to silence, and one to marks (section 9).
@@ -93,7 +93,7 @@ pub struct Gcc {
     update_at: Time,
     /// When the losses count next.
     report_at: Time,
-    /// What had arrived at the last report.
+    /// The counts at the last report.
     reported: Totals,
 }
 
@@ -155,7 +155,7 @@ impl Gcc {
 
     /// Runs the control by delay.
     fn control(&mut self, now: Time, usage: Usage) {
-        // Of the last T nothing is known if nothing arrived in it.
+        // Without an arrival in the last T, the received rate of that time is unknown.
         let is_paused = now.saturating_since(self.acked_at) >= self.config.window;
         let received = self.received.rate().filter(|_| !is_paused);
         self.by_delay.update(now, usage, received, self.rtt);

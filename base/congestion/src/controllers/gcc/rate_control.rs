@@ -75,7 +75,7 @@ impl ByDelay {
         self.state
     }
 
-    /// Takes the present signal, and R, in bit/s, if it is known.
+    /// Takes the current signal, and R in bit/s, if it is known.
     pub(super) fn update(&mut self, now: Time, usage: Usage, received: Option<f64>, rtt: Span) {
         self.state = self.state.after(usage);
         let elapsed = self
@@ -146,8 +146,8 @@ fn multiplicative(elapsed: Span) -> f64 {
 /// σ        = √(variance · mean)
 /// ```
 ///
-/// The draft gives the factor alone. The rest is as in libwebrtc (`LinkCapacityEstimator`): with a
-/// variance of zero after the first decrease, no R would ever be close.
+/// The draft specifies only the factor. The rest is as in libwebrtc (`LinkCapacityEstimator`): with
+/// a variance of zero after the first decrease, no R would ever be close.
 #[derive(Clone, Copy, Debug)]
 struct Average {
     /// In bit/s.
@@ -197,7 +197,7 @@ pub(super) fn by_losses(estimate: f64, lost: f64) -> f64 {
     }
 }
 
-/// The reaction time of estimator and detector. With a round trip it is the response time.
+/// The reaction time of estimator and detector. The response time is this and a round trip.
 pub(super) const REACTION_TIME: Span = Span::from_millis(100);
 
 /// How far the estimate may grow above R.
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn over_use_never_raises_the_estimate_and_a_hold_keeps_it() {
         let mut control = control(1e6);
-        // What arrives was sent before the last decrease.
+        // The arriving packets were sent before the last decrease.
         control.update(at(100), Usage::Over, Some(5e6), RTT);
         assert_eq!(control.estimate(), 1e6);
         control.update(at(200), Usage::Over, Some(1e6), RTT);

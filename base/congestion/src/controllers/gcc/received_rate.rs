@@ -16,7 +16,7 @@ use comity_units::{Bytes, Span, Time};
 pub(super) struct ReceivedRate {
     /// T.
     window: Span,
-    /// The times of arrivals in the window, and what arrived then.
+    /// The times of arrivals in the window, and the bytes that arrived then.
     arrivals: VecDeque<(Time, u64)>,
     /// The sum of these sizes.
     amount: u64,
@@ -45,14 +45,14 @@ impl ReceivedRate {
         };
         let size = core::mem::take(&mut self.untimed);
         let Some(first_at) = self.first_at else {
-            // It began to arrive before any time that is known.
+            // The first packet began to arrive before any known time.
             self.first_at = Some(arrived_at);
             return;
         };
         let newest = self.arrivals.back().map_or(first_at, |(at, _)| *at);
         let arrived_at = arrived_at.max(newest);
         match self.arrivals.back_mut() {
-            // A peer whose clock stands still takes no memory.
+            // One entry for each time, so a peer whose clock stands still costs no memory.
             Some((at, amount)) if *at == arrived_at => *amount = amount.saturating_add(size),
             _ => self.arrivals.push_back((arrived_at, size)),
         }

@@ -51,7 +51,7 @@ impl Flow {
     }
 
     /// Sends at the rate until `end`; every `lost`-th packet is lost. The acknowledgement of a
-    /// packet arrives before the next one leaves, as if the path back took no time.
+    /// packet arrives before the next packet leaves: the reverse path has no delay.
     fn run(&mut self, end: Time, lost: u64) {
         while self.now < end {
             let sent = self.sent(self.now);
@@ -100,8 +100,8 @@ impl Flow {
 
 const NEVER: u64 = u64::MAX;
 
-/// 300 kb/s · 1.08^t, as long as nothing is congested: 1.4 Mb/s after 20 s. The rate grows once in
-/// 140 ms and a packet, by less than 2 %.
+/// Without congestion the rate is 300 kb/s · 1.08^t: 1.4 Mb/s after 20 s. It grows once in 140 ms
+/// and a packet, by less than 2 %.
 #[test]
 fn without_congestion_the_rate_grows_by_eight_percent_in_a_second() {
     let mut flow = Flow::new(CONFIG, Rate::from_mbps(100));
@@ -169,7 +169,7 @@ fn the_rate_begins_within_its_limits() {
     }
 }
 
-/// In a pause R is next to nothing, which neither limits what there was nor lets it grow.
+/// In a pause R is close to zero, and neither limits the rate nor lets it grow.
 #[test]
 fn a_pause_changes_nothing() {
     for seconds in [5, 10] {
@@ -184,8 +184,8 @@ fn a_pause_changes_nothing() {
     }
 }
 
-/// At twice the capacity a group adds 5 ms, which the draft's letter does not notice: the queue
-/// grows without end.
+/// At twice the capacity a group adds 5 ms, which the detector of the draft does not detect: the
+/// queue grows without bound.
 #[test]
 fn without_the_number_of_groups_the_queue_is_not_noticed() {
     let letter = GccConfig {

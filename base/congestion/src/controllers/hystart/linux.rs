@@ -1,31 +1,31 @@
-//! Leaving slow start before the first loss, as Linux does.
+//! HyStart as in Linux: the end of slow start before the first loss.
 
 use comity_units::{Bytes, Span, Time};
 
 use crate::Ack;
 
-/// Watches the acknowledgements of a slow start and says when it is over.
+/// Measures the acknowledgements of a slow start, and decides when it ends.
 ///
 /// ```text
-/// train:  acknowledgements follow each other within 2 ms since the round began, and
+/// train:  since the round began, each acknowledgement followed within 2 ms of the last, and
 ///         now − start of the round > (RTT_min + slack) / 2
-/// delay:  minimum of the round's first 8 samples and later > RTT_min + clamp(RTT_min / 8, 4 ms, 16 ms)
+/// delay:  from the ninth sample of a round on,
+///         minimum of the round > RTT_min + clamp(RTT_min / 8, 4 ms, 16 ms)
 /// slack = min(1 ms, 4 · 64 KiB / (2 · cwnd / SRTT))
 /// ```
 ///
-/// Neither rule looks below a window of 16 segments. A round begins with the first acknowledgement
-/// of data that was sent after the last round had begun. `RTT_min` is the minimum of the
-/// connection, not of the round.
+/// Neither rule applies below a window of 16 segments. A round begins with the first
+/// acknowledgement of data that was sent after the last round had begun. `RTT_min` is the minimum
+/// of the connection, not of the round.
 ///
 /// Source: Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 55 (2011);
 /// the constants and the halved threshold of senders without pacing are those of Linux 6.
 ///
 /// Differs from Linux in: 1. a round ends when more is acknowledged than was in flight at its
-/// beginning, instead of by sequence number: a controller sees amounts, and the two agree as long
-/// as nothing is lost.
+/// beginning, because events have no sequence numbers. Both rules agree until the first loss.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::controllers) struct LinuxHyStart {
-    /// Payload that has to be passed before the round is over, and how much was.
+    /// The payload to be acknowledged before the round ends, and how much of it was.
     outstanding: Bytes,
     passed: Bytes,
     began_at: Time,
@@ -43,10 +43,10 @@ impl LinuxHyStart {
     const MIN_RISE: Span = Span::from_millis(4);
     const MAX_RISE: Span = Span::from_millis(16);
     const MAX_SLACK: Span = Span::from_millis(1);
-    /// What a burst of the largest segments that a host builds takes, four times over.
+    /// Four times the largest burst that a host builds.
     const SLACK_BYTES: u64 = 4 * 65_536;
 
-    /// Takes in an acknowledgement of the slow start; whether the slow start is over with it.
+    /// Takes an acknowledgement of the slow start. Returns whether it ends the slow start.
     ///
     /// `window` is in segments, `rate` the payload sent per second while the slow start lasts.
     pub(in crate::controllers) fn on_ack(
@@ -108,8 +108,8 @@ mod tests {
         }
     }
 
-    /// Feeds 60 acknowledgements `spacing_us` apart with round trips of `rtt_ms` over a path of 40
-    /// ms; after how many the slow start was over.
+    /// Takes 60 acknowledgements `spacing_us` apart with round trips of `rtt_ms` over a path of 40
+    /// ms. Returns after how many the slow start ended.
     fn ends_after(window: u32, spacing_us: u64, rtt_ms: u64) -> Option<u64> {
         let mut hystart = LinuxHyStart::default();
         let min = Span::from_millis(40);
@@ -121,9 +121,9 @@ mod tests {
 
     #[test]
     fn a_train_longer_than_half_a_round_trip_ends_it() {
-        // (40 ms + 1 ms) / 2 = 20.5 ms: with 2 ms between acknowledgements the 11th (22 ms) is
-        // beyond, the 10th (20 ms) is not. Acknowledgements 3 ms apart are no train, and a window
-        // of 15 is not looked at.
+        // (40 ms + 1 ms) / 2 = 20.5 ms: with 2 ms between acknowledgements, the 11th (22 ms) is
+        // later than that, and the 10th (20 ms) is not. Acknowledgements 3 ms apart are no train,
+        // and a window of 15 is too small.
         assert_eq!(ends_after(16, 2_000, 40), Some(11));
         assert_eq!(ends_after(16, 500, 40), Some(42));
         assert_eq!(ends_after(16, 3_000, 40), None);
@@ -132,7 +132,8 @@ mod tests {
 
     #[test]
     fn a_rise_of_an_eighth_at_the_ninth_sample_ends_it() {
-        // 40 ms / 8 = 5 ms: 45 ms is no rise, 46 ms is one. The first eight samples only collect.
+        // 40 ms / 8 = 5 ms: 46 ms is a rise, and 45 ms is not. The first eight samples decide
+        // nothing.
         assert_eq!(ends_after(16, 3_000, 45), None);
         assert_eq!(ends_after(16, 3_000, 46), Some(8));
     }
@@ -160,8 +161,8 @@ mod tests {
             let ack = ack(at_us, 1, in_flight);
             hystart.on_ack(&ack, Span::from_millis(rtt_ms), min, 20, 2_000_000)
         };
-        // A round of ten segments in flight: the first acknowledgement begins it, ten more lie
-        // within it.
+        // A round with ten segments in flight: the first acknowledgement begins it, and ten more
+        // belong to it.
         assert!(!feed(0, 10, 40));
         for index in 1..=10 {
             assert!(
@@ -169,7 +170,7 @@ mod tests {
                 "the minimum of the round is 40 ms"
             );
         }
-        // The twelfth begins another round. HyStart looks at its ninth sample first.
+        // The twelfth begins another round. The ninth sample of that round is the first to decide.
         for index in 11..19 {
             assert!(!feed(index * 3_000, 10, 60));
         }

@@ -35,8 +35,8 @@
 //! as in TCP, not at the end of the round; 5. in the loss phase `n` does not change, and the round
 //! after it is the first one judged; 6. an incomplete sweep of an application-limited flow does not
 //! change `n`; 7. the timeout is that of RFC 6298 with a configurable minimum, doubled for each
-//! consecutive expiry; 8. module `cumulative` serves transports without packet numbers; 9. the
-//! paper's acknowledgement names one packet, so a lost acknowledgement leaves a gap as a lost
+//! consecutive expiry; 8. module `cumulative` adapts it to transports without packet numbers; 9.
+//! the paper's acknowledgement names one packet, so a lost acknowledgement leaves a gap as a lost
 //! packet does; the transport's acknowledgement names all recent arrivals, so the next one closes
 //! the gap; 10. the transport's own packets (a ping, a window update) do not count in a sweep, and
 //! its tail-loss probe leaves with the timeout, as the one packet of the round that begins then;
@@ -70,10 +70,10 @@ pub struct IftpConfig {
     pub ssthresh: u32,
     /// `Wmax`: the most packets in a round, at least 1.
     pub max_packets: u32,
-    /// `aftermissing_thresh`: the acknowledgements after a missing one that mean a loss, at least
+    /// `aftermissing_thresh`: the acknowledgements after a missing one that prove a loss, at least
     /// 1.
     pub missing_threshold: u32,
-    /// The minimum of the timeout.
+    /// The minimum timeout.
     pub min_timeout: Span,
     /// What happens at the end of a round if acknowledgements of the round before are missing.
     pub late_acks: LateAcks,

@@ -75,8 +75,7 @@ impl Outstanding {
     }
 }
 
-/// The most packets, more than a round trip holds. A peer that acknowledges nothing cannot exceed
-/// it.
+/// The most packets in memory, more than a round trip holds, also if a peer acknowledges nothing.
 const MAX_PACKETS: usize = 1 << 20;
 
 #[cfg(test)]
@@ -98,7 +97,7 @@ mod tests {
         );
         assert!(packets.on_acked(5) && packets.on_acked(6));
         assert_eq!(packets.acked_behind_missing(), 2);
-        // 2 comes late: 4 is the oldest now, and still two came past it.
+        // 2 arrives late. Now 4 is the oldest, and two packets after it have arrived.
         assert!(packets.on_acked(2));
         assert_eq!(
             (packets.oldest(), packets.acked_behind_missing()),

@@ -61,8 +61,8 @@ use mean::Mean;
 /// 1. Delays. A pair with delays to arrivals passes, as in CapProbe: the reverse path does not
 ///    affect it. For other pairs the reverse path counts too. If the first packet or its ACK queued
 ///    behind the bottleneck, the pair is compressed by that time. [`Floors`] has the minimum round
-///    trip of each position in a group. A pair passes in two cases: if no floor shows that the pair
-///    queued or has another dispersion, by more than an eighth; or if the slope of the floors is
+///    trip of each position in a group. A pair passes in two cases. Either no floor shows that the
+///    pair queued or has another dispersion, by more than an eighth. Or the slope of the floors is
 ///    the pair's dispersion to within an eighth, as for a pair that queued at the bottleneck
 ///    itself.
 /// 2. The mean of all dispersions, and that of the time stamps ([`Mean`]).
@@ -97,14 +97,13 @@ use mean::Mean;
 ///
 /// Source: Kapoor, Chen, Lao, Gerla and Sanadidi, CapProbe, SIGCOMM 2004. Differs from it in: 1.
 /// the probes are data packets, and ACKs give the dispersion where time stamps do not; 2. the
-/// estimate is that of the minimum sum so far, at any time, not of the first pair whose sum equals
-/// the sum of the minimum delays of either packet: where only round trips are known, that test
-/// decides whether the estimate is known, with the floors of all positions, an eighth of tolerance,
-/// and without the queueing behind the pair's own group; 3. sums that differ by less than a
-/// sixteenth of the dispersion, or than two ticks, count as equal, and their dispersions are
-/// averaged; 4. pairs expire after one to two lengths of the memory, pauses included; 5. tests 2
-/// and 3 are Comity's own. The slope of minimum delays is that of Chan, Luo and others, CoNEXT
-/// 2009, who have it for pairs.
+/// estimate is always that of the minimum sum so far. CapProbe takes the first pair whose sum
+/// equals the sum of the minimum delays of either packet. If only round trips are known, that test
+/// is test 1: with the floors of all positions, an eighth of tolerance, and without the queueing
+/// behind the pair's own group; 3. sums that differ by less than a sixteenth of the dispersion, or
+/// than two ticks, count as equal, and their dispersions are averaged; 4. pairs expire after one to
+/// two lengths of the memory, pauses included; 5. tests 2 and 3 are Comity's own. The slope of
+/// minimum delays is that of Chan, Luo and others, CoNEXT 2009, who have it for pairs.
 #[derive(Clone, Debug)]
 pub(super) struct Capacity {
     memory: Span,

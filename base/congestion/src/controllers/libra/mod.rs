@@ -10,20 +10,20 @@
 //! ```
 //!
 //! Growth and reduction balance where `window² = 2 · α · RTT² / (B · p)` at a loss rate of p: the
-//! rate `window / RTT = √(2 α / (B p))` has no RTT in it. The window opens by up to
-//! `α · RTT² / (RTT + A)` segments in a round trip, which grows with the capacity: the same share
-//! of any link takes the same time to reach.
+//! rate `window / RTT = √(2 α / (B p))` does not depend on the RTT. The window opens by up to `α ·
+//! RTT² / (RTT + A)` segments in a round trip. This grows with the capacity, so the same share of
+//! any link takes the same time to reach.
 //!
 //! Until the queue of a path has filled once, small effects set the extremes in (2), such as the
 //! position of a packet in its pair. β is then arbitrary, until a full queue sets RTT_max. With the
 //! defaults the window still grows by at least e^(−Y), an eighth, of its full growth.
 //!
 //! **Burstiness control.** The round trip is divided into as many intervals as half the window has
-//! packets; in each a pair of packets leaves at a random time, the second right behind the first
-//! ([`Pacing::At`]). In slow start there are twice as many intervals, because the window doubles
-//! while they pass, and the window limits the flow, not the calendar. Before the first round trip
-//! is known nothing is paced. A loss, a timeout and each acknowledgement in a recovery let the next
-//! group leave at once. Later retransmissions follow the calendar.
+//! packets. In each interval a pair of packets leaves at a random time, the second right after the
+//! first ([`Pacing::At`]). In slow start there are twice as many intervals, because the window
+//! doubles while they pass, and the window limits the flow, not the calendar. Before the first
+//! round trip is known nothing is paced. A loss, a timeout and each acknowledgement in a recovery
+//! let the next group leave at once. Later retransmissions follow the calendar.
 //!
 //! **Capacity.** C is configured, or `Capacity` estimates it from the pairs. Before the first pair
 //! the window grows as TCP's, by one segment in a round trip. After it the capacity is known or
@@ -81,9 +81,9 @@ pub struct LibraConfig {
     pub initial_window: Bytes,
     /// The slow-start threshold before the first loss.
     pub initial_ssthresh: Bytes,
-    /// The window never rises above this.
+    /// The maximum window.
     pub max_window: Bytes,
-    /// A in seconds, above zero: round trips well below it get equal rates.
+    /// A in seconds, above zero: flows with round trips well below it get equal rates.
     pub a: f64,
     /// B in seconds: the reduction of the window by a loss.
     pub b: f64,

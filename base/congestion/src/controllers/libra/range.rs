@@ -88,8 +88,8 @@ mod tests {
         assert_eq!(range.share(milliseconds(130)), 1.0);
     }
 
-    /// From 40..60 ms to a path of 140..160 ms: the old least makes every share near one, until it
-    /// is forgotten.
+    /// From 40..60 ms to a path of 140..160 ms: the old minimum keeps every share near one until it
+    /// expires.
     #[test]
     fn a_longer_and_a_shorter_route_are_learnt() {
         let sawtooth = |base: u64, at: u64| milliseconds(base + at % 21);

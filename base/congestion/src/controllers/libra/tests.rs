@@ -108,7 +108,7 @@ fn a_full_queue_slows_the_growth_down_by_e_to_the_y() {
     // β = (100 − 50) / (150 − 50) = 1/2: 200 · 0.367879 · 0.1² / 1.1 / 10.100325
     controller.on_ack(&ack(300, Some(100)));
     close(controller.window(), 10.100_325 + 0.066_223);
-    // No new sample: as before.
+    // Without a new sample the growth does not change.
     let before = controller.window();
     controller.on_ack(&ack(310, None));
     close(controller.window(), before + 0.668_872 / before);
@@ -143,10 +143,10 @@ fn a_timeout_goes_back_to_one_segment_and_half_the_window() {
     controller.on_timeout(&timeout(400, 1));
     assert_eq!(controller.window(), 1.0);
     close(controller.ssthresh(), before / 2.0);
-    // The second in a row is about the same data.
+    // A second timeout in a row concerns the same data.
     controller.on_timeout(&timeout(1_000, 2));
     close(controller.ssthresh(), before / 2.0);
-    // Slow start as TCP's: one segment for each acknowledgement, up to the threshold.
+    // Slow start as in TCP: one segment for each acknowledgement, up to the threshold.
     for (at, window) in [(1_100, 2.0), (1_200, 3.0), (1_300, 4.0), (1_400, 5.0)] {
         controller.on_ack(&ack(at, None));
         assert_eq!(controller.window(), window);
@@ -180,8 +180,8 @@ fn floors_hold_where_figure_2_has_none() {
     assert_eq!(controller.window(), 11.0);
 }
 
-/// An acknowledgement of three segments, which is one of a receiver that delays them, is worth
-/// three.
+/// An acknowledgement that covers three segments, from a receiver that delays acknowledgements,
+/// counts as three.
 #[test]
 fn by_bytes_an_acknowledgement_is_worth_what_it_covers() {
     let of_three = Ack {
@@ -201,7 +201,7 @@ fn by_bytes_an_acknowledgement_is_worth_what_it_covers() {
         controller.on_ack(&of_three);
         close(controller.window(), grown);
     }
-    // In slow start no more than the limit: RFC 3465.
+    // In slow start it counts as the limit of RFC 3465 at most.
     let mut controller = Libra::new(LibraConfig {
         increase: Increase::PerByte { limit: 2 },
         initial_ssthresh: Bytes::MAX,
@@ -286,7 +286,7 @@ fn slow_start_has_twice_as_many_intervals() {
         let Pacing::At(at) = controller.decision().pacing else {
             panic!("not paced");
         };
-        // The end of the interval that the packet belongs to, of 22 packets in a round trip.
+        // The end of the packet's interval, with 22 packets in a round trip.
         let end =
             Time::from_millis(100) + Span::from_millis(100).mul_f64(1.0 / 11.0) * (number / 2 + 1);
         assert!(at <= end, "{number}: {at} after {end}");
@@ -305,11 +305,11 @@ fn a_pair_waits_for_room_for_both_but_not_for_ever_and_not_in_trouble() {
         Pacing::At(at) => at,
         other => panic!("{other:?}"),
     };
-    // Nine of ten in flight: held, for a round trip at the longest.
+    // Nine of ten packets are in flight: the pair is held, for a round trip at most.
     let mut controller = paced();
     controller.on_ack(&ack(150, None));
     assert_eq!(at(&controller), Time::from_millis(250));
-    // Room for two: its own time again.
+    // Room for two: the pair leaves at its own time.
     controller.on_ack(&Ack {
         in_flight: MSS * 8,
         ..ack(160, None)
@@ -319,7 +319,7 @@ fn a_pair_waits_for_room_for_both_but_not_for_ever_and_not_in_trouble() {
         "{:?}",
         at(&controller)
     );
-    // A loss, a recovery and a timeout let what is next go at once.
+    // After a loss, in a recovery and after a timeout, the next group leaves at once.
     controller.on_ack(&ack(170, None));
     controller.on_loss(&loss(171));
     assert!(at(&controller) <= Time::from_millis(171));
@@ -327,14 +327,14 @@ fn a_pair_waits_for_room_for_both_but_not_for_ever_and_not_in_trouble() {
     controller.on_ack(&ack(150, None));
     controller.on_timeout(&timeout(180, 1));
     assert!(at(&controller) <= Time::from_millis(180));
-    // What the transport then counts as in flight need not be.
+    // What the transport then counts as in flight need not be in the network.
     controller.on_ack(&ack(190, None));
     assert!(at(&controller) <= Time::from_millis(190));
 }
 
 // ------------------------------------------------------------------------ capacity
 
-/// A controller with packets sent at once, and their answers 10 ms after their arrivals.
+/// A controller that sends packets at once, and receives their ACKs 10 ms after their arrivals.
 struct Probe {
     controller: Libra,
 }
@@ -351,7 +351,7 @@ impl Probe {
         Self { controller }
     }
 
-    /// The answer to a packet after so many microseconds.
+    /// The ACK of a packet after this many microseconds.
     fn answer(&mut self, number: u64, micros: u64) {
         self.controller.on_in_order_ack(&InOrderAck {
             now: Time::from_micros(micros),
@@ -379,8 +379,8 @@ fn four_pairs_measure_the_capacity() {
     close(probe.mbps(), 10.0);
 }
 
-/// The first pair is known to be without other traffic, but the mean of the four is more than twice
-/// as long.
+/// The first pair met no other traffic, but the mean dispersion of the four pairs is more than
+/// twice as long.
 #[test]
 fn an_estimate_that_is_not_believed_is_no_capacity_and_grows_no_faster_than_tcp() {
     let mut probe = Probe::new(8);
@@ -405,7 +405,7 @@ fn an_estimate_that_is_not_believed_is_no_capacity_and_grows_no_faster_than_tcp(
     close(grows(&probe, 1_000), 1.0);
 }
 
-/// Delayed acknowledgements: every second packet, or every fourth.
+/// Delayed acknowledgements: one for every second packet, or for every fourth.
 #[test]
 fn packets_that_are_not_adjacent_measure_the_capacity_too() {
     for step in [2, 4] {
@@ -426,7 +426,7 @@ fn of_pairs_that_cross_traffic_disturbed_the_least_delayed_counts() {
     });
     let mut mbps = std::vec::Vec::new();
     controller.on_ack(&ack(1, Some(50)));
-    // Delay of the first, dispersion: expanded, compressed, clean, expanded again.
+    // Delay of the first packet and dispersion: expanded, compressed, clean, expanded again.
     for (pair, first, dispersion) in [
         (0, 50_832, 2_000),
         (1, 55_000, 300),
@@ -454,8 +454,8 @@ fn of_pairs_that_cross_traffic_disturbed_the_least_delayed_counts() {
     close(mbps[4].unwrap(), 10.0);
 }
 
-/// 10 Mb/s by the ACKs, which may be compressed: without time stamps the flow itself must deliver a
-/// 24th of that.
+/// The ACKs, which may be compressed, show 10 Mb/s. Without time stamps the flow itself must
+/// deliver 1/24 of that.
 #[test]
 fn compressed_acknowledgements_are_not_believed() {
     let is_known = |between: u64, tick: Option<u64>| {
@@ -502,11 +502,11 @@ fn the_clock_of_the_receiver_is_believed_before_compressed_acknowledgements() {
     close(controller.capacity().unwrap().as_mbps_f64(), 10.0);
 }
 
-/// A queue on the reverse path gets shorter, from 400 ms to 100 and then to 50. Four clean pairs
-/// came when it was the longest. The second packet of the next one was acknowledged 3 ms late, and
-/// of the one after it the first packet waited behind other traffic: neither is believed, although
-/// their round trips are the shorter ones. The last is as clean as the first four. The receiver's
-/// clock is an hour ahead.
+/// A queue on the reverse path shrinks from 400 ms to 100 ms and then to 50 ms. Four clean pairs
+/// arrive while it is longest. The second packet of the fifth pair is acknowledged 3 ms late, and
+/// the first packet of the sixth queues behind other traffic. Neither pair sets the estimate,
+/// although their round trips are shorter. The last pair is as clean as the first four. The
+/// receiver's clock is an hour ahead.
 #[test]
 fn queues_on_the_way_back_hide_no_good_pair() {
     let mut controller = Libra::new(LibraConfig {
@@ -547,8 +547,8 @@ fn queues_on_the_way_back_hide_no_good_pair() {
     }
 }
 
-/// Groups that leave at whole seconds, each with the arrivals of two of its packets: place and
-/// microseconds since. Four pairs that queued are before them.
+/// Groups that leave at whole seconds, each with the arrivals of two of its packets: position, and
+/// microseconds since departure. Four pairs that queued come before them.
 fn after_groups(groups: &[(u64, [(u64, u64); 2])]) -> Libra {
     let mut controller = Libra::new(LibraConfig {
         capacity: None,
@@ -579,9 +579,9 @@ fn after_groups(groups: &[(u64, [(u64, u64); 2])]) -> Libra {
     controller
 }
 
-/// 832 µs for a packet. The third and the fifth of a first flight arrive after 3 and 5 of them,
-/// 6,656 µs together; a pair whose second packet was acknowledged 3 ms late after 1 and 2 and those
-/// 3 ms, 5,496 µs together. Whichever comes first.
+/// 832 µs for a packet. The third and the fifth packet of a first flight arrive after 3 and 5 such
+/// times, 6,656 µs in sum. A pair whose second packet is acknowledged 3 ms late arrives after 1 and
+/// 2 such times and 3 ms, 5,496 µs in sum. The order of the two does not matter.
 #[test]
 fn what_packets_wait_behind_their_own_group_does_not_count() {
     let flight = (10, [(2, 3 * 832), (4, 5 * 832)]);
@@ -592,8 +592,8 @@ fn what_packets_wait_behind_their_own_group_does_not_count() {
     }
 }
 
-/// The last two packets of a long group are further apart than 832 µs by 3 ms, and 14 + 15 of these
-/// long dispersions are more than their delays.
+/// The last two packets of a long group are 832 µs and 3 ms apart, and 14 + 15 of these long
+/// dispersions exceed their delays.
 #[test]
 fn a_late_packet_is_not_excused_by_its_position() {
     let clean = (2, [(0, 832), (1, 2 * 832)]);
@@ -623,8 +623,8 @@ fn packets_that_left_apart_measure_nothing() {
     assert_eq!(controller.capacity(), None);
 }
 
-/// The path changes from 10 Mb/s to 2 Mb/s with a longer round trip: the sum of the old pairs stays
-/// the least, but they are forgotten. Between, the mean is too long for the old capacity.
+/// The path changes from 10 Mb/s to 2 Mb/s with a longer round trip: the old pairs keep the minimum
+/// sum until they expire. Meanwhile the mean is too long for the old capacity.
 #[test]
 fn a_new_route_is_learnt_after_the_memory() {
     let mut controller = Libra::new(LibraConfig {

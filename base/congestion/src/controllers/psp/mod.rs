@@ -19,8 +19,8 @@
 //! `reliability=none`. By default, sections over `fixed` retransmit lost packets
 //! (`reliability=timeline`), which that agent does not do.
 //!
-//! Module `rate_step` has [`Step::Rate`], which changes the rate itself, for networks where 2 µs
-//! are negligible or everything. The paper does not have it.
+//! Module `rate_step` has [`Step::Rate`], which changes the rate itself, for networks where steps
+//! of 2 µs are negligible or too large. The paper does not have it.
 //!
 //! # How two agents share
 //! The protocol does not make two agents converge. If both see the same losses, a decrease takes
@@ -33,17 +33,17 @@
 //! guarantees.
 //!
 //! Two agents that send exactly at the bottleneck's rate need `jitter`. Without it, and with a
-//! sender's link of the bottleneck's rate, the older agent's packets take each place in the queue
-//! as it becomes free, and a late agent gets nothing.
+//! sender's link of the bottleneck's rate, the older agent's packets fill each slot of the queue as
+//! it becomes free, and a late agent gets nothing.
 //!
 //! Source: Feng, Feng and Belford, "Packet Spacing: An Enabling Mechanism for Delivering Multimedia
 //! Content in Computational Grids", section 2.
 //!
 //! Differs from the paper in: 1. a report is compared with the packets sent in the round that it
-//! names, so late, lost, repeated and reordered reports do no harm; 2. rounds that began before the
-//! last reaction to a loss took effect are not judged (`settle`), because that reaction answered
-//! their losses; 3. an application-limited round does not lower the spacing; 4. after four round
-//! trips without a report the spacing grows as after a loss; 5. a round lasts at least a
+//! names, so late, lost, duplicate and reordered reports have no effect; 2. rounds that began
+//! before the last reaction to a loss took effect are not judged (`settle`), because that reaction
+//! answered their losses; 3. an application-limited round does not lower the spacing; 4. after four
+//! round trips without a report the spacing grows as after a loss; 5. a round lasts at least a
 //! millisecond; 6. rounds can last the smoothed round trip instead of the base (`dynamic_rtt`), as
 //! the paper plans; with steps of the rate they otherwise last the minimum round trip so far; 7.
 //! intervals can vary at random (`jitter`), because senders with exactly equal periods lock phases

@@ -1,6 +1,6 @@
 //! Steps of the rate: an extension that the paper does not have.
 //!
-//! The paper's 2 µs suit its 100 Mb/s. At other rates they are negligible or everything, so
+//! The paper's 2 µs suit its 100 Mb/s. At other rates they are negligible or too large, so
 //! [`Step::Rate`](super::Step::Rate) changes the rate itself. With `n` packets per round trip and
 //! the period `T` from start to start:
 //!
@@ -50,9 +50,9 @@
 //! arrives: two to three round trips and the queueing delay. With a short queue this is about two
 //! increases of each flow: √n/2 packets in each of three round trips, once in 12d√n round trips.
 //! The loss ratio is 1/(8dn), 1/(2n) with d = 1/4. A queue of Q packets takes longer to fill, and
-//! the rate grows meanwhile: m flows of n packets exceed the rate by `√(m · √n · Q / 6)` packets in
-//! a round trip when it is full. If increases did not wait for their effect, they would be two to
-//! three times as frequent, more with a long queue, and the losses would grow accordingly.
+//! the rate grows meanwhile. When the queue is full, m flows of n packets exceed the rate by `√(m ·
+//! √n · Q / 6)` packets in a round trip. If increases did not wait for their effect, they would be
+//! two to three times as frequent, more with a long queue, and the losses would grow accordingly.
 //!
 //! # How two agents share
 //! With steps of the rate, √n brings the ratio of two rates nearer to one, damped or not, if both
@@ -63,12 +63,12 @@
 //! If rounds differ, the flow with the longer round T gets less. An increase of `√n` once in T adds
 //! `√(x · T) / T²` to a rate x in a second. A loss of an equal share of both balances that at rates
 //! as `T⁻³`, and one of `(x · T)^(−1/4)` at rates as `T⁻⁵`. In fact the flows do not see the same
-//! losses: at 100 Mb/s a flow with 94 ms has 1/2.6 of the rate of one with 84 ms, 1/2.3 with a
-//! quarter for every n; one with 126 or 168 ms has 1/8 in either case.
+//! losses. At 100 Mb/s a flow with 94 ms has 1/2.6 of the rate of one with 84 ms, and 1/2.3 with a
+//! quarter for every n. A flow with 126 or 168 ms has 1/8 in either case.
 //!
-//! A late flow measures its first round trip behind the queue of the other. Rounds of that length
-//! would leave it up to nine times behind for life, damped or not. After a loss, which empties the
-//! queue, it measures as short a round trip as the other. So rounds of the minimum round trip
+//! A late flow measures its first round trip behind the queue of the other. With rounds of that
+//! length its rate would stay up to nine times lower, damped or not. After a loss, which empties
+//! the queue, it measures as short a round trip as the other. So rounds of the minimum round trip
 //! become equal. `lab/sim/tests/sharing.rs` tests that flows with rounds of one length reach
 //! equal rates.
 

@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(meter.report(Time::from_millis(70)), Report::None);
         assert_eq!(meter.wakeup(), Some(Time::from_millis(160)));
         arrive(&mut meter, 80, 8);
-        // One of the seventh was overtaken.
+        // A packet of the seventh round arrives out of order.
         arrive(&mut meter, 85, 7);
         assert_eq!(meter.wakeup(), Some(Time::from_millis(90)));
         assert_eq!(meter.report(Time::from_millis(89)), Report::None);
@@ -176,7 +176,7 @@ mod tests {
         meter.on_wakeup(due);
         assert_eq!(meter.wakeup(), None);
         assert_eq!(meter.report(due), count(1, 2));
-        // What comes of it later is counted, and no round is begun again.
+        // Late packets of the round are counted, and no round begins again.
         arrive(&mut meter, 170, 1);
         assert_eq!(meter.report(Time::from_millis(171)), count(1, 3));
         arrive(&mut meter, 172, 0);
@@ -187,7 +187,7 @@ mod tests {
     fn rounds_of_which_nothing_arrived_are_reported_too() {
         let mut meter = RoundMeter::default();
         arrive(&mut meter, 0, u32::MAX - 1);
-        // Two rounds without anything, across the wrap; one of the second comes late.
+        // Two rounds without an arrival, across the wrap. A packet of the second arrives late.
         arrive(&mut meter, 240, 1);
         arrive(&mut meter, 245, 0);
         let mut reports = std::vec::Vec::new();
@@ -204,7 +204,7 @@ mod tests {
             reports,
             [count(u32::MAX - 1, 1), count(u32::MAX, 0), count(0, 1)]
         );
-        // After a jump by billions the last few are reported, and it takes no time.
+        // After a jump by billions only the last few rounds are reported, at once.
         arrive(&mut meter, 300, 1 << 30);
         let mut reports = 0;
         while meter.wakeup().is_some() {
@@ -277,7 +277,7 @@ mod tests {
         assert!(is_after(3, u32::MAX) && !is_after(u32::MAX, 3));
     }
 
-    /// Rounds of a millisecond, reported never: the oldest are left out.
+    /// Rounds of a millisecond without reports: the oldest are dropped.
     #[test]
     fn at_most_the_last_rounds_are_kept() {
         let mut meter = RoundMeter::default();

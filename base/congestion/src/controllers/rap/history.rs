@@ -87,7 +87,7 @@ impl History {
     }
 }
 
-/// The most packets, more than any path holds. A peer that acknowledges nothing cannot exceed it.
+/// The most packets in memory, more than any path holds, also if a peer acknowledges nothing.
 const MAX_PACKETS: usize = 1 << 20;
 
 #[cfg(test)]
@@ -119,7 +119,7 @@ mod tests {
         arrive(2, Some(10), 1);
         arrive(9, Some(10), 1);
         arrive(4, Some(10), 2);
-        // The second hole has one arrival behind it.
+        // One packet after the second hole has arrived.
         arrive(1, Some(30), 1);
         arrive(0, Some(30), 1);
         arrive(3, Some(50), 0);

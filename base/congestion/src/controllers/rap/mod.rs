@@ -58,19 +58,20 @@ pub struct RapConfig {
 ///
 /// Source: Rejaie, Handley and Estrin, "RAP: An End-to-end Rate-based Congestion Control Mechanism
 /// for Realtime Streams in the Internet", INFOCOM 1999. The constants are those of ns-2 2.35, whose
-/// agent is the peer of the reference rows. This controller detects losses by these rules, from the
+/// agent produced the reference rows. This controller detects losses by these rules, from the
 /// packets that the transport reports as arrived. It ignores the transport's own loss detection
 /// (RFC 9002), except a mark, which is a loss event as in RFC 3168.
 ///
 /// Differs from the paper and ns-2 in: 1. every arrival counts, in any order, where the receiver of
 /// the paper reports only the last hole; 2. an unused rate does not grow (`used_share`), and an
 /// idle flow's clock restarts with its next packet; 3. ns-2 checks the timer when a packet is due,
-/// and skips that packet if it finds a loss; 4. ns-2 has one flag of the first measurement for all
-/// agents of a run, so all but one approach the round trip from 2 s, by halves; 5. the next packet
-/// leaves by the current gap, where ns-2's leaves by the gap at the packet before it, so one more
-/// packet leaves right after a reaction; 6. ns-2 declares a packet lost when a number three above
-/// its own arrives, whatever is missing between them; 7. without an acknowledgement, ns-2's second
-/// packet leaves 2 s after the first, and its clock of round trips runs from the start.
+/// and skips that packet if it finds a loss; 4. in ns-2 all agents of a run share one flag of the
+/// first measurement, so all but one of them approach the round trip from 2 s, by halves; 5. the
+/// next packet leaves by the current gap, where ns-2's leaves by the gap at the packet before it,
+/// so one more packet leaves right after a reaction; 6. ns-2 declares a packet lost when a number
+/// three above its own arrives, whatever is missing between them; 7. without an acknowledgement,
+/// ns-2's second packet leaves 2 s after the first, and its clock of round trips runs from the
+/// start.
 #[derive(Clone, Debug)]
 pub struct Rap {
     config: RapConfig,

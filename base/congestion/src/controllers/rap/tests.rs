@@ -49,7 +49,8 @@ fn send_numbered(controller: &mut dyn Controller, now: Time, number: u64) {
     }));
 }
 
-/// With nothing left in flight, that of the packet without a number of its own.
+/// If nothing is left in flight, the acknowledgement also covers the packet without a number of its
+/// own.
 fn acknowledge(controller: &mut dyn Controller, now: Time, rtt: Span, in_flight: u64) {
     if in_flight == 0 {
         controller.on_event(Event::PacketAcked {
@@ -83,7 +84,7 @@ fn loss(now: Time, sent_at: Time) -> Loss {
     }
 }
 
-/// A packet that left then was marked.
+/// A packet that left at `sent_at` was marked.
 fn mark(controller: &mut dyn Controller, now: Time, sent_at: Time) {
     controller.on_event(Event::Loss(&Loss {
         cause: LossCause::Mark,
@@ -151,7 +152,7 @@ fn a_cluster_of_marks_halves_the_rate_once() {
     let mut controller = begun(&Parameters::new());
     mark(&mut *controller, at(300), at(190));
     near(gap(&*controller), 200.0);
-    // What left before that reaction belongs to it.
+    // Packets that left before that reaction belong to it.
     mark(&mut *controller, at(350), at(300));
     near(gap(&*controller), 200.0);
     mark(&mut *controller, at(450), at(301));
@@ -186,7 +187,7 @@ fn the_timeout_by_hand() {
         near(gap(controller), before * 2.0);
     };
     timed_out(&mut *controller, at(414));
-    // What is in flight is of the same cluster.
+    // Packets in flight belong to the same cluster.
     mark(&mut *controller, at(420), at(190));
     near(gap(&*controller), before * 2.0);
     controller.on_event(Event::Wakeup(at(534)));
@@ -201,7 +202,7 @@ fn the_timeout_by_hand() {
     assert_eq!(controller.decision().wakeup, Some(due));
 }
 
-/// The transport gives packets up by rules of its own, sooner or later than these.
+/// The transport declares packets lost by rules of its own, sooner or later than RAP does.
 #[test]
 fn a_loss_waits_for_three_later_packets_or_the_timeout() {
     let begun_with_hole = || {
@@ -218,7 +219,7 @@ fn a_loss_waits_for_three_later_packets_or_the_timeout() {
         controller
     };
     let mut controller = begun_with_hole();
-    // In any order, and a packet reported twice is one.
+    // The order does not matter, and a packet reported twice counts once.
     for (now, number, expected) in [
         (191, 4, 100.0),
         (192, 2, 100.0),
@@ -233,7 +234,7 @@ fn a_loss_waits_for_three_later_packets_or_the_timeout() {
         acknowledge(&mut *controller, at(now), RTT, 0);
         near(gap(&*controller), expected);
     }
-    // The timeout is 1.2 · 100 ms after it left, whatever arrived behind it.
+    // The timeout is 1.2 · 100 ms after the packet left, whatever arrived after it.
     let mut controller = begun_with_hole();
     for number in [2, 3] {
         controller.on_event(Event::PacketAcked {
@@ -248,7 +249,7 @@ fn a_loss_waits_for_three_later_packets_or_the_timeout() {
     assert_eq!(controller.decision().wakeup, Some(at(230)));
     controller.on_event(Event::Wakeup(at(230)));
     near(gap(&*controller), before * 2.0);
-    // Unless it comes after all.
+    // A packet that arrives late is not lost.
     let mut controller = begun_with_hole();
     for number in [2, 3, 1, 4] {
         controller.on_event(Event::PacketAcked {
@@ -267,8 +268,8 @@ fn a_loss_waits_for_three_later_packets_or_the_timeout() {
     );
 }
 
-/// A sample is shorter than the acknowledgement took by the delay that the receiver tells: 250 - 50
-/// is after both packets left, and the second keeps its timeout.
+/// The receiver's delay is subtracted from a sample: 250 − 50 is after both packets left, and the
+/// second keeps its timeout.
 #[test]
 fn what_left_after_the_acknowledged_packet_keeps_its_timeout() {
     let mut controller = begun(&Parameters::new());

@@ -21,11 +21,11 @@
 //! those that are neither acknowledged nor lost; 3. before the first round trip is measured,
 //! packets leave at 1 Mb/s (the draft's first `pace_bitrate`) and there is no target; 4. a
 //! persistent congestion of the transport (RFC 9002, section 7.6) counts as a loss; 5.
-//! `last_congestion_detected_time` and its like are "never" at first, not zero.
+//! `last_congestion_detected_time` and similar times are "never" at first, not zero.
 //!
 //! Left out: `rate_adjust_factor` and `frame_size_dev` (4.4, suggested examples), because a
 //! controller sees neither the queue of the source nor its frames; the compensation for packet
-//! headers (4.4), because the transport takes all headers off the target; `REDUCE_JITTER`
+//! headers (4.4), because the transport subtracts all headers from the target; `REDUCE_JITTER`
 //! (4.2.1.4, off in the draft), so that the window of the flow is always 3 · w; the compensation of
 //! clock drift (4.5.1), because packets of one simulation have one clock; the conditional reactions
 //! to losses and policers and to an undershoot (4.5.2 and 4.5.3, optional).
@@ -55,7 +55,7 @@ pub struct ScreamConfig {
     pub is_l4s: bool,
     /// `QDELAY_TARGET_LO`, above zero.
     pub delay_target: Span,
-    /// Whether that target rises beside flows that fill the queue.
+    /// Whether the target of the queueing delay rises beside flows that fill the queue.
     pub adapts_target: bool,
 }
 
@@ -202,7 +202,7 @@ impl Controller for Scream {
 /// REF_WND_OVERHEAD_MAX, for a delay without jitter.
 const WINDOW_OVERHEAD: f64 = 3.0;
 
-/// What the target leaves free, without the parts that are left out.
+/// The divisor of the target that leaves a part of the rate unused.
 const RATE_MARGIN: f64 = 1.2;
 
 /// The first `pace_bitrate`, in bit/s.

@@ -1,4 +1,4 @@
-//! The queueing delay that SCReAMv2 measures, and how much of it it tolerates.
+//! The queueing delay that SCReAMv2 measures, and the target of that delay.
 
 use alloc::collections::VecDeque;
 
@@ -28,7 +28,7 @@ pub(super) struct QueueDelay {
 impl QueueDelay {
     /// A packet that left at `sent_at` arrived at `arrived_at`, on the clock of the receiver.
     pub(super) fn on_arrival(&mut self, now: Time, sent_at: Time, arrived_at: Time) {
-        // The clocks have nothing in common, so that this has a meaning only beside others.
+        // The clocks have different origins, so only differences of delays have a meaning.
         let delay = arrived_at.as_nanos().wrapping_sub(sent_at.as_nanos()) as i64;
         let is_new = now.saturating_since(self.minute_began_at) >= MINUTE;
         match self.minutes.back_mut().filter(|_| !is_new) {
@@ -60,7 +60,7 @@ impl QueueDelay {
         }
     }
 
-    /// Of the last packet whose arrival is known, in seconds.
+    /// The queueing delay of the last packet whose arrival is known, in seconds.
     pub(super) const fn latest(&self) -> f64 {
         self.latest
     }
@@ -71,7 +71,7 @@ impl QueueDelay {
     }
 }
 
-/// The queueing delay that is tolerated, which rises beside flows that fill the queue.
+/// The target of the queueing delay, which rises beside flows that fill the queue.
 ///
 /// ```text
 /// x        qdelay / low, once in 50 ms
@@ -101,7 +101,7 @@ pub(super) struct DelayTarget {
 }
 
 impl DelayTarget {
-    /// The target stays at `low`, in seconds, unless it `adapts`.
+    /// Creates a target of `low` seconds, which stays constant unless it `adapts`.
     pub(super) const fn new(low: f64, adapts: bool) -> Self {
         Self {
             low,
@@ -201,7 +201,7 @@ mod tests {
         Time::from_millis(millis)
     }
 
-    /// A packet arrives now. The receiver's clock began with the sender's hundredth second.
+    /// A packet arrives at `now`. The receiver's clock began when the sender's was at 100 s.
     fn arrive(delay: &mut QueueDelay, now: u64, one_way: u64) -> f64 {
         let sent_at = at(100_000 + now - one_way);
         delay.on_arrival(at(100_000 + now), sent_at, at(now));
@@ -227,7 +227,8 @@ mod tests {
         near(601_000, 70, 0.0);
     }
 
-    /// By hand: 0.25 · 40 = 10, 0.25 · 40 + 0.75 · 10 = 17.5; 12 is less, and counts at once.
+    /// By hand: 0.25 · 40 = 10, 0.25 · 40 + 0.75 · 10 = 17.5; 12 is less than the average, which
+    /// becomes 12 at once.
     #[test]
     fn the_average_rises_slowly_and_falls_at_once() {
         let mut delay = QueueDelay::default();
@@ -245,7 +246,7 @@ mod tests {
         }
     }
 
-    /// Reports a delay in seconds for so many samples.
+    /// Reports a delay in seconds for this many samples.
     fn repeat(target: &mut DelayTarget, from: u64, samples: u64, delay: f64) -> f64 {
         for sample in 0..samples {
             target.on_delay(at(from + 50 * sample), delay, 0.1);

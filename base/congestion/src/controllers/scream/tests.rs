@@ -16,7 +16,7 @@ const fn at(millis: u64) -> Time {
     Time::from_millis(millis)
 }
 
-/// A packet leaves and is acknowledged a round trip later. It waits for so long in a queue.
+/// A packet leaves and is acknowledged a round trip later. It spends the time `queued` in a queue.
 fn exchange(scream: &mut Scream, number: u64, now: Time, queued: Span) {
     let number = PacketNumber::new(number);
     scream.on_event(Event::Sent(&Sent {
@@ -91,8 +91,8 @@ fn pacing_is_relaxed_near_the_maximum_rate() {
     }
 }
 
-/// The window stays where the target is at the maximum rate, or at the maximum window, or where
-/// twice as much as is in flight would fit.
+/// The window stops growing at the maximum target, at the maximum window, and at 1,000 + 1.5 ·
+/// 10,000 bytes with 10,000 bytes in flight.
 #[test]
 fn growth_ends_at_the_maximum() {
     for (max_rate, max_window, expected) in [
@@ -127,8 +127,8 @@ fn opened() -> Scream {
     scream
 }
 
-/// With 60 ms of queue the window loses a ninth in 30 ms, until three acknowledged segments
-/// outweigh that.
+/// With a queue of 60 ms the window loses a ninth in 30 ms, until the growth by three acknowledged
+/// segments balances that.
 #[test]
 fn a_queue_closes_the_window() {
     let mut scream = opened();
@@ -144,7 +144,7 @@ fn a_queue_closes_the_window() {
     assert!((3_000..8_000).contains(&window), "{window}");
 }
 
-/// 0.7 of the window, and then at most a segment's share of it.
+/// The window falls to 0.7, and then grows by at most a segment's share.
 #[test]
 fn losses_and_persistent_congestion_count_once_in_a_round_trip() {
     let loss = crate::PacketLoss {

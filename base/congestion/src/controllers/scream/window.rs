@@ -4,7 +4,7 @@ use comity_units::Time;
 
 use super::queue_delay::QueueDelay;
 
-/// How congestion and its absence change the reference window.
+/// The reference window, reduced by congestion and increased by acknowledgements.
 ///
 /// ```text
 /// near     = ( 8 · (w − w_i) / w_i )²                         within [0.1, 1]
@@ -14,6 +14,9 @@ use super::queue_delay::QueueDelay;
 /// marked     w = 0.8 · w                                      classic ECN
 ///            w = (1 − b) · w,  b = α / 2 / far                L4S
 ///            b = b · max( 1/4, near )                         L4S, if qdelay < target / 4
+///            first w = min( w, the most in flight in the last round trip )
+///                                                             L4S, if the last reaction is older
+///                                                             than 100 · max( VIRTUAL_RTT, s_rtt )
 /// delayed    w = (1 − v / 2 / far) · w
 ///            v = (qdelay_avg − target / 2) / (target / 2)     up to 1
 ///
@@ -28,9 +31,9 @@ use super::queue_delay::QueueDelay;
 ///                                                             once in 10 ms or a round trip
 /// ```
 ///
-/// w_i is the window at the first reaction after it grew. A reaction follows the one before after
-/// min( VIRTUAL_RTT, s_rtt ) at the earliest. A loss counts before a mark, and a mark before the
-/// delay. Bytes of marked packets do not count as acknowledged.
+/// w_i is the window at the first reaction after it grew. Two reactions are at least min(
+/// VIRTUAL_RTT, s_rtt ) apart. A loss counts before a mark, and a mark before the delay. Bytes of
+/// marked packets do not count as acknowledged.
 ///
 /// Source: draft-ietf-ccwg-rfc8298bis-screamv2-01, sections 4.2.1.3, 4.2.2.1 and 4.2.2.2.
 #[derive(Clone, Debug)]
@@ -43,7 +46,7 @@ pub(super) struct ReferenceWindow {
     /// `ref_wnd_i`, in bytes.
     inflection: f64,
     may_move_inflection: bool,
-    /// The last loss or mark.
+    /// When the last loss or mark was reported.
     congested_at: Option<Time>,
     reacted_at: Option<Time>,
     /// Since the last reaction.
@@ -54,7 +57,7 @@ pub(super) struct ReferenceWindow {
     flight: MostInFlight,
 }
 
-/// What an acknowledgement says.
+/// The contents of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Feedback {
     /// When it arrived.
@@ -63,7 +66,7 @@ pub(super) struct Feedback {
     pub(super) acked: f64,
     /// The packets that it acknowledges.
     pub(super) packets: u32,
-    /// Those of them that were marked.
+    /// How many of these were marked.
     pub(super) marked: u32,
     /// `s_rtt`, in seconds.
     pub(super) rtt: f64,
@@ -96,7 +99,7 @@ impl ReferenceWindow {
         (self.mss / self.window).min(1.0)
     }
 
-    /// So many bytes are in flight.
+    /// Takes the bytes in flight.
     pub(super) fn on_flight(&mut self, now: Time, bytes: f64, rtt: f64) {
         self.flight.on_flight(now, bytes, rtt);
     }
@@ -229,7 +232,7 @@ impl MostInFlight {
     }
 }
 
-/// Infinite if there was no such event.
+/// The time since an event, in seconds; infinite if there was none.
 fn seconds_since(event: Option<Time>, now: Time) -> f64 {
     event.map_or(f64::INFINITY, |at| now.saturating_since(at).as_secs_f64())
 }
@@ -255,7 +258,7 @@ const HEADROOM: f64 = 1.5;
 /// POST_CONGESTION_DELAY_RTT.
 const CALM_ROUNDS: f64 = 100.0;
 
-/// `l4s_alpha` is updated so often, in seconds.
+/// The interval between updates of `l4s_alpha`, in seconds.
 const MARKS_INTERVAL: f64 = 0.01;
 
 /// L4S_AVG_G_UP.
@@ -292,7 +295,7 @@ mod tests {
         }
     }
 
-    /// A delay whose average is this, in milliseconds. Its last value is the same.
+    /// A queueing delay whose average and last value are this, in milliseconds.
     fn delay(millis: u64) -> QueueDelay {
         let mut delay = QueueDelay::default();
         delay.on_arrival(at(0), at(0), at(0));
@@ -326,7 +329,7 @@ mod tests {
         near(fast.get(), 10_048.0);
     }
 
-    /// The most is 1,000 + 1.5 · 6,000 = 10,000.
+    /// The window may grow up to 1,000 + 1.5 · 6,000 = 10,000.
     #[test]
     fn the_window_grows_only_with_what_is_in_flight_and_if_it_may() {
         let mut idle = window(false);
@@ -342,9 +345,9 @@ mod tests {
         assert_eq!(full.get(), 10_000.0);
     }
 
-    /// By hand: a loss leaves 7,000. The window is then 8 · 0.3 = 2.4 from its inflection, squared
-    /// 1 at most: the next segment adds 1000/7000 of itself, and no multiplicative part right after
-    /// the loss: 142.857. After 50 round trips, 2.5 s, the part is half of 0.02 · 7: 0.07.
+    /// By hand: a loss leaves 7,000. `near` is then (8 · 0.3)², at most 1. The next segment adds
+    /// 1000/7000 of itself, and no multiplicative part right after the loss: 142.857. After 50
+    /// round trips, 2.5 s, that part is half of 0.02 · 7: 0.07.
     #[test]
     fn a_loss_takes_three_tenths_and_growth_is_slow_after_it() {
         for (later, factor) in [(0, 1.0), (2_500, 1.07), (60_000, 1.14)] {
@@ -389,8 +392,8 @@ mod tests {
     }
 
     /// By hand: half of the packets are marked, α = 1/16. At an RTT of 50 ms, twice the virtual
-    /// one, the window loses α/2/2 = 1/64. It was not congested before, so it falls to what was in
-    /// flight in the round trip before, 9,000: 8859.375.
+    /// one, the window loses α/2/2 = 1/64. There was no congestion before, so the window first
+    /// falls to the flight of the previous round trip, 9,000: 8859.375.
     #[test]
     fn with_l4s_the_share_of_marks_counts() {
         let mut window = window(true);
@@ -421,7 +424,7 @@ mod tests {
     /// `examples/trace-dualpi-50Mbps-25ms-nol4s.txt` (repository EricssonResearch/scream, of 9 May
     /// 2025) from 0.5 to 2 s, before any congestion: time, reference window in bytes and
     /// transmitted rate in bit/s. Its segments have 1,212 bytes, its round trip 25 ms. The rate
-    /// between two lines is interpolated, and is an average that is a little behind.
+    /// between two lines is interpolated. It is an average, so it lags a little.
     #[test]
     fn the_window_grows_as_in_a_published_trace() {
         let trace = [

@@ -11,12 +11,12 @@ use comity_units::{Bytes, Rate, Span, Time};
 /// ```
 ///
 /// The first losses of a flow come in quick succession, in its own slow start or in that of its
-/// rivals. An average over loss intervals remembers them until as many intervals have passed, which
-/// may take half a minute. TCP has grown back within a few seconds.
+/// rivals. A mean over loss intervals contains them until as many intervals have passed, which may
+/// take half a minute. The window of TCP recovers within a few seconds.
 ///
 /// The window in use is the larger of the initial window and twice the maximum receive rate in a
-/// round trip. A source of little data has never tested whether the path carries more, so a window
-/// beyond that would be halved without effect.
+/// round trip. A source of little data has never tested whether the path carries more. Without this
+/// bound, halving its window would have no effect.
 ///
 /// Source: RFC 5681, section 3.1, for increase and decrease; RFC 7661 for the bound. The delivered
 /// segments are half of those sent, as at the end of a slow start that doubles.
@@ -65,7 +65,6 @@ impl AimdWindow {
         self.window = self.window.min(segments.max(1.0));
     }
 
-    /// The rate of this window.
     pub(super) fn rate(&self, mss: Bytes, rtt: Span) -> Rate {
         Rate::of(mss, rtt).mul_f64(self.window)
     }

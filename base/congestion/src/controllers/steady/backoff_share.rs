@@ -1,4 +1,4 @@
-//! Which part of the flows backed off in a congestion episode.
+//! The part of the flows that backed off in a congestion episode.
 
 use comity_units::Span;
 
@@ -14,8 +14,8 @@ use super::tcp_emulation::CUBIC_BACKOFF;
 ///
 /// At a full queue, the sum of all windows is the round trip times the rate of the link. If every
 /// flow backed off to β of its window, the round trip would fall to β of itself, or until the queue
-/// is empty. A smaller fall means that only some flows lost packets. A flow among them would back
-/// off in the same part of such episodes.
+/// is empty. A smaller fall means that only some flows lost packets. An average flow among them
+/// would back off in the same part of such episodes.
 ///
 /// The trough is known once the round trip has regained half of the fall.
 ///
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_parts_follow_from_how_far_the_round_trip_recedes() {
-        // 2 · 10 ms of 0.3 and 0.5 times 200 ms; known when 5 ms are regained, and once.
+        // 2 · 10 ms of 0.3 and 0.5 times 200 ms; known once, when 5 ms are regained.
         let found = measured(195, &[200, 195, 190, 194, 195, 190, 200]);
         assert_eq!(found, [(4, 33, 20)]);
         // 2 · 40 ms of 60 and 100 ms: all CUBIC flows, or four fifths of Reno flows.
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn no_more_than_the_queue_can_recede() {
-        // Of 60 ms of round trip the queue is 20: 2 · 8 ms of 18 and of 20 ms.
+        // Of a round trip of 60 ms, the queue is 20 ms: 2 · 8 ms of 18 and of 20 ms.
         assert_eq!(measured(60, &[52, 56]), [(1, 89, 80)]);
     }
 

@@ -15,12 +15,12 @@ use comity_units::{Span, Time};
 /// its mean fullness is 1/2. A CUBIC flow regains seven eighths of its reduction in the first half
 /// of the time, so the mean fullness is 3/4. Flows that back off in turns blur the difference. In
 /// the simulator the mean is 0.44 to 0.56 with Reno and 0.57 to 0.64 with CUBIC, where queue and
-/// path are long enough for their windows to differ. On shorter ones the measure does not tell them
-/// apart, and need not.
+/// path are long enough for their windows to differ. On shorter ones the measure cannot distinguish
+/// them, and does not have to.
 ///
-/// CUBIC is the default of most hosts. So a flow begins with CUBIC's window, and CUBIC keeps three
-/// fifths whatever the shape. A source that pauses between its frames blurs the shape itself; then
-/// the mean stays as it is.
+/// CUBIC is the default of most hosts. So a flow begins with CUBIC's window, and CUBIC has three
+/// fifths at least, whatever the shape. A source that pauses between its frames blurs the shape
+/// itself; then the mean stays as it is.
 ///
 /// Source: none for the measure; RFC 5681, section 3.1, and RFC 9438, section 4.2, for the windows.
 #[derive(Clone, Copy, Debug)]
@@ -130,8 +130,7 @@ const MEMORY: f64 = 8.0;
 mod tests {
     use super::*;
 
-    /// Episodes 4 s apart, with round trips of 100 ms and `above(t)` times 100 ms more, `t` from 0
-    /// to 1.
+    /// Episodes 4 s apart, with round trips of 100 ms · (1 + `above(t)`), `t` from 0 to 1.
     fn after(episodes: u64, above: impl Fn(f64) -> f64) -> CubicShare {
         let mut rise = CubicShare::new();
         for episode in 0..episodes {

@@ -1,26 +1,26 @@
-//! How fast the first flight of a flow came through.
+//! The rate at which the first flight of a flow arrived.
 
 use comity_units::{Bytes, Rate, Time};
 
 use crate::InOrderAck;
 
-/// Measures the rate at which the packets that left before the first acknowledgement arrived, by
-/// the receiver's clock.
+/// Measures by the receiver's clock how fast the packets arrived that left before the first
+/// acknowledgement.
 ///
 /// ```text
 /// rate = (n − m) · segment / (arrival of n − arrival of m)      m, n: the first and the latest, 4 or more apart
 /// ```
 ///
-/// The first flight leaves in a burst. A path that is slower than the burst spreads it, so the
-/// rate is at most that of the slowest link, and at most that at which the flight left.
+/// The first flight leaves in a burst. A path that is slower than the burst spreads it. So the rate
+/// is at most that of the slowest link, and at most the rate at which the flight left.
 ///
 /// Source: C. Dovrolis, P. Ramanathan and D. Moore, "What do packet dispersion techniques
 /// measure?", INFOCOM 2001, section V: trains of packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FirstFlight {
-    /// How many packets left before the first acknowledgement, until that arrived.
+    /// How many packets left before the first acknowledgement.
     packets: u64,
-    /// The first number, and its arrival.
+    /// The first packet: its number and its arrival.
     first: Option<(u64, Time)>,
     rate: Option<Rate>,
 }
@@ -46,13 +46,13 @@ impl FirstFlight {
         self.rate = Some(Rate::of(mss * apart, elapsed.max(arrived.tick)));
     }
 
-    /// The rate; `None` where it is unknown.
+    /// The rate; `None` while it is unknown.
     pub(super) const fn rate(&self) -> Option<Rate> {
         self.rate
     }
 }
 
-/// The least distance of two packets. A shorter train says more of single queues than of the path.
+/// The minimum distance of two packets. A shorter train shows single queues rather than the path.
 const MIN_APART: u64 = 4;
 
 #[cfg(test)]
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_flight_arrives_at_the_rate_of_the_slowest_link() {
-        // A packet in 800 µs: 10 Mb/s.
+        // One packet in 800 µs: 10 Mb/s.
         let at_10_mbps = [(100, 5_000), (102, 6_600), (104, 8_200), (109, 12_200)];
         assert_eq!(kbps(&at_10_mbps), Some(10_000));
         assert_eq!(kbps(&at_10_mbps[..2]), None, "too few");

@@ -10,9 +10,9 @@ use super::rate_dependence::RateDependence;
 /// Distinguishes losses at a full queue from random losses.
 ///
 /// The neighbours of a packet that a full queue drops had longer round trips than nearly all other
-/// packets. The neighbours of a packet that is lost at random had round trips like any other. So
-/// each loss event takes the ranks, between 0 and 1, of the round trips before and after it among
-/// those of the last seconds:
+/// packets. The neighbours of a packet that is lost at random had round trips like those of any
+/// other packet. So for each loss event the classifier computes the ranks, between 0 and 1, of the
+/// round trips before and after it among those of the last seconds:
 ///
 /// ```text
 /// rank      = fraction of round trips that are shorter + half the fraction of equal ones
@@ -33,11 +33,11 @@ use super::rate_dependence::RateDependence;
 /// drop without a delay; the last condition reveals them before a period has ended. A loss without
 /// a timed neighbour is congestion.
 ///
-/// The least of many round trips ignores the jitter of a radio link. A flow that begins at a full
-/// queue, however, takes that queue for part of the path. So only a flow whose losses do not depend
-/// on its rate uses it.
+/// The least of many round trips ignores the jitter of a radio link. But a flow that begins at a
+/// full queue takes that queue for a part of the path. So the least counts only if losses do not
+/// depend on the rate.
 ///
-/// The samples are one in a number of acknowledgements, not one in a span of time. Packets of a
+/// One in a number of acknowledgements gives a sample, not one in a span of time. Packets of a
 /// burst queue behind one another, and more of them are lost because there are more of them.
 ///
 /// The minimum round trip does not expire: after a change of route to a longer path, every loss is
@@ -62,14 +62,14 @@ pub(super) struct LossClassifier {
     congested: u64,
     congestion_ratio: LossRatio,
     rate_dependence: RateDependence,
-    /// The loss ratio from which on no loss is random.
+    /// From this loss ratio on, no loss is random.
     random_loss: f64,
     /// The payload of a full packet.
     mss: Bytes,
 }
 
 impl LossClassifier {
-    /// Nothing is known yet. No loss is random if `random_loss` is zero.
+    /// Creates a classifier without measurements. No loss is random if `random_loss` is zero.
     pub(super) fn new(random_loss: f64, mss: Bytes) -> Self {
         Self {
             samples: VecDeque::new(),
@@ -134,15 +134,15 @@ impl LossClassifier {
         rtt.saturating_sub(self.min.unwrap_or(rtt))
     }
 
-    /// Whether no queue stood at either of these round trips; `false` if one is missing.
+    /// Whether neither of these round trips shows a queue; `false` if one is missing.
     pub(super) fn is_unqueued(&self, before: Option<Span>, after: Option<Span>) -> bool {
         let both = before.zip(after);
         both.is_some_and(|(before, after)| self.queueing(before.max(after)) <= SHORT_QUEUE)
     }
 
-    /// Takes a verdict: whether what was lost since the last one is congestion. A connection
-    /// reports the first loss of an episode alone, so the rest of it is judged with the next
-    /// episode.
+    /// Takes a verdict: whether the losses since the last verdict are congestion. A connection
+    /// reports only the first loss of an episode, so the rest of the episode is judged with the
+    /// next one.
     pub(super) const fn on_verdict(&mut self, is_congestion: bool) {
         if is_congestion {
             let lost = self.lost.saturating_sub(self.judged);
@@ -151,8 +151,8 @@ impl LossClassifier {
         self.judged = self.lost;
     }
 
-    /// The fraction of recently settled bytes that arrived: of this period or the last, the
-    /// smaller.
+    /// The fraction of recently settled bytes that arrived: the smaller one of this period and the
+    /// last.
     pub(super) fn arrival_ratio(&self) -> f64 {
         1.0 - self.loss_ratio.last().max(self.loss_ratio.so_far())
     }
@@ -220,7 +220,7 @@ impl RecentMinimum {
     }
 }
 
-/// Takes one measurement in `stride`, which makes [`SAMPLES`] of them cover [`SAMPLED_TIME`].
+/// Takes one measurement in `stride`, so that [`SAMPLES`] of them cover [`SAMPLED_TIME`].
 #[derive(Clone, Copy, Debug)]
 struct Sampling {
     /// One in this many is taken.
@@ -269,19 +269,19 @@ const CONGESTED_RANK: f64 = 0.75;
 
 /// A queueing delay that a few packets of other flows cause on a link of some megabits per second.
 ///
-/// Flows that begin at a full queue take it for part of the path. If this were an eighth of the
+/// Flows that begin at a full queue take it for a part of the path. If this were an eighth of the
 /// round trip, eight such flows would not back off, and one packet in ten would be lost.
 pub(super) const SHORT_QUEUE: Span = Span::from_millis(3);
 
-/// From this loss ratio on every loss is congestion, while it is unknown whether losses depend on
-/// the rate.
+/// While it is unknown whether losses depend on the rate, every loss is congestion from this loss
+/// ratio on.
 const UNPROVED_RANDOM_LOSS: f64 = 0.1;
 
 /// Up to this ratio of bytes lost to congestion, [`LossClassifier::few_losses`] is 1. Beside BBR,
 /// which does not back off, the ratio is about 0.04.
 const LOW_LOSS: f64 = 0.08;
 
-/// From this ratio on it is 0: flows that wait for one another would overload the path.
+/// From this ratio on, it is 0: flows that wait for one another would overload the path.
 const HIGH_LOSS: f64 = 0.16;
 
 #[cfg(test)]
@@ -331,7 +331,7 @@ mod tests {
         assert!(!classifier.is_random(None, None), "no neighbour is timed");
     }
 
-    /// A flow that began at a full queue takes most of it for the path.
+    /// A flow that began at a full queue takes most of the queue for a part of the path.
     #[test]
     fn losses_a_little_above_the_least_round_trip_of_a_full_queue_are_congestion() {
         let mut classifier = classifier((0..100).map(|at| 118 + at % 8));
@@ -361,8 +361,8 @@ mod tests {
         assert_eq!(periods(50, 8, true), 1.0);
         assert!((periods(50, 12, true) - 0.5).abs() < 0.01);
         assert_eq!(periods(50, 17, true), 0.0);
-        // The losses before the last verdict count in the period after it: then the mean is
-        // 0.17 · (3/4)³ = 0.072 after three periods without a loss.
+        // The losses before the last verdict count in the period after it. So the mean is 0.17 ·
+        // (3/4)³ = 0.072 after three periods without a loss.
         assert!(periods(3, 0, true) < 1.0);
         assert_eq!(periods(1, 0, true), 1.0);
     }
@@ -449,7 +449,7 @@ mod tests {
             classifier.is_random(late, early),
             "the least of the last round trips is 40 ms"
         );
-        // Nothing is known of the rate.
+        // Whether losses depend on the rate is unknown.
         let mut classifier = self::classifier((0..400).map(|at| 40 + at * 3 % 11));
         assert!(!classifier.is_random(late, early));
         assert!(classifier.is_random(early, early));

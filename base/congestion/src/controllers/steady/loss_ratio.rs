@@ -11,7 +11,7 @@ use comity_units::{Bytes, Span, Time};
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossRatio {
-    /// The least settled bytes of a period.
+    /// The minimum settled bytes of a period.
     shortest: u64,
     /// Settled and lost bytes before the period, and when it began.
     before: (u64, u64),
@@ -73,13 +73,13 @@ impl LossRatio {
     }
 }
 
-/// The longest period: 150 full packets give a ratio of 0.05 to within a third.
+/// The longest period: about 150 full packets, which give a ratio of 0.05 to within a third.
 pub(super) const PERIOD: u64 = 200_000;
 
-/// The least bytes of a period: 20 full packets, which show a ratio of a sixth.
+/// The minimum bytes of a period: 20 full packets, which show a ratio of a sixth.
 pub(super) const SHORT_PERIOD: u64 = 28_000;
 
-/// The least time of a period that is shorter than [`PERIOD`].
+/// The minimum time of a period with fewer bytes than [`PERIOD`].
 const SHORT_TIME: Span = Span::from_millis(500);
 
 #[cfg(test)]

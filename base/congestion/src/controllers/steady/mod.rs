@@ -32,7 +32,8 @@ use tcp_emulation::{DECREASE, TcpEmulation};
 pub struct SteadyConfig {
     /// The payload of a full segment.
     pub mss: Bytes,
-    /// What a flow sends in its first round trip, which counts as 100 ms until one is measured.
+    /// The payload that a flow sends in its first round trip, which is assumed to be 100 ms until
+    /// one is measured.
     pub initial_window: Bytes,
     /// The most that may be in flight.
     pub max_window: Bytes,
@@ -42,9 +43,10 @@ pub struct SteadyConfig {
     pub peak: f64,
     /// The depth of the token bucket and its largest debt, as time at the share.
     pub depth: Span,
-    /// A loss joins the last counted loss event within this many round trips of it.
+    /// A loss within this many round trips of the last counted loss event belongs to that event.
     pub grouping: f64,
-    /// Up to this loss ratio, losses that neither a queue nor the own rate causes do not count.
+    /// Below this loss ratio, losses that neither a queue nor the flow's own rate causes do not
+    /// count.
     pub random_loss: f64,
 }
 
@@ -52,43 +54,43 @@ pub struct SteadyConfig {
 ///
 /// ```text
 /// share     = min( max( 9/10 · max( X(p, srtt), f · emulated ), f · aimd ), validated, slow_start ),
-///             at least one segment a second
+///             at least one segment in a second, or in a round trip if that is longer
 /// f         = 1 up to a mean ratio of 0.08 of bytes that congestion lost, 0 from 0.16 on
 /// validated = max( 2 · maximum receive rate of the last seconds, initial window / srtt )
 /// aimd      : an AIMD window over srtt, until `memory` loss intervals are known; at most
 ///             validated (`AimdWindow`)
 /// emulated  : the average rate of TCP flows that react once to each congestion episode
 ///             (`TcpEmulation`)
-/// slow_start: initial window / srtt, doubled each round trip; halved when no feedback arrives for
-///             max( 4 · srtt, time of two packets, 100 ms ), and again after each such time; two
-///             segments per srtt after persistent congestion, and at least that once feedback
-///             arrives again
-/// bucket    : filled at the share; holds ± depth · share; sends bursts at up to
-///             min( peak · share, validated ), without feedback at the share, and up to validated
-///             while a young flow probes
+/// slow_start: initial window / srtt, doubled each round trip; half of the share when no feedback
+///             arrives for max( 4 · srtt, time of two packets, 100 ms ), and again after each such
+///             time, but at least one segment in 200 ms or a round trip; two segments per srtt
+///             after persistent congestion, and at least that once feedback arrives again
+/// bucket    : filled at the share; holds ± max( depth · share, initial window ); sends bursts at up
+///             to min( peak · share, validated ), without feedback at the share, and up to validated
+///             while a young flow probes; the first flight leaves at once
 /// window    = max( 2 · initial window + 4 · acknowledged bytes, rate of the first flight · srtt )
-///             until a young flow has grown or has its first loss event, unlimited later; bytes
-///             since its start or its last silence
+///             until a young flow has grown or has its first loss event, unlimited later;
+///             acknowledged bytes since its start or its last silence
 /// ```
 ///
 /// `X` is [`throughput`], and `p` is the mean rate of loss events ([`LossIntervals`]).
 ///
-/// A window that halves and grows back has the same average, but it cannot carry a stream of nearly
-/// that rate on time. The frames of a video also differ in size by a factor of five: a source needs
-/// more than its share for a moment, and less for the rest of the second. The bucket evens that
-/// out. The transport decides which sections may borrow tokens.
+/// A window that halves and grows again has the same average, but it cannot carry a stream of
+/// nearly that rate on time. The frames of a video also differ in size by a factor of five: for a
+/// moment a source needs more than its share, and less for the rest of the second. The bucket
+/// balances that. The transport decides which sections may borrow tokens.
 ///
 /// **Grouping.** A loss within `grouping` round trips of the last loss event belongs to that event.
-/// A flow that does not halve finds the queue full until its rivals have reacted, and a CUBIC flow,
-/// which backs off by three tenths, leaves the queue nearly full. While the queue has not drained
-/// by a quarter (`QueueMonitor`), the event lasts for half of the emulated window in round trips,
-/// at most one second. That time shrinks with `f`, down to one round trip.
+/// For a flow that does not halve its rate, the queue stays full until its rivals have reacted, and
+/// a CUBIC flow, which backs off by three tenths, leaves the queue nearly full. While the queue has
+/// not drained by a quarter (`QueueMonitor`), the event lasts for half of the emulated window in
+/// round trips, at most one second. That time shrinks with `f`, down to one round trip.
 ///
 /// **Episodes of others.** A queue may fill to the level at which this flow lost packets, and then
 /// recede by a quarter without a loss or a pause of this flow. Other flows have lost packets and
 /// backed off, so this counts as a loss event too (`QueueMonitor`). It counts only for the part of
-/// the flows that backed off (`BackoffShare`), and not where this flow hardly ever loses a packet
-/// itself: the queue is on the way of its acknowledgements.
+/// the flows that backed off (`BackoffShare`). It does not count if this flow hardly ever loses a
+/// packet itself, because the queue is then on the reverse path.
 ///
 /// **Unused rate.** Neither the AIMD window nor a loss interval grows beyond the rate in use. While
 /// the TCP-friendly rate is at or above `validated`, arriving packets lengthen no interval.
@@ -101,18 +103,18 @@ pub struct SteadyConfig {
 /// sixth packet depends on its retransmission timer, and such windows would keep a path overloaded
 /// (congestion collapse, RFC 9743, section 5.1.1). The equation has that timer, so it alone counts.
 ///
-/// **Young flows.** (`Young`, `FirstFlight`) The bursts of a young flow may grow faster than by
-/// slow start as far as the first flight came through, and while nothing queues: by four in each
-/// round trip. The share itself doubles, as with TCP. A flow is young again after a silence.
+/// **Young flows.** (`Young`, `FirstFlight`) While nothing queues, the bursts of a young flow may
+/// grow by a factor of four in each round trip. Up to the rate of the first flight they may take
+/// three such steps at once. The share itself doubles, as in TCP. After a silence a flow is young
+/// again.
 ///
-/// **Outages.** The losses of a time without any feedback do not count if no queue stood before and
-/// after it: the path was interrupted, and not overloaded. The flow still begins again with slow
-/// start, up to the rate that it had. The no-feedback timer shows that time, and not which packets
-/// of a connection were lost: a controller does not see them, and must slow down before the first
-/// of them is known to be.
+/// **Outages.** Losses in a time without any feedback do not count if no queue stood before and
+/// after it: the path was interrupted, not overloaded. The flow still restarts with slow start, up
+/// to its former rate. The no-feedback timer detects such a time, because the flow must slow down
+/// before the first of its packets is known to be lost.
 ///
-/// **Random losses.** A loss event does not count if neither a queue nor the own rate causes it
-/// (`LossClassifier`), up to a loss ratio of `random_loss`. An ECN mark always counts.
+/// **Random losses.** A loss event does not count if neither a queue nor the flow's own rate causes
+/// it (`LossClassifier`), below a loss ratio of `random_loss`. An ECN mark always counts.
 ///
 /// Source: TFRC (RFC 5348) for the equation, the loss history and the no-feedback timer. Differs
 /// from it in: 1. the sender keeps the loss history, from acknowledgements; 2. the share is an
@@ -164,14 +166,14 @@ pub struct Steady {
     decision: Decision,
 }
 
-/// How far a flow has found its rate.
+/// The stage of a flow's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Young {
     /// Nothing has queued or was lost so far.
     Probing,
     /// It doubles its rate, as TCP does.
     Doubling,
-    /// It has lasted long enough.
+    /// The flow has lasted long enough.
     Grown,
 }
 
@@ -243,9 +245,9 @@ impl Steady {
         Rate::of(self.config.mss, self.round_trip()).mul_f64(2.0)
     }
 
-    /// The least rate while no feedback arrives: the first packet that comes through ends the
-    /// silence, and a second of waiting for it would be a second of pictures. While a young flow
-    /// has its window full, only probes leave.
+    /// The minimum rate while no feedback arrives. The first packet that arrives ends the silence,
+    /// and a source of media cannot wait a second for it. While the window of a young flow is full,
+    /// only probes leave.
     fn silent_rate(&self) -> Rate {
         Rate::of(self.config.mss, self.round_trip().max(SILENT_SPACING)).max(self.min_rate())
     }
@@ -271,14 +273,14 @@ impl Steady {
         }
     }
 
-    /// The rate that the path has shown to carry, with room to grow: twice the maximum receive
-    /// rate, and at least the initial rate. A faster burst would only fill a queue.
+    /// The rate that the path is known to carry, with room to grow: twice the maximum receive rate,
+    /// and at least the initial rate. A faster burst would only fill a queue.
     ///
     /// The sender learns the receive rate two round trips after it began to send at that rate. A
     /// young flow doubles its rate in each round trip, as TCP does. So it may send at four times
     /// the receive rate, and from the first acknowledgement on at twice its initial rate. While
-    /// nothing has queued, its bursts may grow by four in each round trip instead of two. They may
-    /// do three of these steps at once as far as the first flight has come through.
+    /// nothing has queued, its bursts may grow by four in each round trip instead of two. Up to the
+    /// rate of the first flight, they may take three of these steps at once.
     fn validated(&self) -> Rate {
         let initial = self.initial_rate();
         let most = self.receive_rate.most();
@@ -297,9 +299,9 @@ impl Steady {
         }
     }
 
-    /// The most in flight. Until its first loss event a young flow has a window, as TCP has: a
-    /// sender learns of packets that a full queue dropped after one round trip, and later if the
-    /// packets behind them are lost too.
+    /// The most in flight. Until its first loss event a young flow has a window, as TCP has. A
+    /// sender detects drops at a full queue one round trip later, and still later if the next
+    /// packets are lost too.
     fn window(&self) -> Bytes {
         if self.young == Young::Grown || self.intervals.has_events() {
             return self.config.max_window;
@@ -315,7 +317,7 @@ impl Steady {
             .min(self.config.max_window)
     }
 
-    /// The rate at which the first flight came through, up to three steps of growth.
+    /// The rate at which the first flight arrived, up to three steps of growth.
     fn first_flight_rate(&self) -> Rate {
         let three_steps = self
             .initial_rate()
@@ -326,7 +328,7 @@ impl Steady {
             .min(three_steps)
     }
 
-    /// Follows the flow from its beginning until its rate is known.
+    /// Updates the stage of the flow's start.
     fn grow_up(&mut self, now: Time, queued: Span) {
         let base = self.round_trip().saturating_sub(queued);
         let is_queued = queued > (base / 8).clamp(MIN_QUEUED, MAX_QUEUED);
@@ -348,9 +350,9 @@ impl Steady {
         let share = share.max(self.min_rate());
         self.share = share;
         let peak = match self.young {
-            // A flow without feedback cannot see what its bursts do to the path.
+            // Without feedback, the effect of bursts on the path is unknown.
             _ if self.no_feedback_count > 0 => share,
-            // The first flight leaves at once, as TCP's does.
+            // The first flight leaves at once, as in TCP.
             _ if self.sent < self.config.initial_window.get() => Rate::MAX,
             Young::Probing => validated,
             Young::Doubling | Young::Grown => share.mul_f64(self.config.peak).min(validated),
@@ -405,8 +407,8 @@ impl Steady {
             self.counted_losses += u32::from(self.counted_losses > 0);
             return;
         }
-        // The receive rate lags behind a rate that doubles. At the first event a flow keeps as much
-        // of its flight as CUBIC does, or twice what arrived of it, if that is less.
+        // The receive rate lags behind a rate that doubles. At the first event a flow keeps the
+        // part of its flight that CUBIC keeps, or twice the part that arrived, if that is less.
         let doubling = match self.intervals.has_events() {
             true => Rate::ZERO,
             false => {
@@ -442,7 +444,7 @@ impl Steady {
         self.cubic_share.on_episode();
     }
 
-    /// Reads from the smoothed round trip how the other flows at the queue behave.
+    /// Estimates from the smoothed round trip how the other flows at the queue behave.
     fn observe_queue(&mut self, now: Time) {
         let rtt = self.round_trip();
         self.cubic_share.on_round_trip(now, rtt);
@@ -474,7 +476,7 @@ impl Steady {
 
     fn on_ack(&mut self, ack: &Ack) {
         self.acked = self.acked.saturating_add(ack.acked.get());
-        // Data sent before this controller took over is acknowledged too.
+        // Data sent before this controller replaced another is acknowledged too.
         self.sent = self.sent.max(self.acked);
         let rtt = ack.rtt.map(|rtt| rtt.max(MIN_ROUND_TRIP));
         if let Some(rtt) = rtt {
@@ -555,7 +557,7 @@ impl Steady {
     }
 
     fn on_spurious_loss(&mut self, now: Time) {
-        // A packet later than that belongs to a later loss, which did not count.
+        // A later packet belongs to a later loss, which did not count.
         let recent = self.round_trip() * 2;
         let is_counted =
             self.counted_losses > 0 && self.counted_at.is_some_and(|at| now < at + recent);
@@ -587,7 +589,7 @@ impl Steady {
         }
         if self.acked == 0 {
             self.first_flight.on_sent();
-            // The burst of the first flight ends with this packet, or goes on.
+            // The burst of the first flight may end with this packet.
             self.decide();
         }
         let is_first = sent.in_flight <= sent.payload;

@@ -26,10 +26,10 @@ use super::loss_classifier::SHORT_QUEUE;
 /// quarter of the queue holds only a few packets, single packets of other flows make as much of a
 /// difference, and no episode is reported.
 ///
-/// **The other direction.** A queue of acknowledgements lengthens the round trip, too. In its
-/// episodes this flow loses nothing. So episodes of others count only while at least a quarter of
-/// all episodes cost this flow a packet. That fraction is a third to nine tenths beside 1 to 16
-/// CUBIC or Reno flows, and less than a fifth if they send in the other direction.
+/// **The other direction.** A queue of acknowledgements lengthens the round trip, too. This flow
+/// loses nothing in the episodes of that queue. So episodes of others count only while at least a
+/// quarter of all episodes cost this flow a packet. That fraction is a third to nine tenths beside
+/// 1 to 16 CUBIC or Reno flows, and less than a fifth if they send in the other direction.
 ///
 /// ```text
 /// alone = alone + ( 1 − alone ) / 8  at an episode of others,  7/8 · alone  at an own loss
@@ -73,7 +73,7 @@ const LATECOMER_FLIGHT: Bytes = Bytes::new(22_400);
 
 /// The weight of an episode in the fraction of those of others.
 const EPISODE_WEIGHT: f64 = 1.0 / 8.0;
-/// Above this fraction, others do not queue where this flow does.
+/// Above this fraction, the other flows do not share the queue of this flow's data.
 const MAX_OTHERS_ALONE: f64 = 0.75;
 
 impl QueueMonitor {
@@ -167,7 +167,7 @@ mod tests {
         queue
     }
 
-    /// Which of these round trips show that others backed off, behind an episode at `full` ms.
+    /// Which of these round trips show that other flows backed off, after an episode at `full` ms.
     fn receding(full: u64, millis: &[u64]) -> Vec<usize> {
         let mut queue = after(&[]);
         queue.begin(Some(Span::from_millis(full)));
@@ -187,11 +187,11 @@ mod tests {
         // Drained at 100 ms, refilled above 113.3 ms, receded by 20 ms from the longest.
         assert_eq!(receding(120, &[119, 100, 114, 118, 99, 98]), [5]);
         assert_eq!(receding(120, &[100, 114, 130, 111, 110, 118, 98]), [4, 6]);
-        // Its own episode goes on until the queue has drained; and what has not refilled does not
-        // recede.
+        // The flow's own episode lasts until the queue has drained. A queue that has not refilled
+        // does not recede.
         assert_eq!(receding(120, &[119, 125, 101]), []);
         assert_eq!(receding(120, &[100, 113, 60]), []);
-        // A queue of 12 ms is four packets of others; one of less tells nothing.
+        // A queue of 12 ms is four packets of other flows. A shorter queue shows nothing.
         assert_eq!(receding(52, &[49, 52, 49]), [2]);
         assert_eq!(receding(51, &[45, 51, 45]), []);
     }
@@ -217,7 +217,7 @@ mod tests {
         assert!(!queue.clone().on_episode_of_others());
         queue.begin(None);
         assert!(queue.on_episode_of_others());
-        // Every third episode costs this flow a packet: all count for ever.
+        // Every third episode costs this flow a packet, so all of them count.
         let mut queue = QueueMonitor::default();
         for _ in 0..100 {
             assert!(queue.on_episode_of_others() && queue.on_episode_of_others());
@@ -235,11 +235,13 @@ mod tests {
             queue.on_round_trip(Span::from_millis(rtt), min, Bytes::new(flight));
             queue.is_standing(min)
         };
-        // It saw 28 ms of the queue: a quarter is 7 ms, a twelfth of the round trip 11 ms.
+        // The flow has seen 28 ms of the queue: a quarter is 7 ms, and a twelfth of the round trip
+        // is 11 ms.
         assert!(is_standing(104, 122, 22_400) && !is_standing(104, 121, 22_400));
-        // With half as much under way half of that counts, and a quarter of the queue is more.
+        // With half as much in flight, half of that counts, and a quarter of the queue is more.
         assert!(is_standing(104, 126, 11_200) && !is_standing(104, 125, 11_200));
-        // It saw 33 ms, a quarter of the round trip, or less than CoDel keeps: a quarter counts.
+        // If it has seen 33 ms, a quarter of the round trip, or less than CoDel keeps, a quarter
+        // counts.
         assert!(!is_standing(99, 123, 22_400));
         assert!(is_standing(118, 129, 22_400) && !is_standing(118, 128, 22_400));
     }

@@ -25,14 +25,14 @@ use comity_units::{Bytes, Span, Time};
 /// evenly has windows of one size, and its verdict is unknown.
 ///
 /// A loss counts for the window whose bytes leave the flight next. Reordering moves some losses to
-/// the window behind.
+/// the next window.
 ///
 /// Source: none. PCC (Dong et al., NSDI 2015) varies its rate on purpose and compares the losses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RateDependence {
     /// How many bytes had been sent at the end of each window that is in flight.
     ends: VecDeque<u64>,
-    /// When the present window ends.
+    /// When the current window ends.
     ends_at: Time,
     /// How many bytes had been sent up to the end of the last window that has left the flight, and
     /// how many were lost then.
@@ -80,7 +80,7 @@ impl RateDependence {
         self.covariance = kept * (self.covariance + weight * more_sent * more_lost);
     }
 
-    /// Whether losses depend on how much this flow sends; `None` if nobody can tell.
+    /// Whether losses depend on how much this flow sends; `None` if that is unknown.
     pub(super) fn verdict(&self, mss: Bytes) -> Option<bool> {
         if self.windows < MIN_WINDOWS || self.variance <= 0.0 {
             return None;
@@ -99,23 +99,23 @@ impl RateDependence {
     }
 }
 
-/// Windows that the means are taken over: ten seconds at a round trip of 50 ms.
+/// The number of windows in the means: ten seconds at a round trip of 50 ms.
 const MEMORY: f64 = 200.0;
 
-/// Fewer windows tell nothing.
+/// The minimum number of windows for a verdict.
 const MIN_WINDOWS: f64 = 16.0;
 
 /// Two or three windows are in flight. Beyond these, windows are merged.
 const MAX_WINDOWS: usize = 64;
 
-/// A flow that surely has a larger share of what overloads a link causes losses.
+/// Losses depend on the rate if `own` is surely above this.
 const DEPENDENT: f64 = 0.1;
 
-/// A flow that surely has no larger share does not cause them. With 1/10 here, too few flows of
-/// 2 Mb/s are sure of anything where a fifth is lost.
+/// Losses do not depend on the rate if `own` is surely not above this. With 1/10, too few flows of
+/// 2 Mb/s have a verdict at a loss ratio of a fifth.
 const INDEPENDENT: f64 = 0.2;
 
-/// Keeps the quotients finite.
+/// The maximum loss ratio, so that the quotients are finite.
 const LARGEST_LOSS: f64 = 0.99;
 
 #[cfg(test)]
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(dependence.verdict(MSS), Some(true));
     }
 
-    /// Of a link of 100 packets a window, which drops what others and this flow send beyond them.
+    /// A link of 100 packets in a window, which drops the excess of this flow and others.
     #[test]
     fn a_small_share_of_an_overload_counts_as_random_losses() {
         for (others, expected) in [(110, Some(true)), (1_000, Some(false))] {

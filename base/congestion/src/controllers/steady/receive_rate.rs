@@ -72,7 +72,7 @@ mod tests {
     fn the_maximum_of_a_few_seconds_is_kept_and_then_expires() {
         let mut rate = ReceiveRate::default();
         let rtt = Span::from_millis(100);
-        // 12.5 kB each 100 ms, one round trip of 50 kB at 3 s.
+        // 12.5 kB in each 100 ms, except for 50 kB in the one at 3 s.
         for step in 0..100_u64 {
             let acked = if step == 30 { 50_000 } else { 12_500 };
             rate.on_acked(Time::from_millis(step * 100), Bytes::new(acked), rtt);

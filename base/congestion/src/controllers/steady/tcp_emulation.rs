@@ -24,10 +24,10 @@ use comity_units::{Bytes, Rate, Span, Time};
 ///
 /// Windows are in segments, and `t` is the time since the last episode in seconds.
 ///
-/// **Why episodes.** TCP's throughput equation counts losses. A paced flow loses another number of
-/// packets than a flow that acknowledgements clock: at a full queue, the latter always finds the
-/// place that its own packet has left. So the equation misjudges the share of a paced flow.
-/// Episodes are the same for all flows at a queue.
+/// **Why episodes.** TCP's throughput equation counts losses. A paced flow loses a different number
+/// of packets than an ACK-clocked flow: at a full queue, a packet of the latter arrives just after
+/// one of its own packets has left. So the equation gives a wrong share for a paced flow. Episodes
+/// are the same for all flows at a queue.
 ///
 /// **CUBIC or Reno.** In deep queues on long paths a CUBIC flow has several times the window of a
 /// Reno flow under the same episodes. The shape of the queue's growth gives the share `c` of CUBIC
@@ -61,7 +61,7 @@ pub(super) struct TcpEmulation {
 
 #[derive(Clone, Copy, Debug)]
 struct EmulatedWindows {
-    /// In segments, as all fields below.
+    /// In segments, as are all windows below.
     cubic: f64,
     reno: f64,
     /// The window before the last decrease.
@@ -91,7 +91,6 @@ impl TcpEmulation {
         });
     }
 
-    /// Undoes the last episode.
     pub(super) fn undo_episode(&mut self) {
         self.windows = self.before;
     }
@@ -342,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_newcomer_grows_by_a_quarter_each_round_trip_while_the_queue_has_drained() {
-        // 0.7 · 20 segments, a hundred times by 0.025: 14 · 11.81.
+        // 0.7 · 20 segments grow a hundred times by 0.025: 14 · 11.81.
         let grown = newcomer(true).windows.unwrap();
         assert!(near(grown.cubic, 165.4), "{grown:?}");
         assert!(
@@ -351,7 +350,7 @@ mod tests {
         );
         let full = newcomer(false).windows.unwrap();
         assert!((14.0..21.0).contains(&full.cubic), "{full:?}");
-        // Episodes after eight round trips and after nine: it is still one, and it is none.
+        // It is still a newcomer at an episode after eight round trips, and no longer after nine.
         let mut emulation = newcomer(true);
         let before = emulation.windows.unwrap();
         assert!(
@@ -378,7 +377,7 @@ mod tests {
 
     #[test]
     fn only_small_windows_lose_time_to_timeouts() {
-        // Episodes every 200 ms: of a round trip of 100 ms, a timer of four takes 400 ms.
+        // Episodes every 200 ms. A timer of four round trips of 100 ms takes 400 ms.
         for (average, left) in [
             (2.0, 1.0 / 3.0),
             (3.0, 1.0 / 3.0),
@@ -421,11 +420,11 @@ mod tests {
             "800 · 7/8 + 200/8"
         );
         windows.average = 3.0;
-        // Of timers of 400 ms, 200 in 725, and 200 in 1,600.
+        // With a timer of 400 ms, the risk is 200 in 725, and 200 in 1,600.
         assert!(near(windows.time_without_timeouts(RTT), 725.0 / 835.3));
         windows.updated_at = Time::from_millis(2_600);
         assert!(near(windows.time_without_timeouts(RTT), 1_600.0 / 1_650.0));
-        // No episode is shorter than a round trip.
+        // An episode lasts at least a round trip.
         windows.updated_at = windows.episode_at;
         let long = Span::from_secs(1);
         assert!(near(windows.time_without_timeouts(long), 0.2));
@@ -474,8 +473,8 @@ mod tests {
 
     #[test]
     fn episodes_at_equal_intervals_give_the_weighted_mean_of_both_averages() {
-        // One every 2 s, 20 round trips. Reno has 1.5 · 20 segments on the average. CUBIC has as
-        // much by its additive increase, and more where it goes on by one segment behind W_max.
+        // One every 2 s, 20 round trips. Reno has 1.5 · 20 segments on average. CUBIC has as much
+        // by its additive increase, and more because it grows by one segment beyond W_max.
         for share in [0.0, 0.5, 1.0] {
             let mut emulation = TcpEmulation::default();
             emulation.on_episode(Time::ZERO, of(60));

@@ -89,7 +89,7 @@ fn carry(
     now
 }
 
-/// Four megabits per second.
+/// 4 Mb/s.
 const GAP: Span = Span::from_millis(2);
 
 #[test]
@@ -125,8 +125,9 @@ fn a_young_flow_has_a_window_until_it_knows_what_is_lost() {
 
 #[test]
 fn a_flow_whose_first_flight_is_lost_keeps_what_arrived_of_it() {
-    // Some of ten packets in 100 ms arrive. The flow keeps 0.7 of 0.8 Mb/s, as CUBIC does. If less
-    // than 35 % arrives, it keeps twice that, and at least two full segments of TCP.
+    // Ten packets leave in 100 ms, and some of them arrive. The flow keeps 0.7 of 0.8 Mb/s, as
+    // CUBIC does. If less than 35 % arrives, it keeps twice that part, and at least two full
+    // segments of TCP.
     for (arrived, kept) in [(9, 0.56), (4, 0.56), (2, 0.32), (1, 0.23)] {
         let mut flow = Steady::new(SteadyConfig {
             random_loss: 0.0,
@@ -202,14 +203,14 @@ fn it_begins_with_the_initial_window_and_doubles_up_to_twice_what_arrives() {
         GAP,
         |_| BASE,
     );
-    // Twice the 4 Mb/s that arrive, give or take a segment in 40 ms.
+    // Twice the 4 Mb/s that arrive, to within a segment in 40 ms.
     assert!(
         (7.6..8.5).contains(&share(&controller)),
         "{}",
         share(&controller)
     );
     let (rate, peak, depth) = bucket(&controller);
-    // Not three times the share: that is faster than twice what arrives.
+    // The peak is not 3.5 times the share, because that exceeds twice what arrives.
     assert_eq!(peak, Rate::from_mbps(8));
     assert_eq!(depth, rate.amount_in(Span::from_secs(2)));
 }
@@ -237,7 +238,7 @@ fn the_first_loss_of_a_full_queue_leaves_what_the_path_carried() {
     );
 }
 
-/// A rate that doubles in each round trip is ahead of what has arrived: the flight says what the
+/// A rate that doubles in each round trip is ahead of the receive rate. The flight shows what the
 /// path held.
 #[test]
 fn the_first_loss_of_a_young_flow_keeps_seven_tenths_of_its_flight() {
@@ -259,7 +260,7 @@ fn the_first_loss_of_a_young_flow_keeps_seven_tenths_of_its_flight() {
         in_flight: MSS * 50,
         ..loss(full, LossCause::Mark)
     });
-    // 35 segments of 1,000 bytes in 130 ms; one in 8 ms has arrived.
+    // 35 segments of 1,000 bytes in 130 ms. One segment in 8 ms has arrived.
     assert!(
         (2.1..2.2).contains(&share(&controller)),
         "{}",
@@ -287,8 +288,7 @@ fn bursts_are_no_faster_than_what_arrives_in_the_round_trip_behind_a_loss() {
     assert_eq!(bucket(&controller).1, Rate::from_mbps(8));
 }
 
-/// The first loss sets the rate by what was carried. A pause before it carried nothing, and is not
-/// meant.
+/// The first loss sets the rate to what the path carried. A pause before it does not count.
 #[test]
 fn a_pause_before_the_first_loss_does_not_make_it_cost_more() {
     for pause in [Span::ZERO, Span::from_secs(10)] {
@@ -308,11 +308,11 @@ fn a_pause_before_the_first_loss_does_not_make_it_cost_more() {
         let now = carry(&mut controller, again, again + GAP * 8, GAP, |_| BASE);
         controller.on_loss(&loss(now, LossCause::Mark));
         controller.on_ack(&ack(now, BASE));
-        // Ten segments in a round trip are what it may begin with.
+        // A flow may begin with ten segments in a round trip.
         let least = if pause.is_zero() { 3.6 } else { 2.0 };
         let found = share(&controller);
         assert!((least..4.4).contains(&found), "{found}, {pause:?}");
-        // A newcomer goes on by a quarter each round trip, up to twice what arrives.
+        // A newcomer continues to grow by a quarter each round trip, up to twice what arrives.
         carry(&mut controller, now, now + BASE * 2, GAP, |_| BASE);
         let found = share(&controller);
         assert!((3.6..5.0).contains(&found), "{found}, {pause:?}");
@@ -327,7 +327,7 @@ fn congested(segments: u64) -> (Steady, Time) {
     for _ in 0..40 {
         controller.on_loss(&loss(now, LossCause::Reordering));
         controller.on_ack(&ack(now, FULL));
-        // The queue drains for a moment, else the next loss would belong to the same episode.
+        // The queue drains for a moment. Otherwise the next loss would belong to the same episode.
         let drained = now + GAP * 10;
         now = carry(
             &mut controller,
@@ -361,8 +361,8 @@ fn the_share_is_that_of_the_equation() {
     );
 }
 
-/// Of losses three and a half round trips apart, 455 ms, two of three are echoes while the queue
-/// stays full: those within a second. With grouping alone they would be 20 episodes.
+/// The losses are 3.5 round trips apart, 455 ms. While the queue stays full, two of three belong to
+/// an earlier event: those within a second of it. With grouping alone they would be 20 episodes.
 #[test]
 fn losses_while_the_queue_does_not_drain_are_one_event() {
     let mut controller = controller();
@@ -392,8 +392,8 @@ fn losses_close_together_are_one_event() {
     controller.on_ack(&ack(now, FULL));
     let after = share(&controller);
     assert!((after / before - 1.0).abs() < 0.01, "{before} to {after}");
-    // The queue drains by more than a quarter. Two and a half round trips later the same event goes
-    // on, after four it is another.
+    // The queue drains by more than a quarter. A loss 2.5 round trips later belongs to the same
+    // event, and one after four round trips is a new event.
     let drained = Span::from_millis(105);
     for (trips, is_new) in [(2.5, false), (4.0, true)] {
         let mut controller = controller.clone();
@@ -422,7 +422,7 @@ fn losses_that_no_queue_explains_change_nothing_unless_asked_to_count() {
         }
         // One in a hundred: 11.23 segments in 40 ms, nine tenths of 2.25 Mb/s. Reno with an episode
         // every five round trips has 7.5 segments of 1,448 bytes in 40 ms, 2.17 Mb/s, and CUBIC up
-        // to a third more; timers leave them two thirds of that, and the equation decides.
+        // to a third more. Timers leave them two thirds of that, so the equation decides.
         if random_loss > 0.0 {
             assert!(share(&controller) > 7.0, "{}", share(&controller));
         } else {
@@ -432,13 +432,13 @@ fn losses_that_no_queue_explains_change_nothing_unless_asked_to_count() {
                 share(&controller)
             );
         }
-        // A mark counts in any case.
+        // A mark always counts.
         controller.on_loss(&loss(now, LossCause::Mark));
         assert_eq!(controller.decision().phase, Phase::CongestionAvoidance);
     }
 }
 
-/// A loss at the top of the queue, reported, and then found to be none or not.
+/// A loss at the full queue is reported, and may then prove spurious.
 fn lose(controller: &mut Steady, now: Time) {
     controller.on_loss(&loss(now, LossCause::Reordering));
     controller.on_ack(&ack(now, FULL));
@@ -473,7 +473,7 @@ fn an_event_that_did_not_happen_is_taken_back() {
         (taken_back / before - 1.0).abs() < 0.02,
         "{before}, {taken_back}"
     );
-    // It counts for nothing: what is lost right behind it is an event of its own.
+    // The spurious event does not count: a loss right after it is an event of its own.
     lose(&mut controller, again + GAP);
     assert!(share(&controller) < before * 0.98, "{}", share(&controller));
 }
@@ -547,7 +547,7 @@ fn silence_halves_the_share_and_a_persistent_congestion_restarts() {
         controller.on_wakeup(at);
     }
     assert_eq!(share(&controller), 0.04, "never below a segment in 200 ms");
-    // An answer: two segments in a round trip, and up from there.
+    // After an acknowledgement: two segments in a round trip, and then growth.
     let least = Rate::of(MSS, FULL).as_mbps_f64();
     let answered = controller.decision().wakeup.unwrap();
     controller.on_ack(&ack(answered, FULL));
@@ -566,7 +566,7 @@ fn silence_halves_the_share_and_a_persistent_congestion_restarts() {
         duplicate_seen: false,
     });
     assert!((share(&controller) - 2.0 * least).abs() < 0.001);
-    // It doubles each round trip, and is back where it was after four.
+    // The rate doubles each round trip, and has its former value after four.
     carry(&mut controller, now, now + FULL * 5, GAP, |_| FULL);
     assert!(share(&controller) > before * 0.95, "{}", share(&controller));
 }
@@ -581,8 +581,7 @@ fn nothing_in_flight_is_no_silence() {
     assert_eq!(controller.decision().wakeup, None);
 }
 
-/// Losses of the first second say little of the path: TCP, which halves and climbs, has its rate
-/// back in seconds.
+/// Losses of the first second show little about the path. TCP regains its rate within seconds.
 #[test]
 fn losses_in_its_youth_cost_no_more_than_they_cost_tcp() {
     let young = |events: u64, quiet: Span| {
@@ -593,15 +592,15 @@ fn losses_in_its_youth_cost_no_more_than_they_cost_tcp() {
         let mut now = began;
         for _ in 0..events {
             controller.on_loss(&loss(now, LossCause::Mark));
-            // Longer than an episode, a second.
+            // Longer than an episode, which lasts a second.
             now = carry(&mut controller, now, now + FULL * 8, GAP, |_| FULL);
         }
         carry(&mut controller, now, now + quiet, GAP, |_| FULL);
         controller
     };
-    // TCP: what the first loss left is at least half of 4 Mb/s, 65 kB in 130 ms: 32 segments; four
-    // halvings, and four climbs of eight round trips between them: 32, (40 / 2 + 8) / 2 + 8, ... =
-    // 16 at the least. Eight seconds more are 61 round trips: 77 segments in 130 ms.
+    // TCP: the first loss leaves at least half of 4 Mb/s, 65 kB in 130 ms: 32 segments. Four
+    // halvings follow, with a growth over eight round trips between them: 32, (40 / 2 + 8) / 2 + 8,
+    // ... = 16 at least. Eight more seconds are 61 round trips: 77 segments in 130 ms.
     let tcp = 77.0 * 8_000.0 / 0.13 / 1e6;
     let controller = young(5, Span::from_secs(8));
     assert!(!controller.intervals.is_full());
@@ -615,7 +614,7 @@ fn losses_in_its_youth_cost_no_more_than_they_cost_tcp() {
         "{} against {tcp}",
         share(&controller)
     );
-    // Once it has as many intervals as it averages over, the AIMD window has no effect.
+    // Once the mean has all its intervals, the AIMD window has no effect.
     let old = young(8, Span::from_secs(8));
     assert!(old.intervals.is_full());
     let p = old.intervals.rate().unwrap();

@@ -30,14 +30,14 @@
 //! 7. **The threshold falls when the timer expires**, before it is applied to the rate of that
 //!    wave.
 //! 8. A wave without a rate before it keeps the level. A wave of zero duration has no rate.
-//! 9. **Loss recovery** is that of the transport, also after a timeout: it retransmits from the
-//!    first missing packet on, as Reno does, up to the window, which is the whole window if the bit
-//!    is set. "The sender retransmits the packet" (section 2.2) could also mean that packet alone,
-//!    while the rest of the window counts as outstanding: [`TcpRealConfig::timeout_repair`]. Then
-//!    each further hole waits for its own timer (measured beside table 1). This applies only to
-//!    timeouts that keep the window. After a reduction to two segments, outstanding data would fill
-//!    the window, and the timeout is one of "Slow Start". The window is not halved on entry, so
-//!    fast recovery adds duplicate acknowledgements to the whole window.
+//! 9. **Loss recovery** is that of the transport. After a timeout it retransmits from the first
+//!    missing packet on, as Reno does, as far as the window allows. The window is the whole one if
+//!    the bit is set. "The sender retransmits the packet" (section 2.2) could also mean that packet
+//!    alone, while the rest of the window counts as outstanding: [`TcpRealConfig::timeout_repair`].
+//!    Then each further hole waits for its own timer (measured beside table 1). This applies only
+//!    to timeouts that keep the window. After a reduction to two segments, outstanding data would
+//!    fill the window, and the timeout is one of "Slow Start". The window is not halved on entry,
+//!    so fast recovery adds duplicate acknowledgements to the whole window.
 //! 10. **A timeout** that reduces the window begins a new wave of two segments. The next
 //!     acknowledgement restores the receiver's level at once, because "the identical option is
 //!     repeated in every ACK". So the window recovers from a timeout without growth. The paper has
@@ -56,23 +56,24 @@
 //!     and the queue must hold it (`experiments/tcp_real`). Without this rule levels only fall.
 //!
 //! # What the controller does not do
-//! * **It does not share.** Levels change by factors in both directions, which keeps the ratio of
-//!   two windows (Chiu and Jain, 1989). If a queue keeps the bottleneck busy they do not change at
-//!   all. So flows keep the shares with which they began. Of two equal flows that start within a
+//! * **Flows do not converge.** Levels change by factors in both directions, which keeps the ratio
+//!   of two windows (Chiu and Jain, 1989). If a queue keeps the bottleneck busy they do not change
+//!   at all. So flows keep the shares with which they began. Of two equal flows that start within a
 //!   second, one may have twice the rate of the other for good. A late flow, a large initial window
 //!   or a longer path can make this six times (`lab/sim/tests/tcp_real.rs`, and `sharing.rs`
 //!   there from any start).
-//! * **Noise moves it.** The two cases on one side of the threshold do not cancel. With small
-//!   fluctuations x of the logarithm of the rate, a wave changes the logarithm of the level by
-//!   +(0.618 − 0.382)/2 · E|x| above the threshold, and by −(0.618 − 0.5)/2 · E|x| below it.
+//! * **Noise moves the level.** The two cases on one side of the threshold do not cancel. With
+//!   small fluctuations x of the logarithm of the rate, a wave changes the logarithm of the level
+//!   by +(0.618 − 0.382)/2 · E|x| above the threshold, and by −(0.618 − 0.5)/2 · E|x| below it.
 //! * **Drops at a full queue look like speed.** The remaining segments of a wave take less time,
 //!   and the wave counts in full.
 //! * **Short waves look fast.** Between n segments lie n − 1 intervals. So n segments over the time
 //!   from the first to the last arrival are n / (n − 1) times the rate of the path: 2 for a wave of
-//!   two, and 24/23 for one of 24, a ratio of 1.92. A wave of two after one of 24 multiplies the
-//!   level by 0.382 + 0.618 · 1.92 = 1.57 above the threshold, and the next of 24 by 0.618 + 0.382
-//!   / 1.92 = 0.82 only. The paper defines the rate so, as "ratio of the wave size to wave
-//!   receiving time". It affects sources that pause often, and the first waves of a connection.
+//!   two, and 24/23 for one of 24, a ratio of 1.92. Above the threshold, a wave of two after one of
+//!   24 multiplies the level by 0.382 + 0.618 · 1.92 = 1.57. The next wave of 24 multiplies it by
+//!   0.618 + 0.382 / 1.92 = 0.82 only. The paper defines the rate so, as "ratio of the wave size to
+//!   wave receiving time". It affects sources that pause often, and the first waves of a
+//!   connection.
 
 use comity_units::Bytes;
 
@@ -87,7 +88,7 @@ pub struct TcpRealConfig {
     pub initial_window: Bytes,
     /// An upper bound on the window from which `threshold_share` is computed.
     pub initial_ssthresh: Bytes,
-    /// The window never rises above this.
+    /// The maximum window.
     pub max_window: Bytes,
     /// The highest level: 24 in the paper.
     pub max_level: u16,

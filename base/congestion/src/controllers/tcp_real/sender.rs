@@ -15,9 +15,9 @@ use crate::{
 /// timeout after a duplicate, fast retransmit, acknowledgement:  nothing
 /// ```
 ///
-/// With [`Opening::Sender`] the window grows by what is acknowledged while it limits the flow, up
-/// to the window of the first threshold or the first loss, and the reports decide from then on.
-/// With [`TimeoutReduction::Always`] every timeout sets the window to two segments.
+/// With [`Opening::Sender`] the window grows by the acknowledged data while it limits the flow, up
+/// to the window of the first threshold or the first loss. From then on the reports decide. With
+/// [`TimeoutReduction::Always`] every timeout sets the window to two segments.
 ///
 /// Every data segment, also a retransmission, has the next position in the wave. A wave is as long
 /// as the window at its beginning, and grows with the window. It ends with the last segment before
@@ -88,7 +88,7 @@ impl TcpReal {
         }
     }
 
-    /// Ends the sender's own Slow Start. The window does not grow by that: a report may do so.
+    /// Ends the sender's own Slow Start. This does not raise the window; only a report may.
     fn end_opening(&mut self) {
         if let Some(window) = self.opening.take() {
             self.level = self.level.min(self.config.level_of(window));

@@ -81,8 +81,9 @@ impl TfrcConfig {
 ///             that maximum and 0.85 · X_recv
 /// p = 0:      once in R:  X = max( min(2 · X, limit), W_init / R )   W_init = min(4 s, max(2 s, 4380 bytes))
 /// p > 0:      X = max( min(X(p), limit), s / 64 s )
-/// no feedback for max(4 R, 2 s / X), with the old X, initially 2 s: half of X or of limit, whichever
-///             rules; if no data left meanwhile, at least the recover rate W_init / R
+/// no feedback for max(4 R, 2 s / X), with the old X, initially 2 s:
+/// p = 0:      half of X, unless the flow was idle and X < 2 · W_init / R
+/// p > 0:      half of min(X(p), limit), unless the flow was idle and limit < 2 · W_init / R
 /// X_inst    = X · mean √R / √sample                                  weight 0.9 in the mean (damping)
 /// ```
 ///
@@ -116,8 +117,8 @@ impl TfrcConfig {
 /// (`t_gran` of section 4.6); 7. in a data-limited interval the sender recognises a loss event by a
 /// higher `p` only: reports contain what section 3.2.2 names, without the separate signal of
 /// section 4.3. A loss event that ends an interval longer than the mean, and leaves `p` as it was,
-/// does not count there; 8. a report of fewer loss events than a quarter of those that
-/// acknowledgements show counts as a quarter: a receiver gains little by a false one.
+/// does not count there; 8. a reported loss event rate counts as at least a quarter of the rate
+/// that acknowledgements show, so a receiver gains little by a false report.
 #[derive(Clone, Debug)]
 pub struct Tfrc {
     config: TfrcConfig,
@@ -132,7 +133,7 @@ pub struct Tfrc {
     by_equation: f64,
     /// `p`: the loss event rate.
     losses: f64,
-    /// The loss events that acknowledgements show, and how many there were.
+    /// The loss intervals that acknowledgements show, and the number of loss events.
     shown: (LossIntervals, usize),
     received: ReceiveRateSet,
     /// `tld`: when the rate was last doubled.
@@ -275,9 +276,9 @@ impl Tfrc {
         }
     }
 
-    /// What acknowledgements say of the loss event rate, from when the interval before the first
-    /// event does not count any more. An honest meter sees no fewer events, though it may group
-    /// them otherwise.
+    /// The least loss event rate that acknowledgements allow. It is zero for small packets, and
+    /// while the interval before the first event is in the mean. A correct meter reports at least
+    /// as many events, but may group them differently.
     fn shown_losses(&self) -> f64 {
         let (intervals, events) = &self.shown;
         match self.config.small_packets || *events <= self.config.memory + 1 {
@@ -331,7 +332,6 @@ impl Tfrc {
         least.max(Span::from_secs_f64(packets))
     }
 
-    /// Sets the no-feedback timer.
     fn arm_no_feedback_timer(&mut self, now: Time, duration: Span) {
         self.was_busy = false;
         self.no_feedback_at = Some(now + duration);
@@ -383,8 +383,8 @@ impl Tfrc {
     }
 
     fn on_sent(&mut self, sent: &Sent) {
-        // The receiver reports packets with numbers only. After one without, a keep-alive or a
-        // probe, missing feedback shows nothing.
+        // The receiver reports only packets with numbers. After a keep-alive or a probe, which has
+        // none, missing feedback shows nothing.
         if !core::mem::take(&mut self.is_numbered) {
             return;
         }
@@ -477,7 +477,8 @@ impl Controller for Tfrc {
     }
 }
 
-/// A reported loss event rate counts as no less than the one that acknowledgements show over this.
+/// A reported loss event rate counts as at least the one that acknowledgements show, divided by
+/// this.
 const GROUPING: f64 = 4.0;
 
 /// `t_mbi`: the longest time between packets, in seconds.

@@ -54,7 +54,6 @@ impl ReceiveRateSet {
         }
     }
 
-    /// Replaces the set with one rate.
     pub(super) fn replace(&mut self, now: Time, rate: f64) {
         self.rates.clear();
         self.rates.push((rate, now));
@@ -76,7 +75,8 @@ mod tests {
         assert_eq!(set.max(), f64::INFINITY);
         set.update(at(100), 10.0, rtt);
         assert_eq!(set.max(), f64::INFINITY);
-        // Two round trips later the infinite one is gone, the first measured one a moment after.
+        // Two round trips later the infinite rate is gone, and a moment later the first measured
+        // one.
         set.update(at(201), 30.0, rtt);
         assert_eq!(set.max(), 30.0);
         set.update(at(401), 20.0, rtt);
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(set.max(), 10.0);
         set.update(at(701), 4.0, rtt);
         assert_eq!(set.max(), 4.0);
-        // Infinity is no measurement.
+        // Infinity does not count as a measurement.
         let mut set = ReceiveRateSet::new(at(0));
         set.maximize(at(1), 7.0);
         assert_eq!(set.max(), 7.0);

@@ -57,8 +57,8 @@ fn acknowledge(controller: &mut dyn Controller, now: Time, rtt: Span, app_limite
     }));
 }
 
-/// A report after `rtt`, of `p` and so many bytes per second, for packets that were held back by
-/// the controller or not.
+/// A report after `rtt` of `p` and these bytes per second, for packets that the controller did or
+/// did not hold back.
 fn report(
     controller: &mut dyn Controller,
     now: Time,
@@ -109,10 +109,10 @@ fn slow_start_by_hand() {
     near(rate(&*controller), 40_000.0);
     report(&mut *controller, at(200), RTT, 0.0, 40_000, true);
     near(rate(&*controller), 80_000.0);
-    // Infinity has left the set by now: twice what arrives limits, 110,000.
+    // Infinity has left the set by now, so the limit is twice what arrives, 110,000.
     report(&mut *controller, at(310), RTT, 0.0, 55_000, true);
     near(rate(&*controller), 110_000.0);
-    // Never less than the initial rate.
+    // At least the initial rate.
     for step in 0..5 {
         report(
             &mut *controller,
@@ -126,9 +126,9 @@ fn slow_start_by_hand() {
     near(rate(&*controller), 40_000.0);
 }
 
-/// The report of the first packet says that nothing was received, which section 4.3 takes for no
-/// data-limited interval: infinity stays in the set, and the rate of a flow that had little to send
-/// at first doubles like any other.
+/// The report of the first packet has a receive rate of zero, which is no data-limited interval in
+/// section 4.3. Infinity stays in the set, and the rate of a flow that has little to send at first
+/// doubles like any other.
 #[test]
 fn a_report_of_nothing_received_limits_nothing() {
     let mut controller = usual();
@@ -137,7 +137,7 @@ fn a_report_of_nothing_received_limits_nothing() {
     near(rate(&*controller), 40_000.0);
     report(&mut *controller, at(200), RTT, 0.0, 10_000, true);
     near(rate(&*controller), 80_000.0);
-    // Twice what arrives, once infinity is two round trips old; the initial rate is the least.
+    // Twice what arrives, once infinity is two round trips old, and at least the initial rate.
     report(&mut *controller, at(310), RTT, 0.0, 30_000, true);
     near(rate(&*controller), 60_000.0);
 }
@@ -150,7 +150,7 @@ fn losses_set_the_rate_by_the_equation() {
     report(&mut *controller, at(300), RTT, 0.01, 500_000, true);
     near(rate(&*controller), 112_332.0);
     assert_eq!(controller.decision().phase, Phase::CongestionAvoidance);
-    // Twice what arrives is less, once the rates before are two round trips old.
+    // Twice what arrives is less, once the earlier rates are two round trips old.
     for step in 0..4 {
         report(
             &mut *controller,
@@ -162,7 +162,7 @@ fn losses_set_the_rate_by_the_equation() {
         );
     }
     near(rate(&*controller), 60_000.0);
-    // The least is a packet in 64 seconds.
+    // The minimum is a packet in 64 seconds.
     for step in 0..4 {
         report(&mut *controller, at(900 + step * 100), RTT, 0.01, 0, true);
     }
@@ -176,8 +176,8 @@ fn an_interval_with_little_to_send_does_not_pull_the_rate_down() {
         report(&mut *controller, at(step * 100), RTT, 0.01, 100_000, true);
     }
     near(rate(&*controller), 112_332.0);
-    // Almost nothing arrives because almost nothing was sent: 100,000 still counts, and twice it is
-    // no limit.
+    // Almost nothing arrives because almost nothing was sent. 100,000 still counts, and twice that
+    // is no limit.
     for step in 6..30 {
         report(&mut *controller, at(step * 100), RTT, 0.01, 1_000, false);
     }
@@ -185,7 +185,7 @@ fn an_interval_with_little_to_send_does_not_pull_the_rate_down() {
     // With a new loss in such an interval: max(100,000 / 2, 0.85 · 1,000), not doubled.
     report(&mut *controller, at(3_000), RTT, 0.010_001, 1_000, false);
     near(rate(&*controller), 50_000.0);
-    // The next one without: twice that, below the equation.
+    // The next one without a new loss: twice that, below the equation.
     report(&mut *controller, at(3_100), RTT, 0.010_001, 1_000, false);
     near(rate(&*controller), 100_000.0);
 }
@@ -204,7 +204,7 @@ fn silence_before_any_report_halves_the_rate() {
 
 #[test]
 fn silence_halves_what_ruled() {
-    // The equation ruled: 112,332 / 2.
+    // The equation limited the rate: 112,332 / 2.
     let mut controller = begun(&Parameters::new());
     for step in 2..6 {
         report(&mut *controller, at(step * 100), RTT, 0.01, 100_000, true);
@@ -213,7 +213,7 @@ fn silence_halves_what_ruled() {
     assert_eq!(controller.decision().wakeup, Some(at(900)));
     controller.on_event(Event::Wakeup(at(900)));
     near(rate(&*controller), 56_166.0);
-    // Twice what arrived ruled: 30,000 is half of 60,000.
+    // Twice what arrived limited the rate: 30,000 is half of 60,000.
     let mut controller = begun(&Parameters::new());
     for step in 2..8 {
         report(&mut *controller, at(step * 100), RTT, 0.01, 30_000, true);
@@ -236,7 +236,7 @@ fn an_idle_flow_falls_to_the_initial_rate_and_no_further() {
         report(&mut *controller, at(step * 100), RTT, 0.001, 100_000, true);
     }
     near(rate(&*controller), 200_000.0);
-    // 100,000, 50,000: then what arrived, 25,000, is below the recover rate of 40,000.
+    // 100,000, 50,000. Then the receive rate, 25,000, is below the recover rate of 40,000.
     let mut now = at(700);
     let mut rates = alloc::vec::Vec::new();
     while let Some(due) = controller.decision().wakeup {
@@ -245,13 +245,13 @@ fn an_idle_flow_falls_to_the_initial_rate_and_no_further() {
         rates.push(rate(&*controller));
     }
     assert_eq!(rates, [100_000.0, 50_000.0, 50_000.0]);
-    // The next packet starts the clock again.
+    // The next packet restarts the timer.
     send(&mut *controller, now + RTT);
     assert_eq!(controller.decision().wakeup, Some(now + RTT * 5));
 }
 
-/// What leaves without a number is reported by nobody: a flow that says no more than that it is
-/// there is idle.
+/// The receiver does not report packets without a number. A flow that sends only keep-alives is
+/// idle.
 #[test]
 fn signs_of_life_neither_end_an_idle_time_nor_count_as_packets() {
     for losses in [0.0, 0.001] {
@@ -280,7 +280,8 @@ fn signs_of_life_neither_end_an_idle_time_nor_count_as_packets() {
                 app_limited: true,
             }));
         }
-        // Halved until below twice the recover rate of 40,000, or until what arrived is below it.
+        // Halved until it is below twice the recover rate of 40,000, or until the receive rate is
+        // below that rate.
         near(rate(&*quiet), 50_000.0);
         near(rate(&*alive), 50_000.0);
         assert_eq!(alive.decision().wakeup, None);
@@ -308,7 +309,7 @@ fn gradual_growth_is_a_packet_in_a_round_trip() {
     let before = rate(&*controller);
     report(&mut *controller, at(300), RTT, 0.001, 500_000, true);
     near(rate(&*controller), before + 10_000.0);
-    // Half a round trip, half a packet; four round trips, two packets.
+    // Half a packet after half a round trip, and two packets after four round trips.
     report(&mut *controller, at(350), RTT, 0.001, 500_000, true);
     near(rate(&*controller), before + 15_000.0);
     report(&mut *controller, at(750), RTT, 0.001, 500_000, true);
@@ -363,7 +364,7 @@ fn small_packets_get_the_rate_of_large_ones_less_headers() {
     // segments of 1460 bytes in 100 ms are 7,833.8; headers leave 160 / 200 of it; the pacer counts
     // 200 bytes for 160.
     near(rate(&*controller), 7_833.8);
-    // However good the path, no more than 100 packets of 200 bytes a second.
+    // At most 100 packets of 200 bytes in a second on any path.
     for step in 8..12 {
         report(
             &mut *controller,

@@ -30,7 +30,7 @@ pub(super) const ROW3: Row = Row {
 
 const CWND_GAIN: Parameter = number(
     "cwnd_gain",
-    "The window while the flow probes for bandwidth, over bandwidth times round trip.",
+    "The window while the flow probes for bandwidth, in bandwidth-delay products.",
     2.0,
     (1.0, 10.0),
     "",
@@ -54,7 +54,7 @@ const AGGREGATION: Parameter = flag(
 );
 const POLICER: Parameter = flag(
     "policer",
-    "Whether the flow looks for a policer, and keeps to its rate.",
+    "Whether the flow detects a policer and keeps to its rate.",
     true,
 );
 const PARAMETERS: &[Parameter] = &[
@@ -81,21 +81,21 @@ fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, 
 
 const LOSS_THRESHOLD: Parameter = number(
     "loss_threshold",
-    "The share of losses in a round trip beyond which the flow holds too much in flight.",
+    "The loss ratio in a round trip above which too much is in flight.",
     0.02,
     (0.0, 1.0),
     "",
 );
 const BETA: Parameter = number(
     "beta",
-    "What is left at the least of bandwidth and flight after a round trip with losses.",
+    "The minimum factor on bandwidth and flight after a round trip with losses.",
     0.7,
     (0.1, 0.99),
     "",
 );
 const HEADROOM: Parameter = number(
     "headroom",
-    "What part of the flight is left to others where losses bound it.",
+    "Where losses bound the flight, the part of that bound that is left to other flows.",
     0.15,
     (0.0, 0.9),
     "",

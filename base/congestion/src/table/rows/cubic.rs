@@ -52,7 +52,7 @@ const HYSTART: Parameter = flag(
 const VARIANT: Parameter = choice(
     "variant",
     "Whether the window is computed as RFC 9438 says or in whole segments as in Linux, where a loss always reduces \
-     the window and the share of Reno's grows by 0.53 segments per round trip for ever.",
+     the window and the estimate of Reno's window always grows by 0.53 segments per round trip.",
     "rfc9438",
     &["rfc9438", "linux"],
 );

@@ -119,7 +119,7 @@ pub(super) const DECREASE_BASES: &[(&str, DecreaseBasis)] = &[
     ("window", DecreaseBasis::Window),
 ];
 
-/// Builds the meter of controllers that need to know of each packet.
+/// Builds the meter of controllers that need an acknowledgement of each packet.
 pub(super) fn every_packet(_: &Setup, _: &Parameters) -> Result<Box<dyn Meter>, ParameterError> {
     Ok(Box::new(EveryPacket::default()))
 }

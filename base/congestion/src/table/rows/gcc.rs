@@ -35,8 +35,8 @@ const CHI: Parameter = number(
 );
 const DELTAS: Parameter = Parameter {
     name: "deltas",
-    summary: "The growth of the delay counts as often as there were groups of packets, up to this: 60 as in \
-              libwebrtc, 1 as the draft has it, which notices no queue of paced packets.",
+    summary: "The growth of the delay is multiplied by the number of groups of packets, up to this: 60 as in \
+              libwebrtc, 1 as in the draft, which does not detect a queue of paced packets.",
     default: Value::Number(60.0),
     domain: Domain::Whole {
         min: 1,
@@ -55,7 +55,7 @@ const BETA: Parameter = number(
 const RANGE: (Span, Span) = (Span::from_millis(10), Span::from_secs(10));
 const WINDOW: Parameter = span(
     "window",
-    "The time over which that rate is measured (T).",
+    "The time over which the rate of arrivals is measured (T).",
     Span::from_millis(500),
     RANGE,
 );

@@ -38,7 +38,7 @@ const MAX_PACKETS: Parameter = packets(
 );
 const MISSING_THRESHOLD: Parameter = Parameter {
     name: "aftermissing_thresh",
-    summary: "The number of acknowledgements after a missing one that mean a loss.",
+    summary: "The number of acknowledgements after a missing one that prove a loss.",
     default: Value::Number(3.0),
     domain: Domain::Whole {
         min: 1,
@@ -74,7 +74,7 @@ const fn packets(name: &'static str, summary: &'static str, min: u32, default: f
         default: Value::Number(default),
         domain: Domain::Whole {
             min,
-            // As many as the controller keeps record of.
+            // The most packets that the controller records.
             max: 1 << 20,
             unit: "packets",
         },

@@ -18,7 +18,7 @@ mod vegas;
 
 use super::row::Row;
 
-/// What sections with deadlines are sent with unless somebody says otherwise.
+/// The default controller for sections with deadlines.
 pub const DEFAULT_FOR_SECTIONS: &str = "steady";
 
 /// Every controller.

@@ -33,8 +33,8 @@ const LINK: Parameter = rate(
 );
 const SCALE: Parameter = choice(
     "scale",
-    "By what the spacing moves: fixed amounts as in the paper, which do not bring two flows together, or steps that go \
-     with the rate, which do.",
+    "How the spacing changes: by fixed amounts as in the paper, with which two flows do not converge, or in proportion \
+     to the rate, with which they do.",
     "fixed",
     &["fixed", "rate"],
 );
@@ -59,14 +59,14 @@ const SETTLE: Parameter = flag(
 );
 const DYNAMIC_RTT: Parameter = flag(
     "dynamic_rtt",
-    "Whether rounds last the smoothed round trip instead of the one measured first, or the least so far with \
+    "Whether rounds last the smoothed round trip instead of the first measured one, or of the minimum so far with \
      scale=rate.",
     false,
 );
 const JITTER: Parameter = Parameter {
     name: "jitter",
-    summary: "The random variation of intervals: up to half of this share, either way. Without it a late flow may get \
-              nothing at a drop-tail queue that packets reach as often as they leave.",
+    summary: "The random variation of intervals: up to half of this share, either way. Without it, a late flow may \
+              get nothing at a drop-tail queue that an older flow fills at exactly the rate of the link.",
     default: Value::Number(0.0),
     domain: Domain::Number {
         min: 0.0,

@@ -1,4 +1,4 @@
-//! The row of Reno's growth.
+//! The row of Reno.
 
 use alloc::boxed::Box;
 
@@ -27,7 +27,7 @@ const INCREASE: Parameter = choice(
 );
 const LIMIT: Parameter = Parameter {
     name: "limit",
-    summary: "The most segments that one acknowledgement counts in slow start, with increase = per_byte (L of RFC 3465).",
+    summary: "The most segments that one acknowledgement counts as in slow start, with increase = per_byte (L of RFC 3465).",
     default: Value::Number(2.0),
     domain: Domain::Whole {
         min: 1,
@@ -54,8 +54,8 @@ const UNDO: Parameter = flag(
 );
 const WEIGHT: Parameter = Parameter {
     name: "weight",
-    summary: "As how many flows it competes (N of MulTCP): the window grows by so many segments in a round trip, and a \
-              loss takes 1 / 2N of it. More than 1 is not friendly to TCP.",
+    summary: "The number of Reno flows that it emulates (N of MulTCP): the window grows by N segments in a round trip, \
+              and a loss reduces it by 1 / 2N. More than 1 is not friendly to TCP.",
     default: Value::Number(1.0),
     domain: Domain::Number {
         min: 1.0,

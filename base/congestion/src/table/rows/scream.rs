@@ -28,13 +28,13 @@ const L4S: Parameter = flag(
 );
 const DELAY_TARGET: Parameter = span(
     "delay_target",
-    "The least target of the queueing delay.",
+    "The minimum target of the queueing delay.",
     Span::from_millis(60),
     (Span::from_millis(1), Span::from_millis(400)),
 );
 const COMPETING: Parameter = flag(
     "competing",
-    "Whether that target rises, up to 400 ms, beside flows that fill the queue.",
+    "Whether the target of the queueing delay rises, up to 400 ms, beside flows that fill the queue.",
     true,
 );
 const PARAMETERS: &[Parameter] = &[MIN_RATE, MAX_RATE, L4S, DELAY_TARGET, COMPETING];

@@ -50,7 +50,7 @@ const DEPTH: Parameter = span(
 );
 const RANDOM_LOSS: Parameter = Parameter {
     name: "random_loss",
-    summary: "Below this loss ratio, losses that neither a queue nor the own rate causes do not \
+    summary: "Below this loss ratio, losses that neither a queue nor the flow's own rate causes do not \
               count in the loss event rate. 0 counts every loss.",
     default: Value::Number(0.3),
     domain: Domain::Number {
@@ -61,7 +61,7 @@ const RANDOM_LOSS: Parameter = Parameter {
 };
 const GROUPING: Parameter = Parameter {
     name: "grouping",
-    summary: "A loss joins the last counted loss event within this many round trips of it.",
+    summary: "A loss within this many round trips of the last counted loss event belongs to that event.",
     default: Value::Number(2.0),
     domain: Domain::Number {
         min: 0.0,

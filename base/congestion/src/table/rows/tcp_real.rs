@@ -65,13 +65,13 @@ const FRACTIONS: Parameter = choice(
 );
 const COMPARE_WITH_TIMEOUTS: Parameter = flag(
     "compare_with_timeouts",
-    "Whether the rate of a wave that the wave-decision timer ended is the one that the next wave is compared \
-     with, as any other.",
+    "Whether the next wave is compared with the rate of a wave that the wave-decision timer ended, as with any \
+     other.",
     true,
 );
 const LEVEL_OF_WAVE: Parameter = flag(
     "level_of_wave",
-    "Whether the current level of figure 1 is that of the wave that was measured, instead of the last decision.",
+    "Whether the current level of figure 1 is that of the measured wave instead of the last decision.",
     false,
 );
 const FIXED_WAVES: Parameter = flag(
@@ -88,7 +88,7 @@ const TIMEOUT_REDUCTION: Parameter = choice(
 );
 const TIMEOUT_REPAIR: Parameter = choice(
     "timeout_repair",
-    "What TCP sends again after a timeout that keeps the window: everything from the first loss on, as the window \
+    "What TCP retransmits after a timeout that keeps the window: everything from the first loss on, as the window \
      allows (go_back_n), or the first segment alone, while the rest counts as outstanding (first_segment). Datagrams have no \
      such timeout.",
     "go_back_n",

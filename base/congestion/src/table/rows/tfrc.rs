@@ -22,7 +22,7 @@ pub(super) const ROW: Row = Row {
 
 const RTT_MEMORY: Parameter = number(
     "rtt_memory",
-    "How much of the smoothed round trip stays with a new measurement (q).",
+    "The weight of the smoothed round trip against a new measurement (q).",
     0.9,
     (0.0, 0.999),
     "",
@@ -47,14 +47,14 @@ const GRADUAL: Parameter = flag(
 );
 const PATIENCE: Parameter = number(
     "patience",
-    "After how long without a report the rate is halved, at the least.",
+    "The minimum time without a report after which the rate is halved.",
     4.0,
     (1.0, 100.0),
     "round trips",
 );
 const MIN_LIMIT: Parameter = number(
     "min_limit",
-    "What arrives limits the rate to no less than this (1 in ns-2).",
+    "The minimum of the limit by the receive rate (1 in ns-2).",
     0.0,
     (0.0, 100.0),
     "packets per round trip",
@@ -95,12 +95,12 @@ const MEMORY: Parameter = Parameter {
 };
 const DISCOUNTING: Parameter = flag(
     "discounting",
-    "Whether the past counts for less in a long interval without losses.",
+    "Whether a long interval without losses discounts the older ones.",
     true,
 );
 const MIN_DISCOUNT: Parameter = number(
     "min_discount",
-    "To which share of its weight each time, at the least (0.5 in ns-2 and RFC 3448).",
+    "The minimum of the discount factor (0.5 in ns-2 and RFC 3448).",
     0.25,
     (0.0, 1.0),
     "",

@@ -60,7 +60,7 @@ fn slack_ms(section: &Sent) -> Option<f64> {
 pub(crate) fn timeline(recording: &Recording) -> Chart {
     let mut chart = completions("timeline", COMITY, &recording.sections, recording);
     if !recording.exactness.overload.is_empty() {
-        // The chart is also used alone, without the report's warning.
+        // The chart is also stored alone, without the warning of the report.
         chart.title += " (not exact: too busy)";
     }
     chart
@@ -71,11 +71,11 @@ fn completions(id: &'static str, name: &str, sections: &[Sent], recording: &Reco
     let slacks = || sections.iter().filter_map(slack_ms);
     let most = slacks().fold(latency_ms, f64::max);
     let floor = slacks().fold(-latency_ms / 10.0, |least, slack| least.min(slack * 1.1));
-    // A gap has no time of completion: gaps are drawn below everything else, one row per kind.
+    // A gap has no completion time, so gaps are drawn below everything else, one row per kind.
     let row = (most - floor) * 0.05;
     let of_kind = |kind| sections.iter().filter(move |s| s.kind == kind);
     let mut layers = Vec::new();
-    // The numerous small dots are drawn first, behind the others.
+    // The numerous small dots are drawn first, so that the others cover them.
     for (kind, radius) in [
         (Kind::Audio, 1),
         (Kind::Other, 1),

@@ -1,4 +1,4 @@
-//! The report: one page that needs nothing else, in light and dark, for screens of any width.
+//! The report: one self-contained page, in light and dark, for screens of any width.
 
 pub(crate) mod figures;
 mod page;

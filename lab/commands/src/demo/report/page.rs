@@ -47,7 +47,8 @@ th{font-weight:600;color:var(--soft)}
 @media print{main{max-width:none}figure{break-inside:avoid}}
 ";
 
-/// The whole page. It loads no other file and runs no script. `command` made it.
+/// The whole page. It loads no other file and runs no script. `command` is the command that made
+/// it.
 pub(crate) fn page(recording: &Recording, metrics: &Metrics, command: &str) -> String {
     let mut out = String::new();
     let transports = transports(recording);
@@ -104,7 +105,7 @@ fn viewings(out: &mut String, recording: &Recording, transports: &[Transport]) {
         .filter_map(|transport| Some((transport.name.as_str(), transport.viewing.as_ref().ok()?)))
         .collect();
     let row = |name: &str, of: &dyn Fn(&Viewing) -> String| {
-        // A value stays on the line of its unit.
+        // Keeps a value on the line of its unit.
         let cells = ran
             .iter()
             .map(|(_, viewing)| of(viewing).replace(' ', "\u{a0}"));
@@ -159,7 +160,7 @@ fn viewings(out: &mut String, recording: &Recording, transports: &[Transport]) {
     }
 }
 
-/// The pictures that were due and on the screen when each transport was at its worst.
+/// The pictures that were due, and those on the screen, at the worst moment of each transport.
 fn moments(out: &mut String, recording: &Recording, transports: &[Transport]) {
     out.push_str("<h2>The worst moment of each</h2>\n<div class=\"moments\">\n");
     for transport in transports {
@@ -181,7 +182,7 @@ fn moments(out: &mut String, recording: &Recording, transports: &[Transport]) {
             )
         };
         let _ = write!(out, "<section>\n<h3>{}</h3>\n", Escaped(&transport.name));
-        // A file of the user has no pictures in the program.
+        // For a file of the user, the program contains no pictures.
         if recording.setup.clip.is_none() {
             out.push_str("<div class=\"pair\">\n");
             picture(out, Some(worst.due), "due");

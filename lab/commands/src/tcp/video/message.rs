@@ -5,7 +5,7 @@
 pub(super) struct Label {
     /// The number of the picture in decoding order.
     pub(super) number: u64,
-    /// The number of the picture that it depends on, if any; all ones on the wire for `None`.
+    /// The number of the picture that it depends on, if any. On the wire, `None` is all ones.
     pub(super) needs: Option<u64>,
 }
 
@@ -30,8 +30,8 @@ impl Label {
 
 /// The player's report: which sections since the last report were on time.
 ///
-/// The number of the first section (64 bits, big-endian), then a byte for each section, 1 if it was
-/// on time.
+/// On the wire: the number of the first section (64 bits, big-endian), then one byte for each
+/// section, 1 if it was on time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) first: u64,

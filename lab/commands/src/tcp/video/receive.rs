@@ -108,7 +108,7 @@ struct Player {
     reader: SectionReader,
     writer: TsWriter,
     decodability: Decodability,
-    /// The first picture that is not judged yet.
+    /// The first picture that has not been judged.
     next_picture: u64,
     pending: Report,
     counts: Counts,
@@ -122,9 +122,9 @@ struct Counts {
     cut: u64,
     /// Numbers of absent sections.
     missing: u64,
-    /// Pictures on time that depend on others that were not.
+    /// Pictures that were on time, but depend on others that were not.
     undecodable: u64,
-    /// Written pictures: I, P and B.
+    /// Pictures that were written: I, P and B.
     written: [u64; 3],
     gaps: u64,
     gap_bytes: u64,
@@ -193,7 +193,7 @@ impl Player {
         let settled = self.pending.first + self.pending.in_time.len() as u64;
         let missing = number.saturating_sub(settled);
         self.counts.missing += missing;
-        // Longer runs carry no more information.
+        // Longer runs contain no more information.
         let listed = missing.min(BUFFER as u64) as usize;
         self.pending.first = number - listed as u64 - self.pending.in_time.len() as u64;
         self.pending
@@ -243,7 +243,7 @@ impl Player {
         Ok(())
     }
 
-    /// Sends the due report, if any section settled since the last one.
+    /// Sends the due report, if any section has been settled since the last one.
     async fn send_report(&mut self, stream: &TcpStream) -> Result<(), ReceiveError> {
         if self.pending.in_time.is_empty() {
             return Ok(());

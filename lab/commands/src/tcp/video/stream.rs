@@ -75,7 +75,7 @@ fn pictures(source: &[u8]) -> Result<Vec<MediaSection>, String> {
     }
 }
 
-/// A submitted section without a report so far.
+/// A submitted section that has not been reported.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     number: u64,
@@ -90,7 +90,7 @@ struct Sender<'a> {
     start: Time,
     selection: Selection,
     reports: SectionReader,
-    /// Whether the peer has not closed its side.
+    /// Whether the peer's side is still open.
     is_peer_open: bool,
     has_report: bool,
     open: VecDeque<Open>,
@@ -153,7 +153,7 @@ impl<'a> Sender<'a> {
         })
     }
 
-    /// The pictures to submit at present.
+    /// The pictures to submit now.
     const fn schedule(&self) -> Schedule {
         match self.args.pictures {
             Pictures::Auto => self.selection.schedule(),
@@ -188,7 +188,7 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// The content of a picture's section.
+    /// The payload of a picture's section.
     fn content(&self, picture: &MediaSection) -> Vec<u8> {
         if self.args.raw {
             let media = Header::decode(&picture.payload).map(|(_, media)| media);
@@ -201,7 +201,7 @@ impl<'a> Sender<'a> {
         [&label.encode()[..], &picture.payload].concat()
     }
 
-    /// Handles the player's reports until it is `at`.
+    /// Handles the player's reports until the time `at`.
     async fn wait_until(&mut self, at: Time) -> io::Result<()> {
         let (mut buffer, mut pieces) = ([0; 4_096], [Piece::default(); 4]);
         loop {
@@ -223,7 +223,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Reads arrived data as reports. A peer that sends other data reports nothing.
+    /// Reads received data as reports. Other data of a peer is not a report.
     fn read_reports(&mut self, buffer: &[u8], pieces: &[Piece]) {
         let mut rest = buffer;
         for piece in pieces {
@@ -292,7 +292,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Ends the stream, and waits until everything is settled.
+    /// Ends the stream, and waits until all sections are settled.
     async fn finish(&mut self) -> io::Result<()> {
         self.stream.shutdown().await?;
         self.stream.acknowledged().await

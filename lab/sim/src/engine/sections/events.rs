@@ -12,7 +12,6 @@ use super::super::packet::{Body, Header, SectionPacket, Slot};
 use crate::ledger::Settled;
 
 impl<O: Observer> Engine<O> {
-    /// Starts a flow of sections.
     pub(in crate::engine) fn start_sections(&mut self, now: Time, index: u32) {
         let Agent::Sections(sections) = &self.flows[index as usize].agent else {
             return;
@@ -81,8 +80,8 @@ impl<O: Observer> Engine<O> {
         if O::ACTIVE {
             self.show_flow(index, now, at_destination, FlowEventKind::Timer);
         }
-        // The endpoint may want another turn at once: an ACK carries one report, and several
-        // may be due.
+        // The endpoint may request another turn at once: an ACK carries one report, and several may
+        // be due.
         self.pump_sections(now, index, at_destination);
     }
 

@@ -13,15 +13,15 @@ pub enum StoreError {
     Different {
         /// The first store.
         first: PathBuf,
-        /// The other one.
+        /// The second store.
         second: PathBuf,
     },
-    /// The place of the results holds something that no store belongs to.
+    /// The path of the results exists, and has no store.
     Exists {
         /// The place of the results.
         path: PathBuf,
     },
-    /// A run that another process did does not belong to the sweep, or is not whole.
+    /// A run of another process does not belong to the sweep, or is incomplete.
     Foreign,
     /// There is no store.
     NoStore {
@@ -32,21 +32,21 @@ pub enum StoreError {
     Unreadable {
         /// The description.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// The store holds runs that the sweep does not have.
     WouldLose {
         /// The folder of the store.
         folder: PathBuf,
-        /// How many.
+        /// How many runs would be lost.
         runs: usize,
         /// The name of their scenario.
         scenario: String,
         /// The command that made them.
         command: String,
     },
-    /// It cannot be written or read.
+    /// The store cannot be written or read.
     Write(WriteError),
 }
 

@@ -1,4 +1,4 @@
-//! Journals: runs as records, one behind the other.
+//! Journals: runs as records, one after another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -11,21 +11,21 @@ use super::error::StoreError;
 const MAGIC: &[u8] = b"comity-runs 1\n";
 /// The extension of a journal's name.
 pub(super) const ENDING: &str = "journal";
-/// Bytes of a record in front of its body.
+/// The bytes of a record before its body.
 const HEAD: usize = 20;
-/// How many bytes may wait until they are brought to the disk.
+/// After this many bytes the journal is flushed to the disk.
 const SYNC: usize = 1 << 20;
 
 /// The journal of one process.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
-    /// Bytes written since the file was brought to the disk.
+    /// The bytes written since the last flush to the disk.
     waiting: usize,
 }
 
 impl Journal {
-    /// A new journal, under a name that no other process has.
+    /// Creates a journal with a name that no other process uses.
     pub(super) fn new(folder: &Path) -> io::Result<Self> {
         for number in 0_u32.. {
             match File::create_new(folder.join(format!("{number:04}.{ENDING}"))) {
@@ -41,7 +41,7 @@ impl Journal {
     }
 
     pub(super) fn append(&mut self, record: &[u8]) -> io::Result<()> {
-        // One call: a process that is killed leaves no part of a record behind a whole one.
+        // One call, so a killed process leaves no part of a record after a complete one.
         self.file.write_all(record)?;
         self.waiting += record.len();
         if self.waiting >= SYNC {
@@ -51,7 +51,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Brings all records to the disk.
+    /// Flushes all records to the disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
@@ -77,7 +77,7 @@ pub(super) fn read_journals(
                 continue;
             };
             while let Some((id, body, after)) = split_record(rest) {
-                // A run that an earlier version stored in another form runs again.
+                // If an earlier version stored a run in another form, it runs again.
                 if wanted.contains(&id)
                     && let Ok(run) = ciborium::from_reader(body)
                 {
@@ -110,14 +110,15 @@ pub fn record(id: u64, run: &CompletedRun) -> io::Result<Vec<u8>> {
     Ok(record)
 }
 
-/// A record alone: its id and its run. `None` if it is not whole, or if another version made it.
+/// Reads a single record: its id and its run. `None` if it is incomplete, or if another version
+/// wrote it.
 pub(super) fn read_record(bytes: &[u8]) -> Option<(u64, CompletedRun)> {
     let (id, body, rest) = split_record(bytes)?;
     let run = ciborium::from_reader(body).ok()?;
     rest.is_empty().then_some((id, run))
 }
 
-/// The first record: its id, its body, and what is behind it. `None` if it is not whole.
+/// Splits off the first record: its id, its body, and the rest. `None` if it is incomplete.
 fn split_record(bytes: &[u8]) -> Option<(u64, &[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk()?;
     let (id, rest) = rest.split_first_chunk()?;

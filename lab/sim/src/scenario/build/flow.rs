@@ -130,15 +130,15 @@ pub(super) fn build(
             .expand(index)
             .ok_or_else(|| cx.report_at(written, "name", Unfit::IndexBelowZero.into()))
             .and_then(|name| hosts.add(index, &name, &prototype, graph, cx));
-        // One flow of a group is like the next: more reports would repeat the first.
+        // The flows of a group are alike, so further reports would repeat the first.
         if added.is_err() {
             return;
         }
     }
 }
 
-/// Reports the problems of the flows of a group, wherever they go, at their keys. If the workload
-/// is missing, which has been reported, checks only the rest.
+/// Reports the problems of the flows of a group, whatever their paths, at their keys. A missing
+/// workload has been reported already, and only the rest is checked.
 fn report_faults(
     table: &FlowTable,
     prototype: &FlowSpec,
@@ -319,7 +319,7 @@ fn transport(table: &FlowTable, cx: &mut Context<'_>) -> Option<TransportSpec> {
     }
 }
 
-/// The sizes that follow from each other: packets, segments, windows.
+/// Sizes that depend on each other: packets, segments, windows.
 struct Packets {
     headers: Headers,
     timestamps: bool,

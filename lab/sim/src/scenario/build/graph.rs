@@ -1,4 +1,4 @@
-//! Nodes and links by name, and who can reach whom.
+//! Nodes and links by name, and which nodes can be reached.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use comity_units::Span;
 use super::super::source::SourceSpan;
 use crate::network::{FlowSpec, LinkSpec, NodeId};
 
-/// A network in the making.
+/// A network under construction.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     pub(super) nodes: Vec<String>,

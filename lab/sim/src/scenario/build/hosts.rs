@@ -53,7 +53,7 @@ fn delayed((forward, reverse): &(LinkConfig, LinkConfig), delay: Span) -> (LinkC
     (with(forward), with(reverse))
 }
 
-/// The time of the flow with this number, of times for the flows in turn.
+/// The time of the flow with this number, from a list of times for the flows in turn.
 fn turn(times: Option<&[Span]>, index: u32) -> Option<Span> {
     let times = times?;
     times
@@ -70,7 +70,7 @@ pub(super) struct Hosts<'t> {
 }
 
 impl Hosts<'_> {
-    /// Adds one flow; an error has been reported.
+    /// Adds one flow. An error has been reported already.
     pub(super) fn add(
         &self,
         index: u32,
@@ -163,8 +163,8 @@ impl Hosts<'_> {
         }
     }
 
-    /// The delay of the flow's own access link, if it is not that of the group. With `rtt`, none
-    /// for now.
+    /// The delay of the flow's own access link, if it differs from that of the group. With `rtt`,
+    /// it is set later.
     fn delay(&self, index: u32) -> Option<Span> {
         match &self.table.rtt {
             Some(_) => Some(Span::ZERO),
@@ -172,7 +172,7 @@ impl Hosts<'_> {
         }
     }
 
-    /// The nodes of the topology at either end of the flow.
+    /// The nodes of the topology at the ends of the flow.
     fn routers(
         &self,
         index: u32,

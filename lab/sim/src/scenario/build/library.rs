@@ -1,4 +1,4 @@
-//! The files that a scenario names, and how large it may become.
+//! The files that a scenario names, and its maximum size.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,14 +14,14 @@ use super::super::tables::link::{MAX_LINKS, TraceFormat};
 use crate::frames::{Frame, parse_frames};
 use crate::transfers::{Sizes, TraceConnection, TransfersError, parse_tmix};
 
-/// How large a scenario may become.
+/// The maximum size of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The most runs, below what the scenario itself allows.
     pub runs: u64,
     /// The most flows of one run.
     pub flows: u32,
-    /// The most links of one run that the topology itself asks for.
+    /// The most links of the topology itself in one run.
     pub links: u32,
 }
 
@@ -48,9 +48,9 @@ pub(in crate::scenario) struct Library {
     hashes: Mutex<BTreeMap<String, u64>>,
 }
 
-/// The value of `key`, which `read` gives the first time.
+/// The value of `key`, which `read` computes the first time.
 fn once<K: Ord, V: Clone>(map: &Mutex<BTreeMap<K, V>>, key: K, read: impl FnOnce() -> V) -> V {
-    // A thread that panicked while it held the lock left the map as it was before.
+    // A thread that panics while it holds the lock leaves the map unchanged.
     let mut map = map
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);

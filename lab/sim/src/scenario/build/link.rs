@@ -34,8 +34,8 @@ pub(in crate::scenario) fn duplex(
     Some((forward?, reverse))
 }
 
-/// Reports a direction where losses have none to choose, and losses that both directions cannot
-/// have in one state.
+/// Reports a direction for losses that cannot have one, and losses whose state both directions
+/// cannot share.
 fn check_directions(table: &DuplexTable, cx: &mut Context<'_>) {
     for (_, loss) in table.reverse.iter().flat_map(losses) {
         if loss.written.has("direction") {
@@ -68,7 +68,7 @@ fn inherited(forward: &LinkConfig) -> LinkConfig {
     }
 }
 
-/// One direction of a link. Missing keys are as in `forward`.
+/// One direction of a link. Missing keys are those of `forward`.
 fn one_way(
     table: &LinkTable,
     forward: Option<&LinkConfig>,

@@ -33,7 +33,7 @@ pub use preset::linux_parameters;
 /// The limit of time series in one run: bins times flows and links.
 const MAX_SERIES: u64 = 100_000_000;
 
-/// Reports why a network is impossible, at the link or group of flows that can be corrected.
+/// Reports why a network is impossible, at the link or group of flows to correct.
 fn report(
     file: &ScenarioFile,
     error: NetworkError,
@@ -64,8 +64,8 @@ fn report(
     }
 }
 
-/// Gives the links of hosts the delays that make the requested base round trips; `None` only after
-/// a report.
+/// Sets the delays of the links of hosts, so that the base round trips are the requested ones;
+/// `None` only after a report.
 fn set_rtts<'f>(
     network: &mut Network,
     requested: &[Requested],
@@ -77,13 +77,14 @@ fn set_rtts<'f>(
     }
     let reported = cx.problems.len();
     let mut blamed = None;
-    // The links of the hosts have no delay yet, and their nodes no other link: the paths stay.
+    // The links of the hosts have no delay yet, and their nodes no other link, so the paths do not
+    // change.
     let rest_of = network.base_rtts();
     for &Requested { rtt, flow, link } in requested {
         let rest = rest_of.get(flow).copied().flatten().unwrap_or_default();
         let Some(missing) = rtt.checked_sub(rest) else {
             let written = &table_of(flow).written;
-            // The next flow of a group has the same path.
+            // Reports a path once, because the flows of a group share it.
             if blamed.replace(written.path_of("")) != Some(written.path_of("")) {
                 cx.report_at(written, "rtt", ProblemKind::RttTooShort { rtt, rest });
             }

@@ -18,7 +18,7 @@ pub(super) struct PresetRest {
     pub(super) ssthresh: Option<Bytes>,
     pub(super) controller: &'static str,
     pub(super) parameters: &'static [(&'static str, Setting)],
-    /// The controllers that the parameters are for; `None` for all that have them.
+    /// The controllers that get the parameters; `None` for all that have them.
     pub(super) parameters_of: Option<&'static [&'static str]>,
 }
 
@@ -44,8 +44,8 @@ impl PresetRest {
     }
 }
 
-/// The parameters with which preset "modern" makes a controller behave as in Linux; none for other
-/// controllers.
+/// The parameters of preset "modern" that make a controller behave as in Linux. Other controllers
+/// have none.
 pub fn linux_parameters(controller: &str) -> Parameters {
     find(controller)
         .map(|row| Preset::Modern.rest().parameters_for(row))

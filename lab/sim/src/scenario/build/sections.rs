@@ -63,7 +63,8 @@ pub(super) fn spec(
     (cx.problems.len() == reported).then_some(spec)
 }
 
-/// Reports keys that have no effect beside the others. A key that says what happens anyway is none.
+/// Reports keys that have no effect beside the others. A key that states the default is not
+/// reported.
 fn report_idle(table: &SectionsTable, flow: &FlowTable, spec: &SectionsSpec, cx: &mut Context<'_>) {
     let written = &table.written;
     let is_full = spec.config.reliability == Reliability::Full;

@@ -17,14 +17,15 @@ use super::library::{Library, Limits};
 use super::link::duplex;
 use crate::network::NodeId;
 
-/// The links of a host in both directions, that of the data first; `None` if there is no host.
+/// The links of a host in both directions, first the one in the direction of the data; `None` if
+/// there is no host.
 pub(super) type AccessLink = Option<(LinkConfig, LinkConfig)>;
 
 /// The properties of a topology that flows need.
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) reach: Reach,
-    /// How many links there are without those of hosts.
+    /// The number of links without those of hosts.
     pub(super) backbone: usize,
     /// Where flows go that do not say it.
     pub(super) ends: Ends,
@@ -37,7 +38,7 @@ pub(super) struct Core {
 /// Where flows go that do not say it.
 #[derive(Debug)]
 pub(super) enum Ends {
-    /// They have to.
+    /// There is no default.
     Unknown,
     /// From one router to another, each between its own hosts.
     Routers(NodeId, NodeId),
@@ -81,7 +82,6 @@ pub(super) fn build(
     }
 }
 
-/// Reports a name that is taken.
 pub(super) fn report_taken(cx: &mut Context<'_>, written: &At, key: &str, taken: Taken) {
     let kind = ProblemKind::Duplicate {
         what: taken.what,
@@ -160,7 +160,7 @@ fn dumbbell(
         Ok(ends) => Some(Core {
             reach: Reach::new(graph),
             backbone: 2,
-            // Flows on shared hosts have none of their own.
+            // Flows on shared hosts have no links of their own.
             access: access.filter(|_| table.pairs.is_none()),
             access_to: access_to.filter(|_| table.pairs.is_none()),
             has_access_to: table.access_to.is_some(),

@@ -1,4 +1,4 @@
-//! From tables of files and of traces to the sizes and starts of flows.
+//! From tables of files and traces to the sizes and starts of flows.
 
 use comity_units::{Bytes, Span};
 

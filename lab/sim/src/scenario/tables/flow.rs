@@ -48,11 +48,11 @@ table! {
             NameTemplate("the name of a node, which may have {i}"),
             "`right` in a dumbbell, or its next host where it has `pairs`; required elsewhere",
         );
-        /// The base round-trip time: the propagation delays of all links there and back, at the
+        /// The base round-trip time: the propagation delays of all links in both directions, at the
         /// start. One for all flows, or a list for the flows in turn, as with
         /// `["20ms", "80ms", "200ms"]`. The link of the source's host gets the missing delay, half
-        /// of it in each direction: the link `access`, without a `delay` of its own, or the one of
-        /// the topology, or else a link of unlimited rate.
+        /// of it in each direction. This is the link `access`, which must not have a `delay`, or
+        /// the one of the topology, or else a link of unlimited rate.
         rtt: Option<Turns> = Optional(
             Either::<Turns, _, _>::of(
                 POSITIVE_SPAN,
@@ -348,13 +348,13 @@ table! {
         /// connection (R2 of RFC 9293).
         give_up_after: Option<u32> = Optional(Count { min: 1, max: 1_000 }, "never");
         /// How long a closed connection keeps its sequence numbers (TIME-WAIT). In the simulator no
-        /// receiver closes, so that no connection comes there.
+        /// receiver closes, so no connection enters TIME-WAIT.
         time_wait: Option<Span> = Optional(SPAN, FROM_PRESET);
         /// The most segments sent after one event.
         max_burst: Option<u32> = Optional(Count { min: 1, max: 1_000_000 }, "no limit");
         /// The round-trip estimator and the retransmission timer: `"bsd"` (ticks of 500 ms, at
-        /// least 1 s, at the most 64 s), `"ns2-2000"` and `"ns2-2.35"` as in these presets,
-        /// `"rfc6298"` (no ticks, at least 1 s), `"linux"` as in preset "modern", or a table.
+        /// least 1 s, at most 64 s), `"ns2-2000"` and `"ns2-2.35"` as in these presets, `"rfc6298"`
+        /// (no ticks, at least 1 s), `"linux"` as in preset "modern", or a table.
         rto: Option<RtoValue> = Optional(
             Either::<RtoValue, _, _>::of(Choice(TIMERS), Nested::<RtoTable>::KIND),
             FROM_PRESET,
@@ -414,8 +414,8 @@ table! {
                 (
                     "receiver",
                     DeadlineClock::Receiver,
-                    "the time after which data that arrives is worth nothing: half a smoothed round trip \
-                     is taken off",
+                    "the time after which arriving data is useless: the sender stops half a smoothed \
+                     round trip earlier",
                 ),
             ]),
             "\"sender\"",
@@ -619,8 +619,8 @@ table! {
         interval: Option<Span> = Optional(POSITIVE_SPAN, "set by `rate` or `gap`");
         /// The time from the end of one packet on the first link to the start of the next.
         gap: Option<Span> = Optional(SPAN, "set by `rate` or `interval`");
-        /// The random variation of intervals: up to half of this share of the interval, either way.
-        /// 1 is `random_` of ns-2.
+        /// The width of the random variation of intervals, as a share of the interval: with 1,
+        /// intervals have 0.5 to 1.5 times their length, as with `random_` of ns-2.
         jitter: f64 = Default(Real { min: 0.0, max: 1.0 }, "0");
     }
 }
@@ -684,8 +684,8 @@ table! {
         interval: Span = Required(POSITIVE_SPAN);
         /// The time from the first byte to the first read.
         delay: Span = Default(SPAN, "\"0s\"");
-        /// The first read, and a read after a failed one, wait for so many bytes or the rest of the
-        /// file.
+        /// The first read, and a read after a failed one, wait for this many bytes, or for the rest
+        /// of the file.
         buffer: Option<Bytes> = Optional(POSITIVE_BYTES, "the bytes of the read");
     }
 }

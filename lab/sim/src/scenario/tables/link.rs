@@ -55,7 +55,7 @@ table! {
         );
         /// The largest packet, headers included. The link drops a larger one, as a router does that
         /// must not fragment it, and counts it as lost.
-        mtu: Option<Bytes> = Optional(POSITIVE_BYTES, "any size is taken");
+        mtu: Option<Bytes> = Optional(POSITIVE_BYTES, "any size is accepted");
         /// The queue: the limit of a drop-tail queue, including the packet in transmission, or a
         /// table with a `kind`.
         queue: Option<QueueTable> = Optional(
@@ -68,7 +68,7 @@ table! {
         /// Random or scheduled losses.
         losses: Option<Vec<LossTable>> = Optional(
             List { item: Nested::<LossTable>::KIND, min: 0, max: 64 },
-            "nothing",
+            "no losses",
         );
         /// Extra delay of single packets: the maximum of a uniform distribution, or a table with a
         /// `kind`.
@@ -313,7 +313,11 @@ table! {
                     LossPlace::AfterTransmission,
                     "on the wire: the packet has used the queue and the link",
                 ),
-                ("before_queue", LossPlace::BeforeQueue, "on the way in: the packet uses nothing"),
+                (
+                    "before_queue",
+                    LossPlace::BeforeQueue,
+                    "before the queue: the packet uses neither the queue nor the link",
+                ),
             ]),
             "\"after_transmission\"",
         );
@@ -321,14 +325,14 @@ table! {
         /// the reverse direction, and have no such key.
         direction: LossDirection = Default(
             Choice(&[
-                ("forward", LossDirection::Forward, "the forward direction alone"),
+                ("forward", LossDirection::Forward, "only the forward direction"),
                 (
                     "both",
                     LossDirection::Both,
-                    "both, by one process: on/off losses of both directions are in one state at \
-                     all times",
+                    "both, with one process: on/off losses of both directions always have the same \
+                     state",
                 ),
-                ("each", LossDirection::Each, "both, each by a process of its own"),
+                ("each", LossDirection::Each, "both, each with its own process"),
             ]),
             "\"forward\"",
         );

@@ -35,7 +35,7 @@ table! {
             Choice(&[
                 ("infeasible", DropPolicy::Infeasible, "when they cannot arrive in time any more"),
                 ("expired", DropPolicy::Expired, "when their deadline has passed"),
-                ("never", DropPolicy::Never, "never: they are sent however late"),
+                ("never", DropPolicy::Never, "never: the sender sends them even if they are late"),
             ]),
             "\"infeasible\"",
         );
@@ -43,7 +43,7 @@ table! {
         deliver: Deliver = Default(
             Choice(&[
                 ("paced", Deliver::Paced, "at their deadline"),
-                ("early", Deliver::Early, "in order, as soon as they are whole"),
+                ("early", Deliver::Early, "in order, as soon as they are complete"),
             ]),
             "\"paced\"",
         );
@@ -155,7 +155,7 @@ table! {
         /// The mean size of key frames, in mean sizes of all frames.
         key_size: f64 = Default(Real { min: 1.0, max: 1_000.0 }, "3.24");
         /// The number of frames, the key frame included, that together have the target rate (K_B):
-        /// frames behind a key frame are smaller.
+        /// frames after a key frame are smaller.
         burst: u32 = Default(Count { min: 1, max: 100_000 }, "8");
         /// A change of the rate by at least this share begins a new group.
         abrupt: f64 = Default(Real { min: 0.0, max: 1_000.0 }, "0.5");

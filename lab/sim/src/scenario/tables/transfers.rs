@@ -54,8 +54,8 @@ table! {
         /// The shape. The smaller it is, the more the sizes differ: without `max`, their variance
         /// is infinite up to 2.
         shape: f64 = Default(Real { min: 1.001, max: 100.0 }, "1.2");
-        /// The largest size. The minimum grows so that the mean stays. With a shape of 1.2, a run
-        /// has too few flows to come near the mean without it.
+        /// The largest size. The minimum grows so that the mean stays. Without it, at a shape of
+        /// 1.2, a run has too few flows to approach the mean.
         max: Option<Bytes> = Optional(POSITIVE_BYTES, "1 PiB");
     }
 }

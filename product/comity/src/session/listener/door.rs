@@ -20,8 +20,8 @@ use crate::session::session::{Names, Session};
 use crate::session::ticket::Ticket;
 use crate::session::{Addresses, ConnectionId, ListenerCredentials, Protocol};
 
-/// The connections of one caller that get a challenge when it calls and there is no room. This
-/// costs less than the key exchange of the call.
+/// The maximum number of a caller's connections that get a challenge when it calls and there is no
+/// room. This costs less than the key exchange of the call.
 const MAX_CHALLENGED: usize = 64;
 
 impl<C: Protocol> Listener<C> {
@@ -51,8 +51,8 @@ impl<C: Protocol> Listener<C> {
         }
         match self.answer(now, from, initial) {
             Ok(answer) => self.statistics.answers += u64::from(self.reply(addresses, answer)),
-            // The caller has proved nothing and made no guess: it cost only what the budget
-            // granted.
+            // The caller has proved nothing and made no guess: it has cost only the granted key
+            // exchange.
             Err(why) => {
                 self.report_refused(from, why);
                 self.refuse(addresses, caller);
@@ -115,7 +115,7 @@ impl<C: Protocol> Listener<C> {
             return;
         };
         if let Some(entry) = self.sessions.get(&ticket.own) {
-            // The caller has not received the Accept packet, or this packet is an old one.
+            // The caller has not received the Accept packet, or this packet is a late duplicate.
             if let Some((accept, _)) = &entry.half_open {
                 let accept = accept.clone();
                 self.reply(addresses, accept);
@@ -126,8 +126,8 @@ impl<C: Protocol> Listener<C> {
             self.statistics.unknown += 1;
             return;
         }
-        // A ticket allows one guess, however many messages 3 come with it. So a faster, wrong
-        // message from the path does not exclude the genuine one.
+        // A ticket allows one guess, however many Confirm packets carry it. So a forged one that
+        // arrives first does not exclude the genuine one.
         let has_failed = self.failed.contains(ticket.own);
         let is_guess = matches!(self.config.credentials, ListenerCredentials::Passphrase(_));
         if is_guess && !has_failed && !self.budget.allows_proof(now, from) {
@@ -237,8 +237,9 @@ impl<C: Protocol> Listener<C> {
         Ok(())
     }
 
-    /// Whether there is room for a caller. If there is none, connections of the same caller get a
-    /// challenge, and are removed if they do not answer: the caller was restarted.
+    /// Whether there is room for a caller. If there is none, the other connections of the caller
+    /// get a challenge. A connection that does not answer is replaced, since the caller was
+    /// restarted.
     fn has_room(&mut self, now: Time, identity: &Arc<Identity>) -> bool {
         let most = self.config.max_connections.min(self.config.max_served);
         // A closed connection stays in the ready queue until it is settled.

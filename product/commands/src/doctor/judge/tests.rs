@@ -1,8 +1,8 @@
-//! Verdicts on hosts that do not exist.
+//! Verdicts on imaginary hosts.
 
 use super::*;
 
-/// A host with nothing to mend.
+/// A host without defects.
 fn healthy() -> Facts {
     Facts {
         receive_buffer: Some(4_194_304),
@@ -36,7 +36,7 @@ fn healthy() -> Facts {
     }
 }
 
-/// The one finding that is not good after a change.
+/// The only finding that is not good after a change.
 fn only(change: impl FnOnce(&mut Facts)) -> Finding {
     let mut facts = healthy();
     change(&mut facts);

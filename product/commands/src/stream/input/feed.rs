@@ -22,7 +22,7 @@ use crate::files::unread;
 
 /// The number of bytes to read at once from a file or a pipe.
 const PIECE: usize = 64 << 10;
-/// The maximum number of waiting pieces: a slow network holds a pipe back instead of filling the
+/// The maximum number of waiting pieces: a slow network holds back a pipe instead of filling the
 /// memory.
 const WAITING: usize = 16;
 /// The maximum length of a datagram.
@@ -30,8 +30,8 @@ const LARGEST: usize = 65_536;
 /// The interval at which a thread that waits for datagrams checks whether its consumer still
 /// exists.
 const GLANCE: Duration = Duration::from_millis(20);
-/// The maximum time to empty a socket at the end. Only a source that has not ended sends more in
-/// this time than the socket can hold.
+/// The maximum time for emptying a socket at the end. More datagrams than the socket holds arrive
+/// in this time only if the source has not ended.
 const LAST_LOOK: Duration = Duration::from_millis(100);
 
 /// An item that the thread delivers.
@@ -48,14 +48,14 @@ pub(crate) enum Piece {
 #[derive(Debug)]
 pub(crate) struct Feed {
     pieces: mpsc::Receiver<Piece>,
-    /// Makes a thread that can end by itself do so.
+    /// Setting this flag ends the thread. Only the threads of sockets have one.
     is_cut: Option<Arc<AtomicBool>>,
     /// The name and the file, if it is a regular file.
     stored: Option<(String, File)>,
 }
 
 impl Feed {
-    /// The next piece. A call that is dropped before it is ready loses nothing.
+    /// The next piece. Cancel safe: dropping the call before it completes loses nothing.
     pub(crate) async fn next(&mut self) -> Option<Piece> {
         self.pieces.recv().await
     }
@@ -72,8 +72,8 @@ impl Feed {
         self.pieces.try_recv().ok()
     }
 
-    /// Ends the feed after the data that has already arrived. Returns `false` for a pipe, whose
-    /// thread waits for more.
+    /// Ends the feed after the data that has already arrived. Returns `false` for a pipe, because
+    /// its thread waits for more data.
     pub(crate) fn cut(&self) -> bool {
         if let Some(is_cut) = &self.is_cut {
             is_cut.store(true, Ordering::Relaxed);
@@ -103,7 +103,7 @@ pub(crate) fn file(path: &Path) -> Result<(Feed, bool), Error> {
         )));
     }
     let name = path.display().to_string();
-    // The length alone does not suffice: files that are generated on reading report zero.
+    // The length alone is not sufficient: files that are generated while they are read report zero.
     if metadata.is_file() && matches!(file.read_at(&mut [0], 0), Ok(0)) {
         return Err(empty(&name));
     }
@@ -148,7 +148,7 @@ fn spawn(name: String, mut source: impl Read + Send + 'static) -> Result<Feed, E
                 ))),
             };
             let is_last = !matches!(read, Piece::Bytes(_));
-            // It fails when the consumer is gone.
+            // This fails if the consumer is gone.
             if pieces.blocking_send(read).is_err() || is_last {
                 return;
             }
@@ -160,9 +160,9 @@ fn spawn(name: String, mut source: impl Read + Send + 'static) -> Result<Feed, E
 /// The result of reading a socket.
 enum Received<'a> {
     Datagram(&'a [u8]),
-    /// No datagram for a while.
+    /// No datagram arrived for a while.
     Nothing,
-    /// No more datagrams.
+    /// No more datagrams follow.
     End,
 }
 
@@ -259,7 +259,7 @@ fn receive(
                     io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused => true,
                     _ => {
                         let error = Error::failed(format!("cannot read from the socket: {error}"));
-                        // It fails when the consumer is gone.
+                        // This fails if the consumer is gone.
                         let _ = pieces.blocking_send(Piece::Failed(error));
                         false
                     }
@@ -277,7 +277,7 @@ fn receive(
     })
 }
 
-/// Delivers the rest and the end. Always returns `false`, since nothing follows.
+/// Delivers the remaining data and the end. Always returns `false`, since nothing follows.
 fn end(
     take: &mut impl FnMut(Received<'_>, &mpsc::Sender<Piece>) -> bool,
     overrun: &mut Overrun,
@@ -285,7 +285,7 @@ fn end(
 ) -> bool {
     let rest = overrun.rest();
     if rest.is_none_or(|drops| report_overrun(drops, pieces)) && take(Received::End, pieces) {
-        // It fails when the consumer is gone.
+        // This fails if the consumer is gone.
         let _ = pieces.blocking_send(Piece::End);
     }
     false
@@ -379,7 +379,7 @@ mod tests {
             kinds.collect::<Vec<_>>()
         };
         assert_eq!(kinds(&[1, 2, 4, 5], 4), ["rtp loss"]);
-        // Each twice, as over two paths.
+        // Each datagram twice, as over two paths.
         assert_eq!(kinds(&[1, 1, 2, 3, 2, 3, 4], 4), [""; 0]);
     }
 

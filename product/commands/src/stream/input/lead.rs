@@ -1,22 +1,23 @@
-//! How far a live source that can be held back is ahead of its own times.
+//! How far a live source that can be held back is ahead of its own time stamps.
 
 use std::time::{Duration, Instant};
 
 use comity_units::Span;
 
-/// The lead from which the source is held back, in seconds. Its times are uneven, and may jump by
-/// less than the threshold for jumps.
+/// The lead, in seconds, above which the source is held back. Time stamps are uneven, and may jump
+/// by less than the threshold for jumps.
 const MAX_LEAD: f64 = 0.5;
-/// The maximum lag after a pause, in seconds: the source is not held back while it catches up.
+/// The maximum lag that counts after a pause, in seconds. A source is not held back while it
+/// catches up with this lag.
 const MAX_LAG: f64 = 10.0;
-/// The maximum rate of its times relative to this host's clock: clocks differ.
+/// The maximum rate of the time stamps relative to this host's clock, since clocks differ.
 const FASTEST: f64 = 1.01;
 
 /// Distinguishes a source in real time from one that delivers as fast as it is read, such as a file
 /// through a pipe.
 ///
-/// A source in real time is never far ahead of its own times. Any other source is held back to its
-/// times, as a file is.
+/// A source in real time is never far ahead of its own time stamps. Any other source is held back
+/// to its time stamps, like a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lead {
     at: Instant,
@@ -34,7 +35,7 @@ impl Lead {
         }
     }
 
-    /// Records the progress of the source by its own times.
+    /// Records the progress of the source's time stamps.
     pub(super) fn advance(&mut self, now: Instant, progress: Span) {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         let gained = progress.saturating_sub(self.progress).as_secs_f64();
@@ -78,7 +79,7 @@ mod tests {
     fn a_real_time_source_is_never_held_back() {
         let even = (0..100_000).map(|number| 40.0 * f64::from(number));
         let fast = even.clone().map(|time| time * 0.995);
-        // It pauses for 5 s each minute, and then delivers the backlog.
+        // The source pauses for 5 s each minute, and then delivers the backlog.
         let pausing = even.clone().map(|time| {
             let within = time % 60_000.0;
             if within < 5_000.0 {
@@ -99,7 +100,7 @@ mod tests {
             let at_pace = (40.0 * number as f64 - 500.0).max(0.0) / 1.01;
             assert!((late - at_pace).abs() < 41.0, "{number}: {late}");
         }
-        // At twice the rate of its times.
+        // At twice the rate of its time stamps.
         let late = held((0..2_500).map(|number| 20.0 * f64::from(number)));
         let last = 20.0 * 2_499.0;
         assert!((late[2_499] - (2.0 * last - 500.0) / 1.01 + last).abs() < 41.0);

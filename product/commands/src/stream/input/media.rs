@@ -1,4 +1,4 @@
-//! Bytes of media as sections with their times.
+//! Converts bytes of media to sections with times.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -34,32 +34,32 @@ pub(crate) struct MediaInput {
     has_reported_growth: bool,
     pace: Pace,
     waiting: Waiting,
-    /// For live sources.
+    /// The silence of a live source.
     silence: Silence,
-    /// How far a live source that can be held back is ahead of its own times.
+    /// How far a live source that can be held back is ahead of its own time stamps.
     lead: Option<Lead>,
-    /// Whether it waits for a consumer.
+    /// Whether it waits until a consumer reads.
     is_patient: bool,
-    /// Bytes read so far.
+    /// The number of bytes read so far.
     read: u64,
-    /// Bytes read so far, without sections that wait for their time.
+    /// The number of bytes read so far, without sections that wait for their time.
     bytes: Arc<AtomicU64>,
     transport: TransportMonitor,
 }
 
 #[derive(Debug)]
 enum Pace {
-    /// A file, read at `speed` times its own pace, from `start` on.
+    /// A file, read at `speed` times its own pace from `start`.
     Stored { start: Option<Instant>, speed: f64 },
-    /// A live source, whose sections are due on arrival; times count from `epoch`.
+    /// A live source, whose sections are due on arrival. Times count from `epoch`.
     Live { epoch: Instant },
 }
 
 /// How far ahead of its time a file is read. Multiplexers let streams drift apart by at most this
 /// much.
 const LOOKAHEAD: Duration = Duration::from_secs(1);
-/// The maximum for a group of pictures that is sent together, if sound with later times precedes
-/// its pictures in the file.
+/// The maximum for a group of pictures that is sent together, if the file contains sound with later
+/// times before its pictures.
 const GROUP_LOOKAHEAD: Duration = Duration::from_secs(10);
 
 impl MediaInput {
@@ -68,8 +68,8 @@ impl MediaInput {
         Self::new(feed, config, Pace::Live { epoch: now() })
     }
 
-    /// Reads a live source that can be held back. Data that arrives ahead of its own times waits
-    /// for them, and nothing is lost before there is a connection.
+    /// Reads a live source that can be held back. Data that arrives ahead of its time stamps waits
+    /// for its time, and nothing is lost before there is a connection.
     pub(crate) fn pipe(feed: Feed, config: ReaderConfig) -> Self {
         let lead = Some(Lead::new(now()));
         Self {
@@ -84,7 +84,7 @@ impl MediaInput {
         Self::new(feed, config, Pace::Stored { start: None, speed }).patient()
     }
 
-    /// Waits for a consumer, so that nothing is lost before there is a connection.
+    /// Waits until a consumer reads, so that nothing is lost before there is a connection.
     const fn patient(mut self) -> Self {
         self.is_patient = true;
         self
@@ -108,8 +108,8 @@ impl MediaInput {
         }
     }
 
-    /// The next section, when it is due; `None` when the source has ended. A call that is dropped
-    /// before it is ready loses nothing.
+    /// The next section, when it is due; `None` after the end of the source. Cancel safe: dropping
+    /// the call before it completes loses nothing.
     async fn read(&mut self) -> Result<Option<SourceItem>, Error> {
         loop {
             if self.waiting.is_full()
@@ -139,7 +139,7 @@ impl MediaInput {
                 }
                 None => {}
             }
-            // All data of a file read so far is in order.
+            // All data that was read from a file so far has arrived in order.
             self.count();
             match self.waiting.due() {
                 Some(due) if self.has_ended || self.has_read_enough() => {
@@ -169,7 +169,8 @@ impl MediaInput {
         }
     }
 
-    /// The next piece of the feed. A call that is dropped before it is ready loses nothing.
+    /// The next piece of the feed. Cancel safe: dropping the call before it completes loses
+    /// nothing.
     async fn next_piece(&mut self) -> Next {
         if let Some(until) = self.lead.as_ref().and_then(Lead::holds_until) {
             sleep_until(until.into()).await;
@@ -235,9 +236,9 @@ impl MediaInput {
         self.reader.finish().map_err(unreadable)
     }
 
-    /// The earliest source time of data that is now read from a file. Data with earlier times, such
-    /// as the last sound of a program that a multiplexer held to the end of the file, gets this
-    /// time.
+    /// The earliest source time of data that is now read from a file. Data with an earlier time
+    /// gets this time, such as the last sound of a program if the multiplexer wrote it at the end
+    /// of the file.
     fn least(&self) -> Instant {
         let lookahead = match (&self.pace, self.config.deadlines) {
             (Pace::Live { epoch }, _) => return *epoch,
@@ -257,7 +258,7 @@ impl MediaInput {
     fn has_read_enough(&self) -> bool {
         match self.pace {
             Pace::Stored { speed, .. } => {
-                // A consumer that is behind needs no more of the file than one that is not.
+                // A late consumer needs no more read-ahead than a punctual one.
                 let from = self.waiting.due().map_or_else(now, |due| due.min(now()));
                 let after = |lookahead: Duration| from + lookahead.div_f64(speed);
                 let (near, far) = (after(LOOKAHEAD), after(GROUP_LOOKAHEAD));
@@ -273,7 +274,7 @@ impl MediaInput {
         }
     }
 
-    /// The pace of the source relative to its own.
+    /// The factor by which the source is read faster than its own pace.
     const fn speed(&self) -> f64 {
         match self.pace {
             Pace::Stored { speed, .. } => speed,
@@ -291,8 +292,8 @@ impl Source for MediaInput {
         Ok(self.read().await?)
     }
 
-    /// Takes the data of a live source that has already arrived, including that in its socket, as
-    /// its end: the reader then releases everything it holds. Drops the rest of a file.
+    /// Ends a live source after the data that has already arrived, including data in its socket:
+    /// the reader then releases everything that it holds. Drops the rest of a file.
     fn cut(&mut self) {
         if self.has_ended || !self.is_stored() && self.feed.cut() {
             return;
@@ -337,12 +338,12 @@ fn unreadable(error: ReadError) -> Error {
 /// The result of waiting for the feed.
 enum Next {
     Piece(Option<Piece>),
-    /// No data until this arrival time.
+    /// No data has arrived until this time.
     Silence(Time),
 }
 
 impl Pace {
-    /// The arrival time of data from a live source.
+    /// The present arrival time of data from a live source; zero for a file.
     fn arrival(&self) -> Time {
         match self {
             Self::Stored { .. } => Time::ZERO,
@@ -362,7 +363,7 @@ impl Pace {
         }
     }
 
-    /// A missing section for a unit that is incomplete at the source.
+    /// The entry for a unit that is incomplete at the source.
     fn miss(&mut self, unit: &MissingUnit) -> (Instant, Missing) {
         let source_time = self.instant_of(unit.source_time);
         let missing = Missing {
@@ -411,8 +412,8 @@ mod tests {
     use comity_units::Rate;
     use tokio::sync::mpsc;
 
-    /// A program of one second beside one of four seconds. The multiplexer has held its last sound
-    /// to the end of the file.
+    /// A program of one second beside one of four seconds. The multiplexer wrote the last sound of
+    /// the first at the end of the file.
     #[test]
     fn late_data_in_a_file_gets_the_time_of_its_reading_position() {
         let mut writer = TsWriter::new(WriterConfig::default());
@@ -462,7 +463,7 @@ mod tests {
                 .find(|time| (time.0, time.1) == (stream, number));
             found.unwrap().2 - start
         };
-        // A hundred times its pace.
+        // At a hundred times its pace.
         for number in 0..25 {
             let exact = Duration::from_micros(400 * number);
             assert_eq!((at(1, number), at(2, number)), (exact, exact));
@@ -506,7 +507,7 @@ mod tests {
             let mut given = 0;
             while let Some(SourceItem::Unit(unit)) = input.next().await.unwrap() {
                 given += unit.payload.len() as u64;
-                // The container takes 3 %, and a section may be partly read.
+                // The container takes 3 %, and the last section may be partly read.
                 let counted = bytes.load(Ordering::Relaxed);
                 let most = given + 20_000 + file.len() as u64 / 25;
                 assert!((given..most).contains(&counted), "{counted} of {given}");
@@ -519,7 +520,7 @@ mod tests {
     /// A slow path with full reliability, or a slow reader behind a relay, holds the source back.
     #[test]
     fn a_late_reader_does_not_extend_the_read_ahead() {
-        // At 100 Mb/s, a second has 12.5 MB, and a lag of ten seconds exceeds 32 MiB by far.
+        // At 100 Mb/s, one second has 12.5 MB, and a lag of ten seconds exceeds 32 MiB by far.
         let config = ReaderConfig {
             assumed_rate: Rate::from_mbps(100),
             ..ReaderConfig::default()
@@ -543,7 +544,7 @@ mod tests {
                 if let SourceItem::Notice(notice) = input.next().await.unwrap().unwrap() {
                     kinds.push(notice.kind);
                 }
-                // A second, the piece that completes it, and the overhead of each section.
+                // One second, the piece that completes it, and the overhead of each section.
                 assert!(input.waiting.bytes < 14_000_000, "{}", input.waiting.bytes);
             }
             assert_eq!(kinds, ["format"]);

@@ -28,15 +28,15 @@ pub(crate) use notice::NOTICES;
 /// The options of the command line for reading media.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reading {
-    /// The pace of a file relative to its own, if requested.
+    /// The requested pace of a file relative to its own.
     pub(crate) speed: Option<f64>,
     /// The rule for deadlines of pictures.
     pub(crate) deadlines: DeadlineRule,
-    /// The assumed rate of a file without times, if requested.
+    /// The requested rate of a file without times.
     pub(crate) assumed_rate: Option<Rate>,
-    /// The fate of units that are incomplete at the source.
+    /// How to treat units that are incomplete at the source.
     pub(crate) damaged: Damaged,
-    /// Whether to carry the input as bytes, without looking for pictures.
+    /// Whether to carry the input as bytes, without parsing it for pictures.
     pub(crate) is_opaque: bool,
 }
 
@@ -72,7 +72,7 @@ impl Reading {
             assumed_rate: self.assumed_rate.unwrap_or(usual.assumed_rate),
             damaged: self.damaged,
             opaque: self.is_opaque,
-            // Each receiver that supports them gets them.
+            // Every receiver that supports layouts gets them.
             layouts: true,
             ..usual
         }
@@ -110,7 +110,7 @@ pub(crate) enum Input {
     Connected(Box<Receiver>),
 }
 
-/// How a connection's sections are passed on to another one.
+/// How the sections of a connection are passed on to another connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PassedOn {
     pub(crate) is_so: bool,

@@ -20,7 +20,7 @@ pub(crate) const NOTICES: [&str; 10] = [
     "scrambled",
 ];
 
-/// The read-ahead buffer is full: `bytes` bytes, with this time of the source.
+/// The read-ahead buffer is full: it contains `bytes` bytes, which cover this time of the source.
 pub(super) fn full(bytes: usize, held: Duration) -> Notice {
     Notice {
         kind: "full",
@@ -33,7 +33,7 @@ pub(super) fn full(bytes: usize, held: Duration) -> Notice {
     }
 }
 
-/// A file has grown by this many bytes since its end was read.
+/// A file has grown by this many bytes since it was read to its end.
 pub(super) fn grown(name: &str, more: u64) -> Notice {
     Notice {
         kind: "other",
@@ -44,7 +44,7 @@ pub(super) fn grown(name: &str, more: u64) -> Notice {
     }
 }
 
-/// Packets are missing in an RTP source before those that arrived.
+/// Packets of an RTP source are missing before those that arrived.
 pub(super) fn rtp_loss(packets: u64) -> Notice {
     Notice {
         kind: "rtp loss",

@@ -1,4 +1,4 @@
-//! Datagrams that this host dropped because the socket was not read in time.
+//! Detects datagrams that this host dropped because the socket was not read in time.
 
 use std::io::{self, IoSliceMut};
 use std::net::UdpSocket;
@@ -9,7 +9,7 @@ use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
 };
 
-/// After a report, further drops are counted for this long before the next one.
+/// How long drops are only counted after a report.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// Counts the drops of a socket with the counter that the system attaches to datagrams.
@@ -22,13 +22,13 @@ pub(super) struct Overrun {
 }
 
 impl Overrun {
-    /// Enables the system's counter. Systems without it appear to drop nothing.
+    /// Enables the system's counter. On systems without it, no drops are reported.
     pub(super) fn of(socket: &UdpSocket) -> Self {
         let _ = setsockopt(socket, sockopt::RxqOvfl, &1);
         Self::default()
     }
 
-    /// As [`UdpSocket::recv`], and counts the drops before the datagram.
+    /// Like [`UdpSocket::recv`], and counts the drops before the datagram.
     pub(super) fn receive(&mut self, socket: &UdpSocket, datagram: &mut [u8]) -> io::Result<usize> {
         let mut control = nix::cmsg_space!(u32);
         let mut buffers = [IoSliceMut::new(datagram)];

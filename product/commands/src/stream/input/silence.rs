@@ -1,20 +1,20 @@
-//! When a live source is silent.
+//! Detects that a live source is silent.
 
 use std::time::{Duration, Instant};
 
 use comity_units::{Span, Time, TwoWindows};
 
-/// The minimum time without bytes that counts as silence: intervals between pictures are 40 ms.
+/// The minimum time without bytes that counts as silence. Intervals between pictures are 40 ms.
 const SHORTEST: Span = Span::from_millis(60);
-/// Silence lasts at least this multiple of the longest usual pause.
+/// The minimum silence, as a multiple of the longest usual pause.
 const LONGER: u64 = 2;
-/// Longer pauses are not usual.
+/// The longest pause that counts as usual.
 const LONGEST_USUAL: Span = Span::from_millis(250);
-/// Pauses within the last one to two windows of this length count.
+/// The pauses of the last one to two windows of this length count.
 const WINDOW: Span = Span::from_secs(10);
 
-/// Detects pauses of a live source. When the source pauses, the last unit is complete and waits for
-/// no more data.
+/// Detects pauses of a live source. During a pause, the last unit is complete and waits for no more
+/// data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Silence {
     began: Instant,
@@ -33,7 +33,7 @@ impl Silence {
         }
     }
 
-    /// Bytes have come.
+    /// Records that bytes arrived.
     pub(super) fn on_bytes(&mut self, now: Instant) {
         let pause = self
             .came
@@ -46,14 +46,14 @@ impl Silence {
         self.is_over = false;
     }
 
-    /// When the silence begins if no bytes arrive; `None` if it has begun.
+    /// When the silence begins if no bytes arrive; `None` if it has already begun.
     pub(super) fn begins_at(&self) -> Option<Instant> {
         let after = SHORTEST.max(self.pauses.most() * LONGER);
         let begins = self.came.map(|came| came + Duration::from(after));
         begins.filter(|_| !self.is_over)
     }
 
-    /// The silence has begun.
+    /// Records that the silence has begun.
     pub(super) fn on_silence(&mut self) {
         self.is_over = true;
     }
@@ -84,7 +84,7 @@ mod tests {
             let after = if datagram == 0 { 80 } else { 320 };
             assert_eq!(silence.begins_at(), Some(at(came + after)));
         }
-        // Long after the pause, it no longer counts.
+        // The pause is long ago and no longer counts.
         for picture in 0..1_000 {
             silence.on_bytes(at(38_000 + picture * 40));
         }

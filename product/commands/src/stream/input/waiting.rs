@@ -1,4 +1,4 @@
-//! Sections that were read and are not due yet.
+//! Sections that have been read and are not yet due.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -7,20 +7,20 @@ use comity::StreamId;
 use comity_frames::Frame;
 use comity_stream::{MediaUnit, Missing, SourceItem};
 
-/// The maximum number of bytes to read ahead in a file, regardless of its times: the second of
-/// [`LOOKAHEAD`] at 256 Mb/s, or the ten seconds of [`GROUP_LOOKAHEAD`] at 25 Mb/s. The last piece
-/// may exceed it.
+/// The maximum number of bytes to read ahead in a file, regardless of its times. It holds one
+/// second ([`LOOKAHEAD`]) at 256 Mb/s, or ten seconds ([`GROUP_LOOKAHEAD`]) at 25 Mb/s. The last
+/// piece may exceed it.
 pub(super) const READ_AHEAD: usize = 32 << 20;
 /// The overhead of a section besides its payload, in bytes.
 const READ_AHEAD_EACH: usize = 512;
 
-/// Sections that are not due yet, and those that are incomplete at the source, in the order of
-/// their times. Within a stream this is the order of the stream, even where its times go back.
-/// Reading stops while they take [`READ_AHEAD`] bytes.
+/// Sections that are not yet due, and entries for those that are incomplete at the source, in the
+/// order of their times. Within a stream, this is the order of the stream, even where its times go
+/// back. Reading stops while they take [`READ_AHEAD`] bytes.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     items: BTreeMap<(Instant, u64), Waits>,
-    /// The bytes that they count towards [`READ_AHEAD`].
+    /// The number of these bytes.
     pub(super) bytes: usize,
     pub(super) has_reported_full: bool,
     count: u64,
@@ -29,7 +29,7 @@ pub(super) struct Waiting {
     furthest_picture: Option<Instant>,
 }
 
-/// A section, or the absence of one.
+/// A section, or the entry for a missing one.
 #[derive(Debug)]
 enum Waits {
     Section(MediaUnit),
@@ -37,7 +37,7 @@ enum Waits {
 }
 
 impl Waits {
-    /// The bytes that it counts towards [`READ_AHEAD`].
+    /// The number of bytes that count towards [`READ_AHEAD`].
     fn bytes(&self) -> usize {
         READ_AHEAD_EACH
             + match self {
@@ -71,7 +71,8 @@ impl Waiting {
         self.insert(latest, Waits::Missing(missing));
     }
 
-    /// When an item of a stream with this source time is due: not before the previous item.
+    /// When an item of a stream with this source time is due: not before the previous item of the
+    /// stream.
     fn due_at(&mut self, stream: StreamId, source_time: Instant) -> Instant {
         let latest = self.latest.entry(stream).or_insert(source_time);
         *latest = source_time.max(*latest);
@@ -85,7 +86,7 @@ impl Waiting {
         self.count += 1;
     }
 
-    /// The bytes of the waiting sections.
+    /// The number of payload bytes of the waiting sections.
     pub(super) fn payload(&self) -> u64 {
         (self.bytes - READ_AHEAD_EACH * self.items.len()) as u64
     }
@@ -118,8 +119,8 @@ impl Waiting {
         self.furthest.is_some_and(|furthest| furthest >= moment)
     }
 
-    /// Whether pictures that are due at `moment` have been read; without pictures, whether other
-    /// sections have.
+    /// Whether pictures that are due at `moment` have been read. Without pictures, the other
+    /// sections count.
     pub(super) fn reaches_picture(&self, moment: Instant) -> bool {
         match self.furthest_picture {
             Some(furthest) => furthest >= moment,
@@ -222,7 +223,7 @@ mod tests {
                 SourceItem::Notice(notice) => panic!("{notice:?}"),
             })
             .collect();
-        // A missing section is in the same order.
+        // A missing section keeps its position in this order.
         assert_eq!(
             order,
             [(1, 0), (2, 0), (2, 1), (1, 1), (1, 2), (2, 12), (1, 3)]

@@ -1,12 +1,12 @@
 //! The HTTP server of the metrics page.
 //!
-//! Anybody who reaches the address may connect, so time, memory and sockets are bounded. A slow
-//! client delays nobody: each client has a task. If [`MAX_CLIENTS`] are connected, a new client
-//! replaces one of them, drawn at random. An attacker who keeps all connections busy therefore
-//! rarely hits a slow scraper.
+//! Anybody who reaches the address may connect, so time, memory and sockets are bounded. Each
+//! client has a task, so a slow client delays no other. If [`MAX_CLIENTS`] are connected, a new
+//! client replaces one of them, drawn at random. An attacker who keeps all connections busy
+//! therefore rarely hits a slow scraper.
 //!
-//! A page in a browser may be made to call this server under a name of its own (DNS rebinding). So
-//! a request must name an address or `localhost` as its host, or have the token.
+//! By DNS rebinding, a page can make a browser call this server under a host name of the page's
+//! author. A request must therefore name an address or `localhost` as its host, or have the token.
 
 use std::convert::Infallible;
 use std::io;
@@ -39,12 +39,12 @@ const ROOT: &str = "<!doctype html>\n<title>comity</title>\n<a href=\"/metrics\"
 /// connections per second stays connected with probability (1 − 1/512)^250, or 0.6, and beside 100
 /// per second always.
 const MAX_CLIENTS: usize = 512;
-/// The time from accepting a connection to the last byte of its answer; Prometheus has a limit of
-/// 10 s too.
+/// The time from accepting a connection to the last byte of its answer. Prometheus also has a limit
+/// of 10 s.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// The maximum head of a request; hyper's minimum.
+/// The maximum length of a request's head: the minimum that hyper supports.
 const MAX_HEAD: usize = 8 * 1_024;
-/// The pause after a failed accept: a process without free descriptors would spin.
+/// The pause after a failed accept. Without it, a process that has no free descriptors would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The page, and who may read it.
@@ -56,7 +56,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// The refusal of a request by its headers, if any.
+    /// Why a request with these headers is refused; `None` if it is accepted.
     fn refuses(&self, headers: &HeaderMap) -> Option<(StatusCode, &'static str)> {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let Some(token) = &self.token else {
@@ -112,7 +112,7 @@ impl Default for Limits {
     }
 }
 
-/// Answers until the thread ends.
+/// Answers clients until the thread ends.
 pub(super) fn run(listener: std::net::TcpListener, page: Page, limits: Limits) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -154,7 +154,7 @@ async fn serve(stream: TcpStream, page: Arc<Page>) {
         .max_buf_size(MAX_HEAD)
         .header_read_timeout(None)
         .serve_connection(TokioIo::new(stream), answered);
-    // A disconnected scraper asks again.
+    // A disconnected scraper will ask again.
     let _ = connection.await;
 }
 
@@ -203,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    /// Much longer than a test: a limit without effect.
+    /// Much longer than a test, so the limit has no effect.
     const NEVER: Duration = Duration::from_secs(600);
     const SCRAPE: &str = "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 
@@ -252,7 +252,7 @@ mod tests {
         let pause = Some(Duration::from_millis(20));
         slow.set_read_timeout(pause).unwrap();
         let waits = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
-        // Each byte would restart a read time-out.
+        // A read time-out would restart with each byte.
         let closed = loop {
             match slow.write_all(b"x").and_then(|()| slow.read(&mut [0])) {
                 Err(error) if waits(&error) => {}
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!((closed, served), (1, clients - 1));
     }
 
-    /// 250 ms beside 100 idle connections a second.
+    /// A scraper that takes 250 ms, beside 100 idle connections per second.
     #[test]
     fn idle_connections_do_not_displace_a_slow_scraper() {
         let address = started(Limits::default());
@@ -298,7 +298,7 @@ mod tests {
         let idle: Vec<_> = (0..25)
             .map(|_| TcpStream::connect(address).unwrap())
             .collect();
-        // They were accepted before this one.
+        // They were accepted before this client.
         assert_eq!(status(&answer(address, SCRAPE)), "200");
         slow.write_all(tail.as_bytes()).unwrap();
         assert_eq!(status(&rest(&mut slow)), "200");

@@ -1,4 +1,4 @@
-//! Faults at the beginning of an output.
+//! Detects faults at the beginning of an output.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use comity_stream::{MediaUnit, Missing};
 /// Checks the first picture of each stream, and the first bytes of a file.
 #[derive(Debug, Default)]
 pub(super) struct Beginning {
-    /// The streams that have had pictures, and those whose first pictures did not arrive.
+    /// The streams that have had a picture, and the streams whose first pictures did not arrive.
     begun: BTreeSet<u16>,
     cut: BTreeSet<u16>,
-    /// A file whose name suggests another container.
+    /// The file, if its name suggests another container.
     promise: Option<PathBuf>,
 }
 
@@ -32,7 +32,7 @@ impl Beginning {
         }
     }
 
-    /// A section is missing.
+    /// Records a missing section.
     pub(super) fn miss(&mut self, missing: &Missing) {
         if !self.begun.contains(&missing.stream.0) {
             self.cut.insert(missing.stream.0);
@@ -69,8 +69,8 @@ impl Beginning {
         }
     }
 
-    /// A warning if the first bytes of a file do not match its name. A sender that does not know a
-    /// container sends its bytes unchanged, and then they match.
+    /// A warning if the first bytes of a file do not match its name. A sender that does not
+    /// recognise a container sends its bytes unchanged, and then they match.
     pub(super) fn bytes(&mut self, first: &[u8]) -> Option<String> {
         if first.is_empty() {
             return None;
@@ -84,13 +84,13 @@ impl Beginning {
     }
 }
 
-/// Whether these are whole transport packets.
+/// Whether these bytes are whole transport packets.
 pub(super) fn is_packets(bytes: &[u8]) -> bool {
     let (packets, rest) = bytes.as_chunks::<PACKET>();
     rest.is_empty() && packets.iter().all(|packet| packet[0] == 0x47)
 }
 
-/// The stream that a unit belongs to.
+/// The PID of a unit's stream.
 pub(super) fn pid_of(payload: &[u8]) -> Option<u16> {
     match Header::decode(payload) {
         Ok((Header::Unit(unit), _)) => Some(unit.pid),
@@ -108,8 +108,8 @@ mod tests {
     use super::*;
     use crate::clock::now;
 
-    /// A slice of H.264 in this stream; a random access point if `random_access`, with its
-    /// parameter sets or without.
+    /// A slice of H.264 in this stream, with or without its parameter sets; a random access point
+    /// if `random_access`.
     fn picture(stream: u16, random_access: bool, parameters: &[u8]) -> MediaUnit {
         let header = Header::Unit(Unit {
             pid: 255 + stream,

@@ -1,4 +1,4 @@
-//! The sections in each piece that a thread writes.
+//! Records which sections are in each piece that the thread writes.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// A whole piece of this length was written.
+    /// Counts a completely written piece of this length.
     pub(super) fn add(&self, length: usize) {
         self.bytes.fetch_add(length as u64, Ordering::Relaxed);
-        // A thread that sees the piece also sees its bytes.
+        // A thread that sees this count also sees the bytes.
         self.pieces.fetch_add(1, Ordering::Release);
     }
 
@@ -25,14 +25,14 @@ impl Taken {
         self.pieces.load(Ordering::Acquire)
     }
 
-    /// The bytes of whole pieces.
+    /// The number of bytes in completely written pieces.
     pub(super) fn bytes(&self) -> Arc<AtomicU64> {
         self.bytes.clone()
     }
 }
 
-/// The maximum number of sections without bytes to write yet. Tables have none until the unit after
-/// them is written. If no unit follows, the oldest of these sections are forgotten.
+/// The maximum number of remembered sections that have produced no bytes yet. A table produces none
+/// until the unit after it is written. If no unit follows, the oldest sections are forgotten.
 const MAX_SILENT: usize = 4_096;
 
 /// A section, with the PID of its stream.
@@ -42,7 +42,7 @@ type Entry = (Option<u16>, Missing);
 /// those that the media writer holds.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// Sections in no piece yet, with the stream whose tables they may wait for.
+    /// Sections that are in no piece yet, with the stream whose tables they may wait for.
     open: Vec<Entry>,
     /// Sections of the next piece.
     next: VecDeque<Missing>,
@@ -55,7 +55,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// A section of the stream with this PID was submitted.
+    /// Records a submitted section of the stream with this PID.
     pub(super) fn add(&mut self, pid: Option<u16>, section: Missing) {
         self.open.push((pid, section));
     }
@@ -70,13 +70,13 @@ impl Ledger {
             .extend(next.into_iter().map(|(_, section)| section));
     }
 
-    /// There is nothing to write now: the writer keeps their content for the next piece.
+    /// Keeps these sections for the next piece, because the writer has produced no bytes.
     pub(super) fn keep(&mut self) {
         let surplus = self.next.len().saturating_sub(MAX_SILENT);
         self.next.drain(..surplus);
     }
 
-    /// The next piece goes to the thread.
+    /// Records that the next piece goes to the thread.
     pub(super) fn give(&mut self) {
         let written = self.written.pieces();
         while self
@@ -127,8 +127,8 @@ mod tests {
     fn sections_that_wait_for_tables_are_in_the_next_piece() {
         let mut ledger = Ledger::default();
         let written = ledger.written.clone();
-        // Two streams wait for tables. The tables of the first arrive, then a section that leaves
-        // nothing to write yet.
+        // Two streams wait for tables. The tables of the first stream arrive, then a section that
+        // produces no bytes yet.
         for (number, pid) in [(0, 256), (1, 257), (2, 256)] {
             ledger.add(Some(pid), section(number));
         }

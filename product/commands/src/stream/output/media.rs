@@ -1,7 +1,7 @@
-//! Sections as a stream of bytes again: files, pipes and datagrams.
+//! Converts sections back to a stream of bytes: files, pipes and datagrams.
 //!
 //! A slow disk or reader exerts back-pressure: unread data stays in the connection's receive
-//! buffer, up to `rcvbuf`. [`Room`] limits the data that waits here, behind the connection.
+//! buffer, up to `rcvbuf`. [`Room`] limits the data that waits here, after the connection.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::future::pending;
@@ -28,13 +28,13 @@ use super::slow::SlowOutput;
 use super::target::{Datagrams, Piece, Recording, Target, write_all};
 use crate::clock::now;
 
-/// The maximum number of waiting pieces, however short.
+/// The maximum number of waiting pieces of any length.
 const WAITING: usize = 256;
 /// The maximum number of waiting bytes.
 const MAX_BYTES: u32 = 4 << 20;
 
 /// The maximum number of bytes in pieces that wait to be written or are being written. Beyond it,
-/// the connection holds the sender back. A longer piece waits alone.
+/// the connection holds back the sender. A piece longer than this waits alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room(u32);
 
@@ -54,17 +54,17 @@ impl Room {
 pub(crate) struct MediaOutput {
     writer: TsWriter,
     form: Form,
-    /// Whether only transport packets can be written: RTP announces its content.
+    /// Whether only transport packets can be written, because RTP announces its content.
     packets_only: bool,
     /// Why a section cannot be written; reported by the next [`flush`](Self::flush).
     unfit: Option<Error>,
     name: String,
     pieces: Option<mpsc::Sender<Piece>>,
-    /// The bytes that the thread does not have yet, their arrival time, and the spacing of their
-    /// packets at the source, if known.
+    /// Pieces that the thread does not have yet, with their arrival time, and with the spacing of
+    /// their packets at the source, if known.
     waiting: VecDeque<(Vec<u8>, Instant, Option<Span>)>,
     room: Room,
-    /// The free bytes of the room.
+    /// The number of free bytes of the room.
     free: Arc<Semaphore>,
     /// The result of the writing thread.
     written: Option<oneshot::Receiver<io::Result<()>>>,
@@ -87,7 +87,7 @@ enum Form {
 }
 
 impl MediaOutput {
-    /// A file, which is emptied only when the first bytes are there.
+    /// A file. Its old content is removed only when the first bytes are written.
     pub(crate) fn file(path: &Path, existing: Existing, room: Room) -> Result<Self, Error> {
         let file = existing.open("OUTPUT", path)?;
         Ok(Self {
@@ -183,8 +183,8 @@ impl MediaOutput {
             .push_back((piece, now(), self.writer.spacing()));
     }
 
-    /// Passes the written bytes on; waits while the disk or the reader is behind. A call that is
-    /// dropped before it is ready loses nothing: the next one continues.
+    /// Passes the written bytes to the thread, and waits while the disk or the reader is behind.
+    /// Cancel safe: if the call is dropped before it completes, the next one continues.
     async fn flush_waiting(&mut self) -> Result<Written, Error> {
         if let Some(error) = self.unfit.take() {
             self.ledger.has_failed = true;
@@ -192,10 +192,10 @@ impl MediaOutput {
         }
         let mut wants_room = now();
         while let Some((piece, ..)) = self.waiting.front() {
-            // A buffer that grew takes more memory than it holds.
+            // A buffer that grew uses more memory than its content.
             let taken =
                 u32::try_from(piece.capacity()).map_or(self.room.0, |taken| taken.min(self.room.0));
-            // When the thread ends, it closes the semaphore.
+            // The semaphore is closed when the thread ends.
             let free = self.free.clone().acquire_many_owned(taken).await;
             let permit = match &self.pieces {
                 Some(pieces) => pieces.reserve().await.ok(),
@@ -222,7 +222,7 @@ impl MediaOutput {
         Ok(Written::Yes)
     }
 
-    /// Returns when the writing thread has ended, which happens early only after an error.
+    /// Returns when the writing thread has ended. It ends early only after an error.
     async fn ended(&mut self) -> Result<Written, Error> {
         let Some(written) = &mut self.written else {
             return pending().await;
@@ -266,7 +266,7 @@ impl MediaOutput {
 }
 
 impl Sink for MediaOutput {
-    /// Returns when nobody reads the output any more. It otherwise ends only in
+    /// Returns when the reader of the output is gone. In all other cases, the output ends only in
     /// [`finish`](Self::finish).
     async fn tend(&mut self) -> Result<Written, comity_stream::Error> {
         match self.ended().await? {
@@ -313,7 +313,7 @@ impl Sink for MediaOutput {
         Written::Yes
     }
 
-    /// Writes the data that waited for the missing section.
+    /// Writes data that waited for the missing section.
     fn skip(&mut self, missing: &Missing) {
         self.beginning.miss(missing);
         if self.form != Form::Media {
@@ -328,7 +328,8 @@ impl Sink for MediaOutput {
         }
     }
 
-    /// The submitted and unwritten sections when the writing thread has failed; once.
+    /// The sections that were submitted and not written when the writing thread failed. Later calls
+    /// return nothing.
     fn take_unwritten(&mut self) -> Vec<Missing> {
         match self.has_failed() {
             true => self.ledger.take(),
@@ -353,8 +354,8 @@ impl Sink for MediaOutput {
         Ok(self.finish_writing().await?)
     }
 
-    /// The bytes written in whole pieces, without waiting ones and without a piece for which there
-    /// was no space.
+    /// The bytes of completely written pieces, without waiting pieces and without a piece for which
+    /// there was no space.
     fn counters(&self) -> Counters {
         Counters::of_media(self.ledger.written.bytes(), self.transport.clone())
     }
@@ -390,7 +391,7 @@ mod tests {
 
     use super::*;
 
-    /// Accepts a piece whenever it is allowed to, and reports its length.
+    /// Accepts a piece when permitted, and reports its length.
     struct Slow {
         may: blocking::Receiver<()>,
         took: blocking::Sender<usize>,
@@ -425,8 +426,8 @@ mod tests {
         }
     }
 
-    /// The number of sections of this length that it passes on before it has to wait, including the
-    /// last one.
+    /// The number of sections of this length that it passes on until it has to wait, including the
+    /// one that waits.
     fn taken_at_once(output: &mut MediaOutput, length: usize) -> usize {
         let section = section(length);
         let mut context = Context::from_waker(Waker::noop());
@@ -456,7 +457,7 @@ mod tests {
     #[test]
     fn a_slow_reader_holds_up_at_most_the_room() {
         run(async {
-            // 3,000,000 bytes are less than a third of it.
+            // 3,000,000 bytes are less than a third of the room.
             let (mut output, let_it, taken) = slow(Room(10_000_000));
             assert_eq!(taken_at_once(&mut output, 3_000_000), 3);
             // A written piece frees its room.
@@ -464,7 +465,7 @@ mod tests {
             flushes(&mut output).await;
             assert_eq!(taken.recv(), Ok(3_000_000));
             assert_eq!(taken_at_once(&mut output, 3_000_000), 0);
-            // A waiting call learns that the reader is gone, and reports the waiting sections with
+            // A waiting call detects that the reader is gone, and reports the waiting sections with
             // the rest: one was accepted.
             drop(let_it);
             assert!(output.flush().await.is_err());
@@ -477,7 +478,7 @@ mod tests {
     fn an_abandoned_wait_for_room_loses_nothing() {
         run(async {
             let (mut output, let_it, taken) = slow(Room(1_000));
-            // The first piece takes all the room; the waits of the other two are abandoned.
+            // The first piece takes all the room. The waits of the other two are cancelled.
             assert_eq!(taken_at_once(&mut output, 900), 1);
             assert_eq!(taken_at_once(&mut output, 700), 0);
             assert_eq!(written(&output), 0, "nothing is written yet");
@@ -513,7 +514,7 @@ mod tests {
     fn the_number_of_waiting_short_sections_is_bounded() {
         run(async {
             let (mut output, _let_it, _taken) = slow(Room::WITHOUT_CONNECTION);
-            // The thread may have accepted one already.
+            // The thread may already have accepted one piece.
             let count = taken_at_once(&mut output, 1);
             assert!((WAITING..=WAITING + 1).contains(&count), "{count}");
         });

@@ -30,7 +30,7 @@ pub(crate) enum Output {
 
 impl Output {
     /// Opens the output that `uri`, written as `text`, names. `room` limits the bytes that wait to
-    /// be written, and `existing` says how to treat an existing file.
+    /// be written, and `existing` states how to treat an existing file.
     pub(crate) fn open(
         uri: &Uri,
         text: &str,
@@ -128,7 +128,7 @@ impl Sink for Output {
     }
 }
 
-/// Reports that the controller does not retransmit.
+/// Warns that the controller does not retransmit.
 fn warn_of_losses(uri: &ComityUri, reporter: &Reporter) {
     let name = &uri.settings.controller;
     if uri.settings.effective_reliability() == Reliability::None

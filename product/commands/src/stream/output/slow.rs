@@ -1,28 +1,28 @@
-//! Whether a disk or a reader is slower than the arriving data.
+//! Detects that a disk or a reader is slower than the arriving data.
 
 use std::time::{Duration, Instant};
 
-/// The observation time.
+/// The duration of an observation.
 const WINDOW: Duration = Duration::from_secs(5);
 /// The minimum share of that time in which data waits for the output, in percent.
 const MIN_SHARE: u32 = 80;
-/// The minimum number of waits: a disk that stalls once has one.
+/// The minimum number of waits. A disk that stalls once causes one wait.
 const MIN_WAITS: u32 = 10;
-/// Shorter waits do not count: the writing thread has to be woken.
+/// Shorter waits do not count, because they include waking the writing thread.
 const SHORT: Duration = Duration::from_millis(1);
-/// The minimum growth of the delay from one observation to the next. Behind a reader that began
-/// late and then reads at the pace of the source, the delay is constant.
+/// The minimum growth of the delay between two observations. If a reader began late and now reads
+/// at the pace of the source, the delay is constant.
 const MIN_GROWTH: Duration = Duration::from_millis(250);
 
-/// Distinguishes an output that falls behind continuously from one that stalls occasionally.
+/// Distinguishes an output that continuously falls behind from one that stalls occasionally.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlowOutput {
     since: Instant,
     waited: Duration,
     waits: u32,
     bytes: u64,
-    /// The minimum delay of a section in this observation, and in the previous one if it was always
-    /// behind.
+    /// The minimum delay of a section in this observation, and in the previous one if the output
+    /// was behind then.
     delay: Option<Duration>,
     delay_before: Option<Duration>,
     has_warned: bool,
@@ -41,13 +41,13 @@ impl SlowOutput {
         }
     }
 
-    /// A section of this age is submitted.
+    /// Records the age of a submitted section.
     pub(super) fn on_section(&mut self, age: Duration) {
         self.delay = Some(self.delay.map_or(age, |least| least.min(age)));
     }
 
-    /// Bytes waited for room from `came` to `now`. Returns the rate of the output in Mb/s, once, if
-    /// it is too slow.
+    /// Records that bytes waited for room from `came` to `now`. If the output is too slow, returns
+    /// its rate in Mb/s, once.
     pub(super) fn on_room(&mut self, came: Instant, now: Instant, bytes: u64) -> Option<f64> {
         let wait = now.saturating_duration_since(came);
         if wait >= SHORT {
@@ -80,8 +80,8 @@ mod tests {
     use crate::clock::now;
 
     /// When an output is detected as slow, in seconds, and its rate. A piece of 10,000 bytes
-    /// arrives every 40 ms (2 Mb/s), or when the previous one has room. `room` is the time after
-    /// accepting a piece until there is room for it, in milliseconds, as a function of time.
+    /// arrives every 40 ms (2 Mb/s), or when there is room for it. `room` is the time, in
+    /// milliseconds, from accepting a piece until there is room again, as a function of time.
     fn judged(seconds: f64, room: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
         let start = now();
         let at = |millis: f64| start + Duration::from_secs_f64(millis / 1e3);
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_falls_behind_is_reported_once() {
-        // It accepts a piece every 100 ms.
+        // The output accepts a piece every 100 ms.
         let found = judged(60.0, |_| 100.0);
         let [(at, rate)] = found[..] else {
             panic!("{found:?}")
@@ -124,10 +124,10 @@ mod tests {
             false => 0.5,
         };
         assert_eq!(judged(60.0, once), []);
-        // A disk that flushes for a second, every five.
+        // A disk that flushes for one second in every five.
         let flushing = |taken: f64| if taken % 5_000.0 < 40.0 { 1_000.0 } else { 0.5 };
         assert_eq!(judged(60.0, flushing), []);
-        // One with little spare capacity.
+        // An output with little spare capacity.
         assert_eq!(judged(60.0, |_| 38.0), []);
         // A player that begins after 20 s, and then shows a picture every 40 ms.
         let player = |taken: f64| if taken < 40.0 { 20_000.0 } else { 40.0 };

@@ -1,4 +1,4 @@
-//! The destination of bytes, written by a separate thread.
+//! The destination of bytes, which a separate thread writes.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -28,16 +28,16 @@ pub(super) struct Piece {
 /// A destination of bytes.
 pub(crate) trait Target {
     /// Writes a piece that arrived at `came`, with the spacing of its packets at the source, if
-    /// known. On an error it writes, if possible, nothing.
+    /// known. After an error, nothing of the piece should remain.
     fn take(&mut self, piece: &[u8], came: Instant, spacing: Option<Span>) -> io::Result<()>;
 
-    /// No more pieces follow.
+    /// Ends the output: no more pieces follow.
     fn end(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Writes until no more pieces follow, or until an error; counts the completely written pieces.
+/// Writes until no more pieces follow, or until an error. Counts the completely written pieces.
 pub(super) fn write_all(
     mut target: impl Target,
     mut waiting: mpsc::Receiver<Piece>,
@@ -45,7 +45,7 @@ pub(super) fn write_all(
 ) -> io::Result<()> {
     while let Some(piece) = waiting.blocking_recv() {
         if let Err(error) = target.take(&piece.bytes, piece.came, piece.spacing) {
-            // Before the piece frees its room: no more pieces may come in.
+            // Closed before the piece frees its room, so that no more pieces come in.
             waiting.close();
             return Err(error);
         }
@@ -58,7 +58,7 @@ pub(super) fn write_all(
 impl Target for io::Stdout {
     fn take(&mut self, piece: &[u8], _: Instant, _: Option<Span>) -> io::Result<()> {
         self.write_all(piece)?;
-        // The rest of the buffer is not written, and may never be.
+        // The rest of the buffer has not been written, and may never be.
         self.flush()
     }
 }
@@ -97,7 +97,7 @@ impl Target for Recording {
         match (&taken, self.is_stored) {
             (Ok(()), _) => self.length += piece.len() as u64,
             // A partly written piece is neither a section nor whole packets. If truncation fails
-            // too, the first error is the one to report.
+            // too, the first error is reported.
             (Err(_), true) => drop(self.file.set_len(self.length)),
             (Err(_), false) => {}
         }
@@ -106,14 +106,14 @@ impl Target for Recording {
 
     fn end(&mut self) -> io::Result<()> {
         match self.is_stored {
-            // Some disks report only then that they are full.
+            // Some disks report only here that they are full.
             true => self.file.sync_all(),
             false => Ok(()),
         }
     }
 }
 
-/// Datagrams to one address, each at its time.
+/// Datagrams to one address, each sent at its time.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
     socket: UdpSocket,
@@ -124,8 +124,8 @@ pub(crate) struct Datagrams {
 }
 
 impl Datagrams {
-    /// Datagrams of at most `length` bytes of media each, at least one, in RTP if there is a
-    /// packetiser.
+    /// Sends datagrams of at most `length` bytes of media each, at least one byte, in RTP if there
+    /// is a packetiser.
     pub(crate) fn new(socket: UdpSocket, length: usize, packetiser: Option<Packetiser>) -> Self {
         Self {
             socket,
@@ -138,7 +138,7 @@ impl Datagrams {
 }
 
 impl Target for Datagrams {
-    /// Returns when the last datagram has left. Data that arrives in the meantime waits, with its
+    /// Returns when the last datagram has been sent. Data that arrives meanwhile waits, with its
     /// arrival time.
     fn take(&mut self, piece: &[u8], came: Instant, spacing: Option<Span>) -> io::Result<()> {
         let came = came.saturating_duration_since(self.began);
@@ -158,7 +158,7 @@ impl Target for Datagrams {
             };
             match sent {
                 Ok(_) => {}
-                // Nobody listens yet, or the network is temporarily down: datagrams are lost then.
+                // Nothing listens yet, or the network is temporarily down: the datagrams are lost.
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -174,7 +174,7 @@ impl Target for Datagrams {
     }
 }
 
-/// Waits until a moment, which may have passed.
+/// Waits until a moment, which may already have passed.
 fn wait_until(moment: Instant) {
     loop {
         let rest = moment.saturating_duration_since(now());

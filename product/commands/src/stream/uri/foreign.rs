@@ -2,8 +2,8 @@
 
 use comity::uri::keys;
 
-/// What to do with a URI of a protocol that Comity does not support: use a tool that does, and a
-/// pipe. `None` for other schemes.
+/// The advice for a URI of a protocol that Comity does not support: a tool that does, and a pipe.
+/// `None` for other schemes.
 pub(super) fn bridge(scheme: &str) -> Option<String> {
     let speaks = "which other tools speak";
     let scheme = scheme.to_ascii_lowercase();
@@ -28,7 +28,7 @@ pub(super) fn bridge(scheme: &str) -> Option<String> {
     })
 }
 
-/// As [`bridge`], for `comity check`, which only reads.
+/// Like [`bridge`], for `comity check`, which only reads.
 pub(crate) fn bridge_to_check(scheme: &str) -> Option<String> {
     bridge(scheme)?;
     let scheme = scheme.to_ascii_lowercase();

@@ -17,7 +17,7 @@ use super::foreign;
 pub(crate) struct MediaUri {
     /// The direction of the datagrams.
     pub(crate) direction: Direction,
-    /// The local address of sent datagrams, or the interface on which to join a group; a port only
+    /// The local address for sending, or the interface on which to join a group. It has a port only
     /// for sending.
     pub(crate) bind: Option<Local>,
     /// The maximum number of media bytes in a datagram, 188 to 65,507.
@@ -141,7 +141,7 @@ impl MediaUri {
             Some(Value::Bytes(bytes)) => Some(*bytes),
             _ => None,
         };
-        // The table limits the range, so the conversion is lossless.
+        // The table limits the range, so the conversion loses nothing.
         let octet = |name| match query.value(name) {
             Some(Value::Number(number)) => Some(*number as u8),
             _ => None,
@@ -170,9 +170,9 @@ impl MediaUri {
         })
     }
 
-    /// The source of an input URI. ffmpeg reads `udp://127.0.0.1:5000` from port 5000 of this host,
-    /// and `udp://239.1.2.3:5000` from a group: a host that is an address is the one to listen on.
-    /// `None` for a name, and for a URI with a source port or address.
+    /// The address that ffmpeg would listen on for this input URI. ffmpeg reads
+    /// `udp://127.0.0.1:5000` from port 5000 of this host, and `udp://239.1.2.3:5000` from a group.
+    /// `None` for a host name, and for a URI with a source port or address.
     pub(crate) fn source(&self) -> Option<(Option<Host>, u16)> {
         match &self.direction {
             Direction::From { address, port } => Some((address.clone(), *port)),

@@ -7,7 +7,7 @@
 //!     | file:///path | path | -           a file, or standard input and output
 //! ```
 //!
-//! Text becomes plain, validated structs. Nothing is looked up, opened or bound here.
+//! Text becomes plain, validated structs. This module looks up, opens and binds nothing.
 
 mod foreign;
 mod media;
@@ -57,13 +57,13 @@ pub(crate) enum PlaceError {
         "the URI is empty; expected one such as \"comity://host:9000\", \"udp://:5000\", a path, or \"-\""
     )]
     Empty,
-    /// A scheme without hosts has one before its path.
+    /// A `file` URI names a host.
     #[error("file: the host is {0:?}; expected none, as in file:///path")]
     FileHost(String),
     /// An unknown scheme.
     #[error("there is no scheme {found:?}; {hint}")]
     Scheme { found: String, hint: String },
-    /// A scheme with a colon, but without slashes.
+    /// A scheme with a colon and without slashes.
     #[error("{0}: is followed by \":\"; expected \"{0}://\"")]
     Slashes(&'static str),
 }
@@ -109,8 +109,8 @@ fn unknown(found: &str) -> PlaceError {
     }
 }
 
-/// The URI that parses to the same value, with all settings that differ from their defaults;
-/// `passphrase=***` stands for any passphrase.
+/// Prints a URI that parses to the same value, with all settings that differ from their defaults.
+/// `passphrase=***` replaces any passphrase.
 impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -82,7 +82,7 @@ fn an_input_listens_on_the_address_of_its_uri() {
         on("239.1.2.3")
     );
     assert_eq!(source("udp://:5000"), Some((None, 5_000)));
-    // A name may be any host's, and a URI with `bind` specifies the address.
+    // A name may be that of any host, and a URI with `bind` specifies the address.
     assert_eq!(source("udp://host:5000"), None);
     assert_eq!(source("udp://127.0.0.1:5000?bind=127.0.0.2"), None);
 }
@@ -179,7 +179,7 @@ fn errors_name_the_position_the_value_and_the_expectation() {
     }
 }
 
-/// The URI in front of a message.
+/// The URI before a message.
 #[test]
 fn a_printed_uri_shows_no_possible_secret() {
     for (text, shown) in [

@@ -210,8 +210,8 @@ fn the_slope_below_touches_the_hull_at_the_middle() {
 #[test]
 fn jitter_by_hand() {
     let mut map = ClockMap::default();
-    // The sender's clock passes 2^32 us after the second packet. Departures on it, and what the
-    // transits differ by: +160, 0, -320 us; J = 10, 9.375, 28.7890625 us.
+    // The sender's clock passes 2^32 us after the second packet. The transit times of successive
+    // packets differ by +160, 0 and -320 us; J is 10, 9.375 and 28.7890625 us.
     let wrap = 1_u32 << 31;
     let departures = [wrap + (wrap - 15_000), wrap + (wrap - 5_000), 5_000, 15_000];
     let arrivals = [1_000_000, 1_010_160, 1_020_160, 1_029_840];
@@ -261,8 +261,8 @@ fn seconds_right(map: &mut ClockMap, from: u64, seconds: u64, ahead: f64, queue:
     right
 }
 
-/// A virtual machine is paused: its monotonic clock stands still, and is behind by that time from
-/// then on.
+/// A virtual machine is paused: its monotonic clock stops for the pause, and stays behind by its
+/// length.
 #[test]
 #[cfg_attr(miri, ignore = "too many packets for an interpreter")]
 fn a_clock_jump_is_followed_within_two_round_trips_and_a_queue_is_not() {
@@ -272,11 +272,11 @@ fn a_clock_jump_is_followed_within_two_round_trips_and_a_queue_is_not() {
         assert_eq!(seconds_right(&mut map, 10, 30, 100.0, 0.0), [true; 30]);
         map
     };
-    // The sender's machine was paused for 3 s, or the receiver's: its own times are that much
-    // closer together.
+    // The sender's machine was paused for 3 s; in the second case, the receiver's.
     assert_eq!(seconds_right(&mut map(), 40, 5, 97.0, 0.0), [true; 5]);
     assert_eq!(seconds_right(&mut map(), 40, 5, 103.0, 0.0), [true; 5]);
-    // A little above and below the threshold for a jump: the rest is corrected by slewing.
+    // A little below and a little above the threshold for a jump. Below it, slewing corrects the
+    // map.
     let mut slow = seconds_right(&mut map(), 40, 30, 99.95, 0.0);
     assert_eq!((slow[0], slow[29]), (false, true));
     slow = seconds_right(&mut map(), 40, 2, 99.85, 0.0);
@@ -286,7 +286,8 @@ fn a_clock_jump_is_followed_within_two_round_trips_and_a_queue_is_not() {
     let mut queued = map();
     assert_eq!(seconds_right(&mut queued, 40, 5, 100.0, 3.0), [true; 5]);
     assert_eq!(seconds_right(&mut queued, 45, 5, 100.0, 0.0), [true; 5]);
-    // The first packet after a pause meets a queue, which counts as one.
+    // After a pause, all packets are queued. The queueing delay does not count as a part of the
+    // jump.
     let mut both = map();
     let right = seconds_right(&mut both, 40, 1, 97.0, 0.3);
     assert_eq!(right, [true]);

@@ -19,14 +19,14 @@ pub(super) struct Assembly<P: Payload> {
     pub(super) have: Ranges,
     /// When the last byte arrived, and whether that was after the deadline.
     pub(super) completed: Option<(Time, bool)>,
-    /// The sender will not send the rest.
+    /// Why the sender will not send the rest, if it has reported that.
     pub(super) dropped: Option<Reason>,
-    /// Its deadline passed before it was complete, and deadlines are not enforced.
+    /// Whether its deadline passed before it was complete while deadlines are not enforced.
     pub(super) is_overdue: bool,
 }
 
 impl<P: Payload> Assembly<P> {
-    /// Its deadline is that of `meta`, and at most `latest`.
+    /// Creates an empty section. Its deadline is that of `meta`, and at most `latest`.
     pub(super) fn new(
         meta: Meta,
         latest: Time,
@@ -68,7 +68,7 @@ impl<P: Payload> Assembly<P> {
         self.have.total() == self.meta.length
     }
 
-    /// Its delivery.
+    /// Returns the section, or a gap with this reason if it is incomplete.
     pub(super) fn finish(self, reason: GapReason) -> Result<Received<P>, Gap<P>> {
         let Self { meta, buffer, .. } = self;
         let payload = P::finish(buffer);
@@ -143,7 +143,6 @@ impl Runs {
         }
     }
 
-    /// The number of runs.
     pub(super) fn len(&self) -> usize {
         self.runs.len()
     }
@@ -153,7 +152,7 @@ impl Runs {
         self.runs.remove(&start)
     }
 
-    /// Keeps this many runs and forgets the lowest ones.
+    /// Keeps only the `most` highest runs.
     pub(super) fn keep_latest(&mut self, most: usize) {
         while self.runs.len() > most {
             self.runs.pop_first();

@@ -21,8 +21,9 @@ pub(super) struct Spares<P> {
 /// first.
 const MIN_LENGTH: u32 = 128 << 10;
 
-/// The maximum memory that a connection keeps. An application has 1 MiB waiting and works on some
-/// of it. With less than twice that, all kept memory would be in use when a section needs some.
+/// The maximum memory that a connection keeps. An application has 1 MiB of sections waiting and
+/// works on some more. With less than twice that, all kept memory would be in use when a section
+/// needs some.
 const MAX_BYTES: u64 = 2 << 20;
 
 impl<P> Default for Spares<P> {
@@ -36,12 +37,11 @@ impl<P> Default for Spares<P> {
 }
 
 impl<P: Payload> Spares<P> {
-    /// The kept bytes.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// This section is delivered.
+    /// Keeps the memory of a section that is delivered, if the section is long enough.
     pub(super) fn keep(&mut self, payload: &P) {
         let length = u64::from(payload.len());
         if P::ELIDED || payload.len() < MIN_LENGTH || length > self.max_bytes {
@@ -52,7 +52,7 @@ impl<P: Payload> Spares<P> {
         self.trim();
     }
 
-    /// Keeps at most this many bytes from now on, and never more than without this limit.
+    /// Keeps at most this many bytes from now on, but never more than the default limit.
     pub(super) fn limit(&mut self, max_bytes: u64) {
         self.max_bytes = max_bytes.min(MAX_BYTES);
         self.trim();

@@ -25,22 +25,23 @@ const SPARE_PART: u64 = 8;
 
 /// The receiver's half of the timeline.
 ///
-/// [`on_chunk`](Self::on_chunk) takes pieces of sections in any order, with duplicates and
+/// [`on_chunk`](Self::on_chunk) accepts pieces of sections in any order, with duplicates and
 /// overlaps. [`on_floor`](Self::on_floor), [`on_drop`](Self::on_drop) and [`on_end`](Self::on_end)
-/// tell which sections will not come. The caller processes the frames of one packet in the order
-/// floor, drop, chunk. [`poll`](Self::poll) gives every section of a stream exactly once; call it
+/// report which sections will not come. The caller processes the frames of one packet in the order
+/// floor, drop, chunk. [`poll`](Self::poll) returns every section of a stream exactly once; call it
 /// after every event and at [`next_wakeup`](Self::next_wakeup).
 ///
 /// * `deliver = early`: in order, once a section is complete and all before it are settled. At its
-///   deadline a section is handed out in any case, even if an earlier one with a later deadline is
+///   deadline a section is delivered in any case, even if an earlier one with a later deadline is
 ///   not settled.
 /// * `deliver = paced`: each section at its deadline on the receiver's clock, whole or not. A
-///   section without a deadline is handed out as with `early`. The whole ones among the sections
-///   that it needs go before it, whatever their deadlines. Without enforced deadlines, an
-///   incomplete section holds up the later ones.
+///   section without a deadline is delivered as with `early`. The complete sections that it needs
+///   are delivered before it, whatever their deadlines. Without enforced deadlines, an incomplete
+///   section holds up the later ones.
 ///
-/// An unseen section is known from a higher number, but its deadline is not. The deadline of the
-/// next seen section bounds it, so it becomes a gap when that section is delivered.
+/// A higher number reveals that an unseen section exists, but not its deadline. The deadline of the
+/// next seen section is an upper bound, so the unseen section becomes a gap when that section is
+/// delivered.
 ///
 /// A [`Violation`] is a reason to close the connection. The limits still hold after it, and the
 /// counters still sum up.
@@ -64,12 +65,12 @@ pub struct Inbox<P: Payload> {
     pieces: usize,
     /// The present limit of its memory.
     limit: u64,
-    /// Whether data found no room because of `limit`.
+    /// Whether data was refused because of `limit`.
     was_short: bool,
     counters: Counters,
     /// Complete but unsettled sections.
     ahead: Complete,
-    /// No packets come any more, and until this time ready sections are still delivered at their
+    /// Set when no more packets come: until this time, ready sections are still delivered at their
     /// deadlines.
     plays_out_until: Option<Time>,
 }
@@ -94,7 +95,7 @@ impl Complete {
 struct Stream<P: Payload> {
     /// All sections below it are settled.
     next: u64,
-    /// No section from here on is known.
+    /// The first section that is not known. No later one is known either.
     known: u64,
     /// All sections below it are obsolete for the sender.
     floor: u64,
@@ -175,7 +176,7 @@ impl<P: Payload> Stream<P> {
 }
 
 impl<P: Payload> Inbox<P> {
-    /// An inbox without sections.
+    /// Creates an inbox without sections.
     pub fn new(config: Config) -> Self {
         Self {
             config,
@@ -196,11 +197,11 @@ impl<P: Payload> Inbox<P> {
         }
     }
 
-    /// A piece of a section has arrived: `length` bytes from `offset` on. `bytes` is ignored if
+    /// Processes a piece of a section: `length` bytes from `offset` on. `bytes` is ignored if
     /// payloads are elided.
     ///
     /// # Errors
-    /// When the piece is inconsistent with itself or with earlier ones, or exceeds the limits of
+    /// If the piece is inconsistent with itself or with earlier ones, or exceeds the limits of
     /// [`Config`].
     pub fn on_chunk(
         &mut self,
@@ -328,11 +329,11 @@ impl<P: Payload> Inbox<P> {
         Ok(())
     }
 
-    /// A piece of a section arrived and was refused. The section is known from now on: it becomes a
-    /// gap unless its pieces are accepted later.
+    /// Records that a piece of a section arrived and was refused. The section becomes a gap unless
+    /// its pieces are accepted later.
     ///
     /// # Errors
-    /// When the section is beyond the end of the stream, or too far ahead.
+    /// If the section is beyond the end of the stream, or too far ahead.
     pub fn on_refused(&mut self, stream: StreamId, section: SectionId) -> Result<(), Violation> {
         let config = self.config;
         let state = self.stream(stream)?;
@@ -342,12 +343,12 @@ impl<P: Payload> Inbox<P> {
         Ok(())
     }
 
-    /// All sections of the stream below `floor` are obsolete for the sender.
+    /// Processes the floor of a stream: all sections below it are obsolete for the sender.
     ///
-    /// It may lie any number of sections ahead: those without any bytes are one gap.
+    /// The floor may lie any number of sections ahead: those without any bytes are one gap.
     ///
     /// # Errors
-    /// When the floor is beyond the end of the stream, or the stream exceeds the limit.
+    /// If the floor is beyond the end of the stream, or the stream exceeds the limit.
     pub fn on_floor(&mut self, stream: StreamId, floor: SectionId) -> Result<(), Violation> {
         let state = self.stream(stream)?;
         if let Some(end) = state.end
@@ -364,11 +365,11 @@ impl<P: Payload> Inbox<P> {
         Ok(())
     }
 
-    /// The sender will not send the rest of a section. If the section is too far ahead, a later
-    /// floor covers it.
+    /// Records that the sender will not send the rest of a section. If the section is too far
+    /// ahead, a later floor covers it.
     ///
     /// # Errors
-    /// When the section is beyond the end of the stream, or there are too many records.
+    /// If the section is beyond the end of the stream, or there are too many records.
     pub fn on_drop(
         &mut self,
         stream: StreamId,
@@ -403,10 +404,10 @@ impl<P: Payload> Inbox<P> {
         Ok(())
     }
 
-    /// The stream has this many sections in all.
+    /// Records the number of sections in the whole stream.
     ///
     /// # Errors
-    /// When it has more already, or another number was announced.
+    /// If more sections are known already, or another number was announced.
     pub fn on_end(&mut self, stream: StreamId, sections: u64) -> Result<(), Violation> {
         let state = self.stream(stream)?;
         if state.known > sections || state.end.is_some_and(|end| end != sections) {
@@ -418,7 +419,7 @@ impl<P: Payload> Inbox<P> {
         Ok(())
     }
 
-    /// Whether no delivery is ready or waits for its deadline.
+    /// Whether no delivery is ready, not even one that waits for its deadline.
     pub fn is_empty(&self) -> bool {
         self.ready.is_empty()
     }
@@ -439,7 +440,7 @@ impl<P: Payload> Inbox<P> {
         }
     }
 
-    /// The next section or gap; poll until there is none.
+    /// Returns the next section or gap. Call it until it returns `None`.
     pub fn poll(&mut self, now: Time, clock: &ClockMap) -> Option<Delivery<P>> {
         while self.ready.is_empty() && self.advance(now, clock) {}
         if self.plays_at(clock).is_some_and(|at| at > now) {
@@ -466,7 +467,7 @@ impl<P: Payload> Inbox<P> {
         Some(delivery)
     }
 
-    /// When [`poll`](Self::poll) may next return a delivery without a packet arriving.
+    /// When [`poll`](Self::poll) may next return a delivery without another packet.
     pub fn next_wakeup(&self, clock: &ClockMap) -> Time {
         if let Some(at) = self.plays_at(clock) {
             return at;
@@ -541,7 +542,7 @@ impl<P: Payload> Inbox<P> {
         self.admitted
     }
 
-    /// The first section of the stream that may not be sent yet.
+    /// The first section of the stream that the peer may not send yet.
     pub fn section_limit(&self, stream: StreamId) -> SectionId {
         let state = self.streams.get(&stream);
         SectionId(state.map_or(self.config.max_sections, |state| state.limit(&self.config)))
@@ -562,7 +563,7 @@ impl<P: Payload> Inbox<P> {
         self.counters.gaps.sum() + abandoned
     }
 
-    /// Whether the sender has ended all known streams, and there is one.
+    /// Whether at least one stream is known and the sender has ended all known ones.
     pub fn has_ended(&self) -> bool {
         let mut ends = self.streams.values().map(|state| state.end);
         !self.streams.is_empty() && ends.all(|end| end.is_some())

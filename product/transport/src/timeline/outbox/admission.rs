@@ -10,7 +10,7 @@ impl<P: Payload> Outbox<P> {
         self.intake.max_length = bytes;
     }
 
-    /// Sets the maximum number of open sections at the peer: no more are begun.
+    /// Sets the maximum number of open sections at the peer. The outbox begins no more than that.
     pub const fn set_max_open(&mut self, sections: u64) {
         self.intake.max_open = sections;
     }
@@ -47,7 +47,7 @@ impl<P: Payload> Outbox<P> {
         }
     }
 
-    /// The number of a section that is accepted now.
+    /// Checks that a section can be accepted now, and returns its number.
     pub(super) fn admit(
         &self,
         stream: StreamId,

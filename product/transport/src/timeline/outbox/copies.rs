@@ -8,14 +8,14 @@ use crate::timeline::section::{Meta, Payload, Reliability, SectionId};
 use crate::timeline::tokens::Borrowing;
 
 impl<P: Payload> Outbox<P> {
-    /// Whether a piece that leaves now could not be repaired in time, and is worth a duplicate
-    /// transmission: it is a repair itself and other sections need its section, or its section has
-    /// the highest importance and the path loses packets. Two lost bytes pay for one duplicate
-    /// byte. Otherwise, sections that are late for lack of rate would take twice the rate, and
-    /// delay those behind them.
+    /// Whether a piece that leaves now is worth a duplicate transmission, because a repair would be
+    /// late. This holds for a repair of a section above the lowest importance of its stream, and
+    /// for any piece of a section of the highest importance if the path loses packets. Two lost
+    /// bytes pay for one duplicate byte. Without this bound, sections that are late for lack of
+    /// rate would take twice the rate and delay those behind them.
     ///
-    /// A section of the highest importance needs no such payment if its duplicate is worth it by
-    /// itself:
+    /// A section of the highest importance is exempt from this bound if its duplicate is worth it
+    /// by itself:
     ///
     /// ```text
     /// share of lost bytes · length of the section > length of the piece
@@ -46,10 +46,11 @@ impl<P: Payload> Outbox<P> {
             || pays_for_itself && is_beyond_repair(estimate.wait)
     }
 
-    /// The next duplicate that is still worth sending, for a packet without other pieces of
-    /// sections: the first transmission and the duplicate must not be lost together. For the same
-    /// reason, a duplicate waits until all waiting pieces of its section have left. `room` is as
-    /// with [`next_chunk_with`](Self::next_chunk_with); pieces that do not fit have no duplicate.
+    /// Returns the next duplicate that is still worth sending. It belongs in a packet without other
+    /// pieces of sections, so that the first transmission and the duplicate are not lost together.
+    /// For the same reason, a duplicate waits until all waiting pieces of its section have left.
+    /// `room` is as with [`next_chunk_with`](Self::next_chunk_with); pieces that do not fit have no
+    /// duplicate.
     pub fn next_copy(
         &mut self,
         now: Time,
@@ -73,7 +74,8 @@ impl<P: Payload> Outbox<P> {
             };
             let meta = &entry.meta;
             let is_missing = !entry.acked.missing(copy.range()).is_empty();
-            // Looking ahead has removed the duplicates of sections whose deadline has passed.
+            // `look_ahead` has already removed the duplicates of sections whose deadline has
+            // passed.
             if entry.stage == Stage::Live
                 && is_missing
                 && !self.is_out_of_reach(now, meta.deadline)
@@ -95,6 +97,6 @@ impl<P: Payload> Outbox<P> {
     }
 }
 
-/// The share of lost packets from which the most important sections are sent twice if no repair is
+/// The share of lost bytes from which the most important sections are sent twice if no repair is
 /// possible.
 const LOSSY_PERMILLE: u32 = 5;

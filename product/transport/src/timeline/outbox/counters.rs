@@ -147,13 +147,13 @@ impl SectionCounters {
 }
 
 impl SectionCounters {
-    /// One open section has an outcome.
+    /// Counts the outcome of an open section.
     pub(super) fn settle(&mut self, fate: Fate) {
         self.open -= 1;
         *self.settled(fate) += 1;
     }
 
-    /// This many numbers were skipped, with this fate.
+    /// Counts skipped numbers, with this fate.
     pub fn skip(&mut self, fate: Fate, count: u64) {
         self.submitted += count;
         *self.settled(fate) += count;

@@ -27,14 +27,14 @@ impl<P: Payload> Outbox<P> {
         fresh.map_while(move |&(urgency, key)| Some((urgency, self.next_to_begin(key, credit)?)))
     }
 
-    /// The section to begin when it is the turn of `key`; `None` if the credit does not permit it.
+    /// The section to begin at the turn of `key`; `None` if the credit does not permit it.
     ///
     /// The receiver delivers a section without a deadline only after all earlier sections of its
-    /// stream. If the peer lacks room for the whole queue, such sections are therefore begun in the
+    /// stream. If the peer lacks room for the whole queue, such sections therefore begin in the
     /// order of their stream. Otherwise a section might take the room of its own predecessors.
-    /// Sections that were begun while there was room for all may have overtaken others: these come
-    /// first. The peer has room for them, but none for a long section of another stream until the
-    /// sections that wait for them are delivered.
+    /// While there was room for all, begun sections may have overtaken others; the overtaken ones
+    /// begin first. The peer has room for them, but none for a long section of another stream until
+    /// the sections that wait for them are delivered.
     fn next_to_begin(&self, key: Key, credit: u64) -> Option<Key> {
         if self.claims.sections >= self.intake.max_open() {
             return None;

@@ -26,7 +26,7 @@ pub(super) type Key = (StreamId, SectionId);
 pub(super) enum Stage {
     /// It may still be sent.
     Live,
-    /// Its deadline has passed while all of it was in flight: the network decides.
+    /// Its deadline has passed while all of it was in flight: it may still have arrived in time.
     Overdue,
     /// Nothing more of it is sent.
     Dropped(Reason),
@@ -89,9 +89,9 @@ impl<P> Entry<P> {
         }
     }
 
-    /// The remaining work of a section with a deadline, for a plan, without its dependency. If
-    /// nothing of it has left, the plan has it arrive `reserve` before its deadline, but uses at
-    /// most half of its spare time for that.
+    /// The remaining work of a section with a deadline, for a plan, without its dependency. If none
+    /// of it has left, the plan assumes that it has to arrive `reserve` before its deadline, but
+    /// uses at most half of its spare time for that.
     pub(super) fn work(&self, reserve: Span, one_way: Span) -> Work {
         let deadline = self.meta.deadline;
         let time = deadline.saturating_since(self.meta.source_time);
@@ -108,7 +108,7 @@ impl<P> Entry<P> {
         }
     }
 
-    /// Whether its lost bytes are retransmitted. Then it has no outcome before all of it is
+    /// Whether its lost bytes are retransmitted. If so, it has no outcome before all of it is
     /// acknowledged.
     pub(super) fn is_repaired(&self) -> bool {
         self.stage == Stage::Live && self.reliability != Reliability::None
@@ -139,7 +139,7 @@ impl<P> Entry<P> {
         }
     }
 
-    /// The bytes of a chunk, cut to what was handed out.
+    /// The range of a chunk, without bytes that were never handed out.
     pub(super) fn handed_out(&self, range: &Range<u32>) -> Range<u32> {
         let end = range.end.min(self.sent);
         range.start.min(end)..end
@@ -213,7 +213,7 @@ impl<P> Entry<P> {
 /// The order in which sections are sent, most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Urgency {
-    /// Never is last.
+    /// [`Time::MAX`] comes last.
     pub(super) due: Time,
     pub(super) unimportance: u8,
     pub(super) order: u64,

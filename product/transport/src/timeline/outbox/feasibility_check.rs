@@ -55,7 +55,7 @@ impl FeasibilityCheck {
         self.left_out = Some((began, now));
     }
 
-    /// Whether the source has submitted more than can arrive in time for a while. Drops at the
+    /// Whether the source has submitted more than can arrive in time for some time. Drops at the
     /// beginning of a flow or after an outage do not prove that.
     pub(super) fn is_overloaded(&self, now: Time) -> bool {
         self.left_out.is_some_and(|(began, last)| {

@@ -12,9 +12,9 @@ use crate::timeline::section::{Importance, Payload, Reason, StreamId};
 use crate::timeline::tokens::{Borrowing, Tokens};
 
 impl<P: Payload> Outbox<P> {
-    /// When one of the most important sections of a stream should arrive: early enough before its
-    /// deadline for a repair of its losses. If half of the time is enough for a second repair, the
-    /// losses of the first repair have time for one too.
+    /// The time by which one of the most important sections of a stream should arrive: early enough
+    /// before its deadline to repair its losses. If half of the time suffices for two repairs,
+    /// losses of the first repair can be repaired as well.
     ///
     /// ```text
     /// time       = deadline − now − one_way
@@ -107,10 +107,11 @@ impl<P: Payload> Outbox<P> {
             .iter()
             .filter_map(|&at| keys.get(at).copied())
             .collect();
-        // The most important section of each stream is tried whatever the prediction in two cases.
-        // If it stands out, the rest of the stream is worth little without it. If nothing is in
-        // flight, a prediction that leaves nothing to send would never be tested. While answers to
-        // other packets are due anyway, a try would only keep a full queue full.
+        // The most important section of each stream is exempt from the prediction in two cases. If
+        // it stands out, the rest of the stream is worth little without it. If nothing is in
+        // flight, nothing else could correct a prediction by which nothing is sent. While
+        // acknowledgements of other packets are due anyway, a try would only keep a full queue
+        // full.
         let mut tried: BTreeMap<StreamId, (Importance, Time, Key)> = BTreeMap::new();
         let is_idle = self.counters.bytes.in_flight == 0;
         for (key, work) in keys.iter().zip(&queue) {
@@ -122,8 +123,8 @@ impl<P: Payload> Outbox<P> {
             }
         }
         dropped.retain(|key| tried.get(&key.0).is_none_or(|(_, _, kept)| kept != key));
-        // A section that needs a dropped one follows it by number, and goes with it as a
-        // dependency.
+        // In the order of numbers, a section comes before those that need it, and these are dropped
+        // with it as dependents.
         dropped.sort_unstable();
         if !dropped.is_empty() {
             self.look.on_left_out(now);
@@ -135,7 +136,8 @@ impl<P: Payload> Outbox<P> {
         self.look.again = now + plan.slack.max(LOOK_AGAIN_AFTER);
     }
 
-    /// Whether the rate was too low lately: sections were late with bytes that had never left.
+    /// Whether the rate was too low in the last seconds: sections were late with bytes that had
+    /// never left.
     pub(crate) fn is_short(&self, now: Time) -> bool {
         self.look.short_at.is_some_and(|at| now < at + SHORT_MEMORY)
     }
@@ -151,8 +153,8 @@ impl<P: Payload> Outbox<P> {
         self.drops_infeasible() && !self.look.latest.is_within_reach(now, deadline)
     }
 
-    /// The most that any section that waits, and that the peer has room for, could spend at once;
-    /// `None` when none does.
+    /// The maximum number of bytes that one of the waiting sections could spend at once, among
+    /// those that the peer has room for; `None` if there is none.
     pub(crate) fn max_available(&self, tokens: &Tokens, credit: u64) -> Option<i64> {
         let mut most = None;
         let begun = self.begun.iter().chain(&self.repeats).copied();
@@ -168,17 +170,17 @@ impl<P: Payload> Outbox<P> {
         most
     }
 
-    /// The least constant rate at which the whole queue would arrive in time, with `reserve` to
-    /// spare or two thirds of the time that is left, whichever is less. [`Rate::MAX`] if no rate
-    /// suffices. Sections with a head start are due earlier by it, so that a second repair is
+    /// The minimum constant rate at which the whole queue would arrive in time, with a margin of
+    /// `reserve` or of two thirds of the remaining time, whichever is less. [`Rate::MAX`] if no
+    /// rate suffices. Sections with a head start are due earlier by it, so that a second repair is
     /// possible if there is time.
     ///
     /// ```text
     /// rate = max over sections of (bytes up to its end, in whole packets) / (due − now − one_way − reserve)
     /// ```
     ///
-    /// Packets count as whole, `packet` bytes each: a short one waits for the full one before it.
-    /// Only the first sections count, because the end of a long queue demands no haste.
+    /// Every packet counts as full, `packet` bytes: a short packet waits for the full one before
+    /// it. Only the first sections count, because the end of a long queue is not urgent.
     pub(crate) fn needed_rate(&self, now: Time, one_way: Span, reserve: Span, packet: u64) -> Rate {
         let (mut before, mut needed) = (0_u64, Rate::ZERO);
         let waiting = self.order.iter().filter_map(|(urgency, key)| {
@@ -197,11 +199,11 @@ impl<P: Payload> Outbox<P> {
     }
 }
 
-/// The least time between two checks of the queue if only time has passed.
+/// The minimum time between two checks of the queue if only time has passed.
 const LOOK_AGAIN_AFTER: Span = Span::from_millis(2);
 
-/// How long a shortage counts. After that, whoever leaves something out because of it tries whether
-/// more arrives by now.
+/// How long a shortage counts. After that, a sender that sheds sections because of it tries to send
+/// more.
 const SHORT_MEMORY: Span = Span::from_secs(10);
 
 /// How many sections of the queue count for the rate that it needs.

@@ -20,15 +20,15 @@ use crate::timeline::tokens::{Borrowing, Importances};
 
 /// The sender's half of the timeline.
 ///
-/// [`submit`](Self::submit) takes sections in, and [`next_chunk`](Self::next_chunk) hands out their
+/// [`submit`](Self::submit) accepts sections, and [`next_chunk`](Self::next_chunk) hands out their
 /// bytes. For every chunk that was handed out, the caller calls either [`on_acked`](Self::on_acked)
 /// or [`on_lost`](Self::on_lost) once. An acknowledgement may still follow a loss that was declared
-/// too early. [`poll_outcome`](Self::poll_outcome) gives one outcome for every section.
+/// too early. [`poll_outcome`](Self::poll_outcome) returns one outcome for every section.
 ///
-/// The next chunk is of the section that is due first. A section is due at its deadline, and one of
-/// the most important earlier by the time of a repair. Among sections due at the same time, lost
-/// bytes go first, then higher importance, then earlier submission. Sections without a deadline
-/// come last.
+/// The next chunk belongs to the section that is due first. A section is due at its deadline; the
+/// most important sections are due earlier, by the time of a repair. Among sections due at the same
+/// time, lost bytes go first, then higher importance, then earlier submission. Sections without a
+/// deadline come last.
 ///
 /// Unless nothing may be dropped, deadlines are checked when a section is submitted, whenever bytes
 /// of it leave, and by [`expire`](Self::expire). Call that at
@@ -59,7 +59,7 @@ pub struct Outbox<P: Payload> {
     /// Payload bytes held.
     pub(super) held: u64,
     pub(super) submitted: u64,
-    /// The bytes that the peer may have to set aside, or did.
+    /// The peer's credit that sections use.
     pub(super) claims: Claims,
     pub(super) intake: Intake,
     pub(super) counters: Counters,
@@ -73,9 +73,9 @@ const MAX_NAMED: u64 = 64;
 pub(super) struct Stream {
     /// The number of the next section.
     pub(super) next: u64,
-    /// Everything below is acknowledged or given up.
+    /// All sections below are acknowledged or given up.
     floor: u64,
-    /// Every section that was ever begun is below.
+    /// All sections that were ever begun are below.
     pub(super) begun: u64,
     pub(super) ended: bool,
     /// The importance of its latest sections.
@@ -83,13 +83,13 @@ pub(super) struct Stream {
     /// The latest abandoned sections. A section that needs one of them is worthless.
     given_up: BTreeSet<SectionId>,
     /// Sections from the floor on that lost bytes and are not retransmitted, or whose deadline has
-    /// passed. The peer waits for them until it learns that the floor has passed them; without a
-    /// deadline that it knows it would wait for ever.
+    /// passed. The peer waits for them until the floor passes them. If it knows no deadline of
+    /// theirs, it would otherwise wait for ever.
     lost: BTreeSet<SectionId>,
 }
 
 impl Stream {
-    /// Remembers that no more of a section is sent, among the latest `most` of those.
+    /// Adds a section to the abandoned ones, and keeps at most `most` of these.
     fn give_up(&mut self, section: SectionId, most: usize) {
         self.given_up.insert(section);
         if self.given_up.len() > most {
@@ -97,15 +97,14 @@ impl Stream {
         }
     }
 
-    /// How many numbers lie between the floor and the next section. The peer keeps so many sections
-    /// apart.
+    /// The number of sections from the floor up to the latest. The peer limits it.
     pub(super) const fn span(&self) -> u64 {
         self.next - self.floor
     }
 }
 
 impl<P: Payload> Outbox<P> {
-    /// An outbox without sections.
+    /// Creates an outbox without sections.
     pub fn new(config: Config) -> Self {
         Self {
             config,
@@ -130,7 +129,6 @@ impl<P: Payload> Outbox<P> {
         }
     }
 
-    /// Whether deadlines are enforced.
     pub(super) fn enforces(&self) -> bool {
         self.config.drop != DropPolicy::Never && self.config.reliability != Reliability::Full
     }
@@ -139,13 +137,13 @@ impl<P: Payload> Outbox<P> {
         self.enforces() && self.config.drop == DropPolicy::Infeasible
     }
 
-    /// Takes a section in and gives it its number.
+    /// Accepts a section and assigns its number.
     ///
     /// Some sections get their outcome together with their number: those whose deadline has passed
     /// or is nearer than the one-way delay, and those that need an abandoned section.
     ///
     /// # Errors
-    /// See [`SubmitError`]; nothing has changed then. Outcomes that nobody has polled count as held
+    /// [`SubmitError`]; nothing has changed then. Outcomes that were not polled yet count as held
     /// sections.
     pub fn submit(&mut self, now: Time, section: Outgoing<P>) -> Result<SectionId, SubmitError> {
         let stream = section.stream;
@@ -216,11 +214,11 @@ impl<P: Payload> Outbox<P> {
         Ok(id)
     }
 
-    /// Uses up the next number of a stream without a section: the peer gets a gap with this reason.
-    /// Later sections that need this number are abandoned. No outcome follows.
+    /// Skips the next number of a stream: the peer receives a gap with this reason. Later sections
+    /// that need this number are abandoned. No outcome follows.
     ///
-    /// If the number is further from the floor than the peer keeps sections apart, only the floor
-    /// tells the peer of it.
+    /// If the number is further above the floor than the peer's limit of open sections, only the
+    /// floor announces it.
     ///
     /// # Errors
     /// [`IntakeError`]; nothing has changed then.
@@ -228,10 +226,10 @@ impl<P: Payload> Outbox<P> {
         self.skip_run(stream, 1, reason)
     }
 
-    /// Uses up the next `count` numbers of a stream, as [`skip`](Self::skip) does with one, in a
-    /// bounded time. Returns the first.
+    /// Skips the next `count` numbers of a stream as [`skip`](Self::skip) does, in bounded time.
+    /// Returns the first.
     ///
-    /// Of a run of more than 64 the peer learns by the floor alone, without the reason.
+    /// Only the floor announces a run of more than 64, without the reason.
     ///
     /// # Errors
     /// [`IntakeError`]; nothing has changed then.
@@ -260,7 +258,7 @@ impl<P: Payload> Outbox<P> {
         Ok(first)
     }
 
-    /// Ends a stream: no more sections can be submitted. Returns how many there were.
+    /// Ends a stream: no more sections can be submitted. Returns the number of its sections.
     ///
     /// # Errors
     /// [`IntakeError`]; nothing has changed then.
@@ -270,8 +268,8 @@ impl<P: Payload> Outbox<P> {
         Ok(next)
     }
 
-    /// Ends all streams, those that have not begun too. Returns those that had not ended, with how
-    /// many sections each had.
+    /// Ends all streams, including those that have not begun. Returns each stream that had not
+    /// ended, with the number of its sections.
     pub fn finish(&mut self) -> Vec<(StreamId, u64)> {
         self.intake.finish();
         let open = self.streams.iter_mut().filter(|(_, state)| !state.ended);
@@ -282,7 +280,7 @@ impl<P: Payload> Outbox<P> {
         .collect()
     }
 
-    /// How many sections each stream has had, by the number of the stream.
+    /// The number of sections of each stream so far, in the order of the streams.
     pub fn counts(&self) -> impl Iterator<Item = (StreamId, u64)> + '_ {
         self.streams
             .iter()
@@ -294,7 +292,8 @@ impl<P: Payload> Outbox<P> {
         self.give_up((stream, section), Reason::Cancelled)
     }
 
-    /// Withdraws everything and takes what is in flight for lost: the connection has ended.
+    /// Withdraws all sections and counts everything in flight as lost, because the connection has
+    /// ended.
     pub fn close(&mut self) {
         let keys: Vec<Key> = self.entries.keys().copied().collect();
         for key in keys {
@@ -304,20 +303,20 @@ impl<P: Payload> Outbox<P> {
         self.intake.close();
     }
 
-    /// The next piece to put into a packet with room for `most` payload bytes.
+    /// Returns the next piece to put into a packet with room for `most` payload bytes.
     ///
-    /// [`meta`](Self::meta) and [`write`](Self::write) have its header and bytes until the
-    /// next call of another method. `None` when nothing is to be sent, or the peer's credit does
+    /// [`meta`](Self::meta) and [`write`](Self::write) return its description and its bytes until
+    /// the next call of another method. `None` if nothing is to be sent, or the peer's credit does
     /// not allow it.
     pub fn next_chunk(&mut self, now: Time, most: u32, estimate: &PathEstimate) -> Option<Chunk> {
         self.next_copy(now, estimate, |_, _, _| most)
             .or_else(|| self.next_chunk_with(now, estimate, |_, _, _| most))
     }
 
-    /// As [`next_chunk`](Self::next_chunk), without duplicate transmissions
-    /// ([`next_copy`](Self::next_copy)), if the room depends on the header. `room` gets the
-    /// section, the floor of its stream and the offset, and returns how many bytes fit. Zero takes
-    /// nothing.
+    /// As [`next_chunk`](Self::next_chunk), but without duplicate transmissions
+    /// ([`next_copy`](Self::next_copy)), and for a room that depends on the header. `room` receives
+    /// the section, the floor of its stream and the offset, and returns how many bytes fit. If it
+    /// returns zero, nothing is handed out.
     pub fn next_chunk_with(
         &mut self,
         now: Time,
@@ -379,14 +378,14 @@ impl<P: Payload> Outbox<P> {
         Some(chunk)
     }
 
-    /// What goes next, and whether that was lost before.
+    /// The next section to send, and whether it retransmits lost bytes.
     fn pick_next(&self, estimate: &PathEstimate) -> Option<(Key, bool)> {
         let may_leave = |(_, key): &(Urgency, Key)| {
             let entry = self.entries.get(key);
             entry.is_some_and(|entry| estimate.allows(entry.borrowing()))
         };
         let begun = self.begun.iter().copied().find(may_leave);
-        // Where the most urgent section that waits to begin is less urgent, all of them are.
+        // If the most urgent section that has not begun is less urgent, all such sections are.
         let unsent = match (begun, self.fresh.first()) {
             (Some(begun), Some(first)) if begun < *first => Some(begun),
             (begun, _) => {
@@ -405,7 +404,7 @@ impl<P: Payload> Outbox<P> {
         }
     }
 
-    /// What a packet says of the section of a chunk; `None` when it is settled.
+    /// The description of the chunk's section for its packet; `None` if the section is settled.
     pub fn meta(&self, chunk: &Chunk) -> Option<Meta> {
         let entry = self.entries.get(&(chunk.stream, chunk.section));
         entry.map(|entry| entry.meta)
@@ -421,14 +420,15 @@ impl<P: Payload> Outbox<P> {
         true
     }
 
-    /// A chunk has arrived.
+    /// Records that a chunk was acknowledged.
     pub fn on_acked(&mut self, chunk: &Chunk) {
         self.change((chunk.stream, chunk.section), |entry| {
             entry.on_acked(&chunk.range());
         });
     }
 
-    /// Chunks have arrived. Adjacent chunks of a repaired section are processed as one.
+    /// Records that chunks were acknowledged. Adjacent chunks of a repaired section are processed
+    /// as one.
     pub fn on_all_acked<'a>(&mut self, chunks: impl Iterator<Item = &'a Chunk>) {
         let mut run: Option<Chunk> = None;
         let mut may_grow = false;
@@ -446,7 +446,7 @@ impl<P: Payload> Outbox<P> {
                     if let Some(run) = run.replace(*chunk) {
                         self.on_acked(&run);
                     }
-                    // Any other section may have its outcome in between.
+                    // Any other section may have its outcome before the next chunk.
                     may_grow = self.entries.get(&key).is_some_and(Entry::is_repaired);
                 }
             }
@@ -456,7 +456,7 @@ impl<P: Payload> Outbox<P> {
         }
     }
 
-    /// A chunk is taken for lost. It is retransmitted if reliability and time allow it.
+    /// Records the loss of a chunk. It is retransmitted if reliability and time allow it.
     pub fn on_lost(&mut self, now: Time, chunk: &Chunk) {
         self.expire(now);
         self.duplication = (self.duplication + u64::from(chunk.length / 2)).min(MAX_DUPLICATION);
@@ -471,8 +471,9 @@ impl<P: Payload> Outbox<P> {
         self.look.is_due = true;
     }
 
-    /// A chunk may be lost: its packet was not answered for long. It is retransmitted if
-    /// reliability and time allow it. Nothing is abandoned for it, because it may have arrived.
+    /// Records that a chunk may be lost, because its packet was not acknowledged for long. It is
+    /// retransmitted if reliability and time allow it. Nothing is abandoned for it, because it may
+    /// have arrived.
     pub fn on_doubted(&mut self, now: Time, chunk: &Chunk) {
         self.expire(now);
         if self.config.reliability == Reliability::None {
@@ -488,7 +489,7 @@ impl<P: Payload> Outbox<P> {
 
     /// Gives up sections at their deadline: the lifetime timer.
     ///
-    /// A section that is wholly in flight is left to the network: it may have arrived in time.
+    /// A section that is completely in flight is not given up, because it may have arrived in time.
     pub fn expire(&mut self, now: Time) {
         while let Some(&(deadline, key)) = self.deadlines.first()
             && deadline <= now
@@ -503,35 +504,36 @@ impl<P: Payload> Outbox<P> {
         }
     }
 
-    /// Everything below this section is obsolete for the sender: acknowledged, given up, or beyond
-    /// its deadline. Every packet with bytes of the stream says it.
+    /// The floor of a stream. All sections below it are obsolete for the sender: acknowledged,
+    /// given up, or beyond their deadline. Every packet with bytes of the stream states it.
     pub fn floor(&self, stream: StreamId) -> SectionId {
         SectionId(self.streams.get(&stream).map_or(0, |state| state.floor))
     }
 
-    /// A stream whose floor has moved past a section that was not acknowledged, since it was
-    /// announced last.
+    /// A stream whose floor has passed an unacknowledged section since the floor was last
+    /// announced, and its floor.
     pub fn floor_to_tell(&self) -> Option<(StreamId, SectionId)> {
         let stream = *self.moved_floors.first()?;
         Some((stream, self.floor(stream)))
     }
 
-    /// The floor of a stream is in a packet that leaves now. Returns whether that is news: then the
-    /// loss of the packet has to be [reported](Self::on_floor_lost).
+    /// Records that a packet that leaves now states the floor of a stream. Returns whether the peer
+    /// may not know it yet. In that case the caller [reports](Self::on_floor_lost) the loss of the
+    /// packet.
     pub fn on_floor_told(&mut self, stream: StreamId) -> bool {
         self.moved_floors.remove(&stream)
     }
 
-    /// The packet with the floor of a stream was lost.
+    /// Records the loss of the packet with the floor of a stream.
     pub fn on_floor_lost(&mut self, stream: StreamId) {
         self.moved_floors.insert(stream);
     }
 
-    /// The next abandoned section that the peer does not know of, until it is
+    /// The next abandoned section to announce to the peer, until it is
     /// [announced](Self::on_notice_told).
     ///
-    /// The floor announces the sections below it. Only a reason other than the deadline is still
-    /// announced for them, once.
+    /// The floor announces the sections below it. For these, only a reason other than the deadline
+    /// is still announced, once.
     pub fn notice_to_tell(&mut self) -> Option<Notice> {
         while let Some(notice) = self.notices.front().copied() {
             if notice.reason != Reason::Expired || notice.section >= self.floor(notice.stream) {
@@ -542,17 +544,17 @@ impl<P: Payload> Outbox<P> {
         None
     }
 
-    /// What [`notice_to_tell`](Self::notice_to_tell) gave leaves now.
+    /// Records that the notice of [`notice_to_tell`](Self::notice_to_tell) leaves now.
     pub fn on_notice_told(&mut self) {
         self.notices.pop_front();
     }
 
-    /// Whether there may be a floor or a notice to tell.
+    /// Whether there may be a floor or a notice to announce.
     pub fn has_news(&self) -> bool {
         !self.moved_floors.is_empty() || !self.notices.is_empty()
     }
 
-    /// The packet with this notice was lost.
+    /// Records the loss of the packet with this notice.
     pub fn on_notice_lost(&mut self, notice: Notice) {
         if notice.section >= self.floor(notice.stream) {
             self.tell(notice);
@@ -561,41 +563,41 @@ impl<P: Payload> Outbox<P> {
 
     fn tell(&mut self, notice: Notice) {
         if self.notices.len() >= self.config.max_sections {
-            // The peer will know by the floor, or by the deadline.
+            // The floor or the deadline replaces the oldest notice.
             self.notices.pop_front();
         }
         self.notices.push_back(notice);
     }
 
-    /// The end of a section, each once.
+    /// Returns the outcome of a section, once for each section.
     pub fn poll_outcome(&mut self) -> Option<Outcome> {
         self.outcomes.pop_front()
     }
 
-    /// When [`expire`](Self::expire) has something to do; [`Time::MAX`] for never.
+    /// When [`expire`](Self::expire) is due next; [`Time::MAX`] for never.
     pub fn earliest_deadline(&self) -> Time {
         self.deadlines
             .first()
             .map_or(Time::MAX, |&(deadline, _)| deadline)
     }
 
-    /// Bytes that wait to be sent, for the first time or again.
+    /// Bytes that wait for their first transmission or for a retransmission, and duplicates.
     pub fn backlog(&self) -> u64 {
         let copies: u64 = self.copies.iter().map(|copy| u64::from(copy.length)).sum();
         self.counters.bytes.queued + copies
     }
 
-    /// Whether every section that was submitted has its outcome.
+    /// Whether every submitted section has its outcome.
     pub fn is_settled(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// What became of everything.
+    /// The counters of all outcomes.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Gives up a section that is late, and takes note if the rate was too low for it.
+    /// Gives up a section that is late, and records a shortage if it has unsent bytes.
     fn give_up_late(&mut self, now: Time, key: Key, reason: Reason) {
         if self
             .entries
@@ -632,7 +634,7 @@ impl<P: Payload> Outbox<P> {
         found
     }
 
-    /// Remembers that no more of a section is sent, and that the peer should know.
+    /// Records that no more of a section is sent, and queues the notice for the peer.
     fn note_given_up(&mut self, (stream, section): Key, reason: Reason) {
         if let Some(state) = self.streams.get_mut(&stream) {
             state.give_up(section, self.config.max_sections);
@@ -647,7 +649,7 @@ impl<P: Payload> Outbox<P> {
         });
     }
 
-    /// Changes an entry, and with it everything that follows from its state.
+    /// Changes an entry, and updates everything that depends on its state.
     fn change<T>(&mut self, key: Key, change: impl FnOnce(&mut Entry<P>) -> T) -> Option<T> {
         let entry = self.entries.get_mut(&key)?;
         let before = entry.tally();
@@ -730,7 +732,7 @@ impl<P: Payload> Outbox<P> {
             .range((stream, section)..=(stream, SectionId(u64::MAX)))
             .find(|(_, entry)| entry.stage == Stage::Live);
         let floor = first_live.map_or(state.next, |((_, first), _)| first.0);
-        // A peer that acknowledged all below it needs no notice before the next section.
+        // A peer that has acknowledged everything below it needs no notice before the next section.
         let passed = (stream, section)..(stream, SectionId(floor));
         let is_news = state
             .given_up
@@ -749,7 +751,7 @@ impl<P: Payload> Outbox<P> {
     }
 }
 
-/// Whether it waits to begin, to continue, and to retransmit.
+/// Whether a section waits to begin, to continue, and to retransmit.
 fn waiting<P>(entry: &Entry<P>) -> [bool; 3] {
     let is_live = entry.stage == Stage::Live;
     [
@@ -759,9 +761,8 @@ fn waiting<P>(entry: &Entry<P>) -> [bool; 3] {
     ]
 }
 
-/// The duplicate transmissions that a connection may make before losses have paid for any: two
-/// packets.
+/// The bytes of duplicate transmissions that a connection may send before any loss: two packets.
 const FIRST_DUPLICATION: u64 = 3_000;
 
-/// The most bytes of duplicate transmissions that losses may have earned.
+/// The maximum number of bytes of duplicate transmissions that losses may earn.
 const MAX_DUPLICATION: u64 = 16_000;

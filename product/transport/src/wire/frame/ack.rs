@@ -252,8 +252,8 @@ pub struct EcnCounts {
 /// 0x30 + 2 · proof + 1    as 0x03
 /// ```
 ///
-/// The first range is `largest - range` to `largest`. With `s` the lowest number of the range
-/// before, each further one is `s - gap - 2 - range` to `s - gap - 2`.
+/// The first range is `largest - range` to `largest`. Each further range is `s - gap - 2 - range`
+/// to `s - gap - 2`, where `s` is the lowest number of the range before.
 ///
 /// Source: RFC 9000, section 19.3. Differs from the source in: 1. the delay is in microseconds,
 /// without an exponent; 2. the frame has an arrival; 3. at most [`MAX_ACK_RANGES`] ranges; 4. the
@@ -280,7 +280,7 @@ const _: () = assert!(PROVED_ACK + (PROOF_MASK << 1 | 1) == PROVED_ACK_LAST);
 const _: () = assert!(ACK | 1 == ACK_ECN && ACK & 1 == 0);
 
 impl<'a> Ack<'a> {
-    /// The same without the oldest ranges, so that it fits into `room` bytes; `None` if not even
+    /// This ACK without its oldest ranges, so that it fits into `room` bytes; `None` if not even
     /// the newest range fits.
     #[must_use]
     pub fn fitting(self, room: usize) -> Option<Self> {
@@ -290,7 +290,7 @@ impl<'a> Ack<'a> {
         };
         let mut fits = self.ranges.len();
         if size(fits) > room {
-            // `fits` ranges are too many, `low` are not (or none is).
+            // `fits` ranges are too many; `low` ranges fit, or `low` is zero.
             let mut low = 0;
             while fits - low > 1 {
                 let middle = low + (fits - low) / 2;
@@ -343,7 +343,7 @@ impl<'a> Ack<'a> {
         Ok(())
     }
 
-    /// Reads what follows the type `kind`.
+    /// Reads the fields after the type `kind`.
     pub(super) fn read(input: &mut Reader<'a>, kind: u8) -> Result<Self, DecodeError> {
         let proof = (kind >= PROVED_ACK).then_some(kind >> 1 & PROOF_MASK);
         let with_ecn = kind & 1 != 0;
@@ -355,7 +355,7 @@ impl<'a> Ack<'a> {
         let bytes = input.rest();
         let mut lowest = largest - input.varint_in("range", 0..=largest)?;
         for pair in 0..pairs {
-            // Below 2, no gap and range fit.
+            // Below 2, no further range fits.
             let Some(most) = lowest.checked_sub(2) else {
                 let problem = Problem::OutOfRange {
                     value: pairs,

@@ -84,9 +84,9 @@ impl Dropped {
 
 /// The limit of data in flight to the sender of this frame.
 ///
-/// It is relative, as TCP's receive window. A section that the sender abandons in flight releases
-/// its share, and neither end has to account for data that the other never saw. The frame with the
-/// highest packet number applies.
+/// The limit is relative, as TCP's receive window is. A section that the sender abandons in flight
+/// releases its share, and neither end has to count data that the other never received. The frame
+/// with the highest packet number applies.
 ///
 /// ```text
 /// 0x0a  bytes : varint, sections : varint

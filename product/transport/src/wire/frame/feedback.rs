@@ -15,8 +15,8 @@ const NUMBERED: u8 = 3;
 const LOSS_EVENTS: u8 = 2;
 const COUNT: u8 = 3;
 
-/// The bits of 1.0. Floating-point numbers from 0 to 1 have the order of their bits, and no other
-/// value lies below.
+/// The bits of 1.0. The bits of floating-point numbers from 0 on are in the order of the numbers,
+/// so the numbers from 0 to 1 are exactly those whose bits are at most this value.
 const ONE: u64 = 1.0_f64.to_bits();
 
 /// ```text
@@ -143,8 +143,8 @@ pub(super) fn read_report(input: &mut Reader<'_>) -> Result<Report, DecodeError>
     })
 }
 
-/// The receiver's statistics. Counters run since the connection began, so a lost report costs
-/// nothing.
+/// The receiver's statistics. All counters start at the beginning of the connection, so a lost
+/// report does no harm.
 ///
 /// ```text
 /// 0x0d  complete, on time, late, with gaps, bytes, packets, duplicates : varint each,

@@ -12,11 +12,11 @@
 //! | type | frame | content |
 //! |---|---|---|
 //! | 0x00 | Padding | nothing |
-//! | 0x01 | Ping | please acknowledge |
+//! | 0x01 | Ping | requests an acknowledgement |
 //! | 0x02, 0x03 | [`Ack`] | the packets that arrived; 0x03 with ECN counts |
 //! | 0x08 | [`Floor`] | all sections below are obsolete |
 //! | 0x09 | [`Dropped`] | the rest of a section will not arrive |
-//! | 0x0a | [`Credit`] | how much the peer may begin |
+//! | 0x0a | [`Credit`] | the limit of data in flight |
 //! | 0x0b | [`Tag`] | the controller's mark on this packet |
 //! | 0x0c | [`Report`] | the meter's report to the controller |
 //! | 0x0d | [`ReceiverReport`] | the receiver's statistics |
@@ -54,7 +54,7 @@ pub use section::{BegunHeader, Content, Data, Framing, Section, SectionHeader};
 /// One frame. It borrows from the payload it was read from, or from the data to be written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Frame<'a> {
-    /// Consecutive zero bytes: reading never returns two of these in a row, nor an empty one.
+    /// Consecutive zero bytes. A decoder returns neither two of these in a row nor an empty one.
     Padding {
         /// How many.
         length: usize,
@@ -85,7 +85,7 @@ pub enum Frame<'a> {
     Close(Close<'a>),
     /// A stream has no more sections.
     End(End),
-    /// The peer's credit holds sections back and should be stated again.
+    /// The peer's credit holds sections back; requests another Credit frame.
     Blocked,
 }
 

@@ -36,7 +36,7 @@ pub enum Content {
 pub enum Data<'a> {
     /// The bytes.
     Bytes(&'a [u8]),
-    /// How many they would be.
+    /// Only their number.
     Elided(u32),
 }
 
@@ -60,16 +60,16 @@ impl Data<'_> {
 /// How a section frame marks the end of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// The frame has their length.
+    /// The frame has the length of its data.
     Length,
     /// The data extends to the end of the payload, so the frame is the last one.
     ToEnd,
 }
 
 impl Framing {
-    /// The size on a network of a frame with `length` bytes of data, beyond its size with elided
-    /// data. This is the data, minus the length that only the simulator adds to a frame at the end.
-    /// A simulated packet therefore counts as large as the real one.
+    /// The bytes that a frame with `length` bytes of data has on a network beyond its encoding with
+    /// elided data. This is the data, minus the length field that elision adds to a frame at the
+    /// end. The simulator adds them, so a simulated packet counts as large as a real one.
     #[must_use]
     pub fn elided(self, length: u32) -> usize {
         let field = match self {
@@ -143,7 +143,7 @@ impl SectionHeader {
     /// How many bytes of the section, from `offset`, fit into `room` bytes together with this
     /// header.
     ///
-    /// `None` when not even one does.
+    /// `None` if not even one byte does.
     #[must_use]
     pub fn fitting(&self, room: usize, framing: Framing) -> Option<u32> {
         self.begin().ok()?.fitting(room, framing)
@@ -285,8 +285,8 @@ impl SectionHeader {
     }
 }
 
-/// A header written without the length of its data: the number of fitting bytes depends on the
-/// header's size.
+/// A header written without the length of its data, because the number of bytes that fit depends on
+/// the size of the header.
 #[derive(Clone, Copy, Debug)]
 pub struct BegunHeader {
     fields: Fields,
@@ -323,7 +323,7 @@ impl BegunHeader {
         (length >= 1).then_some(length)
     }
 
-    /// The same header with another retransmission flag; its size stays the same.
+    /// The same header with this retransmission flag; its size stays the same.
     #[must_use]
     pub fn retransmitted(mut self, is_retransmission: bool) -> Self {
         self.fields.set(IS_RETRANSMISSION, is_retransmission);
@@ -333,7 +333,8 @@ impl BegunHeader {
     /// As [`SectionHeader::encode`].
     ///
     /// # Errors
-    /// [`EncodeError`] if fewer bytes of data are available; nothing is appended then.
+    /// [`EncodeError`] if `length` is zero or exceeds the rest of the section; nothing is appended
+    /// then.
     pub fn encode(
         self,
         length: u32,
@@ -345,7 +346,6 @@ impl BegunHeader {
         Ok(())
     }
 
-    /// All of the header.
     fn end(
         mut self,
         length: u32,

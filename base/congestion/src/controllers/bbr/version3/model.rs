@@ -244,7 +244,6 @@ impl Bbr3 {
         self.product(self.bandwidth).min(self.window)
     }
 
-    /// Whether the window limits the flow.
     pub(super) fn is_window_limited(&self) -> bool {
         self.limited.contains(&true)
     }

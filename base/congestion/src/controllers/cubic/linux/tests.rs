@@ -53,7 +53,8 @@ fn slow_start_counts_every_segment_up_to_the_threshold() {
     let mut cubic = flow(10, 25);
     cubic.on_ack(&ack(100, 10));
     assert_eq!(cubic.window(), 20);
-    // Five to the threshold; the other 15 count in avoidance, where 20 are worth one.
+    // Five segments reach the threshold. The other 15 count in avoidance, where 20 make the window
+    // grow by one.
     cubic.on_ack(&ack(200, 20));
     assert_eq!((cubic.window(), cubic.counted), (25, 15));
     cubic.on_ack(&ack(250, 5));
@@ -68,8 +69,8 @@ fn reductions_by_hand() {
     assert_eq!((cubic.window(), cubic.curve.plateau), (70, 100));
     cubic.on_loss(&loss(1));
     assert_eq!((cubic.window(), cubic.curve.plateau), (49, 59));
-    // Never below two; a timeout leaves one and forgets the plateau, a second one keeps the
-    // threshold.
+    // The threshold is at least two. A timeout sets the window to one and clears the plateau. A
+    // second timeout keeps the threshold.
     let mut cubic = flow(2, 2);
     cubic.on_loss(&loss(0));
     assert_eq!(cubic.window(), 2);
@@ -87,29 +88,29 @@ fn reductions_by_hand() {
 fn the_count_follows_the_curve() {
     // After a loss at 1000: window 700, K = ∛(300 / 0.4) = 9.0856 s. The first acknowledgement
     // begins the epoch, so that t is the least round trip, 0.1 s: 1000 − ⌊0.4 · 8.9856³⌋ = 1000 −
-    // 290 = 710, and 700 / 10 = 70 segments are worth one.
+    // 290 = 710, and 700 / 10 = 70 acknowledged segments make the window grow by one.
     let mut cubic = flow(1_000, 1_000);
     cubic.on_ack(&ack(0, 1));
     cubic.on_loss(&loss(1));
     cubic.on_ack(&ack(2_000, 1));
     assert_eq!((cubic.window(), cubic.curve.count), (700, 70));
-    // Within 1/32 s the count stands; at 3 s t is 1.1 s: 1000 − ⌊0.4 · 7.9856³⌋ = 797, so 700 / 97
-    // = 7.
+    // Within 1/32 s the count does not change. At 3 s, t is 1.1 s: 1000 − ⌊0.4 · 7.9856³⌋ = 797, so
+    // 700 / 97 = 7.
     cubic.on_ack(&ack(2_031, 1));
     assert_eq!(cubic.curve.count, 70);
     cubic.on_ack(&ack(3_000, 1));
     assert_eq!(cubic.curve.count, 7);
-    // Far beyond the plateau it is never less than two.
+    // Far beyond the plateau the count is at least two.
     cubic.on_ack(&ack(40_000, 1));
     assert_eq!(cubic.curve.count, 2);
 }
 
 #[test]
 fn the_share_of_reno_grows_by_eight_fifteenths_per_window() {
-    // 8 · 1741 / 3 / 307 = 15.1, rounded down: (15 / 8) · 14 = 26 acknowledged segments are worth
-    // one. After a loss at 20 (window 14, K = ∛(6 / 0.4) = 2.47 s) the curve is below 14 + 1 for
-    // long: at t = 0.2 s it is at 20 − ⌊0.4 · 2.266³⌋ = 16, which is above; so take a plateau close
-    // by, where the curve is flat.
+    // 8 · 1741 / 3 / 307 = 15.1, rounded down: (15 / 8) · 14 = 26 acknowledged segments make
+    // `W_est` grow by one. After a loss at 20 (window 14, K = ∛(6 / 0.4) = 2.47 s) the curve is at
+    // 20 − ⌊0.4 · 2.266³⌋ = 16 at t = 0.2 s, above `W_est`. So the test sets a plateau of 14, where
+    // the curve is flat.
     assert_eq!(friendliness(717), 15);
     let mut cubic = flow(14, 14);
     cubic.curve.plateau = 14;

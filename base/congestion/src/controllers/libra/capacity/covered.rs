@@ -2,7 +2,7 @@
 
 use comity_units::PacketNumber;
 
-/// How many ACKs show what is usual.
+/// How many ACKs show the usual number.
 const RECENT: usize = 8;
 
 /// The numbers of packets that the last ACKs covered.
@@ -18,7 +18,6 @@ pub(super) struct Covered {
 }
 
 impl Covered {
-    /// Takes a sent packet.
     pub(super) fn on_sent(&mut self, number: PacketNumber) {
         self.first.get_or_insert(number.get());
     }
@@ -42,7 +41,7 @@ impl Covered {
 mod tests {
     use super::*;
 
-    /// Which of the ACKs that cover so many packets may be those of a timer.
+    /// Which of the ACKs, which cover these numbers of packets, a timer may have sent.
     fn by_timer<const N: usize>(covered: [u64; N]) -> [bool; N] {
         let mut acks = Covered::default();
         acks.on_sent(PacketNumber::new(100));

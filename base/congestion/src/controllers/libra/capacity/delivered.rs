@@ -12,7 +12,7 @@ pub(super) struct Delivered {
 }
 
 impl Delivered {
-    /// Takes an ACK of so many packets. The last one left at `sent_at`. Returns the packets and
+    /// Takes an ACK of this many packets. The last one left at `sent_at`. Returns the packets and
     /// the time of an interval that ends.
     ///
     /// An interval lasts for a round trip or longer. Its time is the longer one of the time in

@@ -111,13 +111,13 @@ mod tests {
         let line = floors(&[(0, 10_800), (1, 11_600), (5, 14_800)]);
         for (delay, packet, is_confirmed) in [
             (10_800, 800, true),
-            // It waited.
+            // The pair queued.
             (10_900, 800, true),
             (10_901, 800, false),
-            // Compressed: the first waited for what is missing.
+            // Compressed: the first packet queued for the missing time.
             (10_880, 720, true),
             (10_940, 660, false),
-            // Expanded: from 914.3 on, the second place is too early for it.
+            // Expanded: from 914.3 on, the floor of the second position is too early for it.
             (10_800, 914, true),
             (10_800, 915, false),
         ] {
@@ -130,7 +130,7 @@ mod tests {
     fn the_longest_packet_needs_one_that_met_no_queue_in_front() {
         assert_eq!(Floors::default().longest_packet(), None);
         assert_eq!(floors(&[(3, 10)]).longest_packet(), None);
-        // The second place waited 200, the sixth 500.
+        // The second position queued for 200, the sixth for 500.
         let line = floors(&[(0, 10_800), (1, 11_800), (5, 15_300)]);
         assert_eq!(line.longest_packet(), Some(900));
         let late = floors(&[(0, 12_000), (1, 11_600), (2, 12_500)]);
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(beyond.known().count(), 0);
     }
 
-    /// Packets that need no time say nothing about the slowest link.
+    /// Packets without a transmission time show nothing about the slowest link.
     #[test]
     fn equal_floors_have_no_longest_packet() {
         assert_eq!(floors(&[(0, 10_000), (1, 10_000)]).longest_packet(), None);

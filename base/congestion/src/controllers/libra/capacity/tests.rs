@@ -1,8 +1,8 @@
 //! The estimate against a slow, literal reading of CapProbe. It keeps every pair, and searches the
-//! minimum sum of delays among those that are young enough. The pair is confirmed if two conditions
-//! hold. The receiver reports arrival times, or the sum equals the sum of the minimum delays of
-//! either packet, to within an eighth of its dispersion for each. The mean dispersion of four pairs
-//! or more is between seven eighths of the dispersion and twice as much.
+//! minimum sum of delays among the pairs in memory. The pair is confirmed if two conditions hold.
+//! First, the receiver reports arrival times, or the sum equals the sum of the minimum delays of
+//! either packet, to within an eighth of the dispersion for each. Second, the mean dispersion of
+//! four pairs or more is between seven eighths and twice the dispersion.
 
 extern crate std;
 use super::*;
@@ -13,15 +13,16 @@ use std::vec::Vec;
 
 const WIRE: Bytes = Bytes::new(1_500);
 const MEMORY: Span = Span::from_secs(10);
-/// Between pairs, at the most.
+/// The longest pause between pairs.
 const PAUSE_MILLIS: u64 = 3_000;
-/// From the first packet of a pair to that of the next, so the flow itself is fast enough.
+/// The time from the first packet of a pair to that of the next, in nanoseconds: the flow itself is
+/// fast enough.
 const BETWEEN: u64 = 1_000_000;
 /// The reverse path without a queue.
 const BACK: Span = Span::from_millis(7);
 
-/// A pair on its way: how long after the one before it leaves, how long the first takes to arrive,
-/// how long after that the second arrives, and how long the answers to both are held up.
+/// A pair: the pause before it leaves, the delay of its first packet, the time until its second
+/// packet arrives, and the delays of both ACKs.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     pause: Span,
@@ -46,7 +47,7 @@ fn samples() -> impl Strategy<Value = Vec<Sample>> {
     vec(sample, 1..60)
 }
 
-/// A pair as CapProbe keeps it.
+/// A pair in the memory of CapProbe.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     at: Time,
@@ -82,7 +83,7 @@ fn literal(kept: &[Kept], now: Time, age: Span, has_clock: bool) -> Option<(f64,
     }
     let least = |delay: fn(&Kept) -> f64| young(age).map(delay).fold(f64::INFINITY, f64::min);
     let (first, second) = (least(|pair| pair.first), least(|pair| pair.second));
-    // A nanosecond for what is rounded.
+    // A nanosecond for rounding.
     let allowed = dispersion / 8.0 + 1e-9;
     let longest = second - first;
     let is_agreed = longest > 0.0 && (longest - dispersion).abs() <= dispersion / 8.0 + 1e-9;
@@ -108,7 +109,7 @@ proptest! {
         for (pair, sample) in samples.into_iter().enumerate() {
             sent_at += sample.pause + Span::from_secs(1);
             let sum = (sample.delay + BACK) * 2 + sample.dispersion;
-            // Sums that differ by little are taken for equal, which is another matter.
+            // Sums that differ by little count as equal, which another test covers.
             let is_close = |other: &Span| {
                 other.as_nanos().abs_diff(sum.as_nanos()) < 400_000
             };
@@ -148,7 +149,7 @@ proptest! {
             });
             let found = capacity.estimate();
             let longest = MEMORY * 2 + Span::from_millis(PAUSE_MILLIS + 2_000) * 2;
-            // Every age at which another pair falls out of memory.
+            // Every age at which another pair leaves the memory.
             let ages = kept.iter().map(|pair| now.saturating_since(pair.at));
             let mut ages: Vec<Span> = ages.filter(|age| (MEMORY..longest).contains(age)).collect();
             ages.push(MEMORY);
@@ -187,7 +188,7 @@ fn send_pair(capacity: &mut Capacity, pair: u64, now: Time) {
 
 /// The datagram transport reports arrivals modulo 2³² microseconds. The pairs cross a path of 10
 /// Mb/s, one in 100 ms. From shortly before the wrap on, other traffic delays all of them,
-/// compresses one half and expands the other, so none is as good as those before.
+/// compresses one half and expands the other half. So none of them is as good as the pairs before.
 #[test]
 fn stamps_that_wrap_make_no_pair_better() {
     let wrap = 1_u64 << 32;
@@ -304,8 +305,8 @@ fn stamps_are_unwrapped_over_long_pauses() {
     }
 }
 
-/// The packets of each group that is remembered, after these departures of packets in order: how
-/// many microseconds after the one before, how large, and whether the sender began a group.
+/// The number of packets in each observed group, after these departures in order: microseconds
+/// after the previous packet, size, and whether the sender began a group.
 fn groups(departures: impl IntoIterator<Item = (u64, u64, bool)>) -> Vec<u64> {
     let mut capacity = Capacity::new(MEMORY);
     let mut now = Time::from_secs(1);
@@ -330,7 +331,7 @@ fn packets_of_one_size_that_leave_together_are_a_group() {
     // Up to a 64th smaller or larger: 25 bytes.
     assert_eq!(groups([(0, 1_600, true), (0, 1_575, false)]), [2]);
     assert_eq!(groups([(0, 1_600, true), (0, 1_625, false)]), [2]);
-    // A group of one is forgotten as soon as another begins.
+    // A group of one is dropped as soon as another begins.
     assert_eq!(groups([(0, 1_600, true), (0, 1_574, false)]), [1]);
     assert_eq!(groups([(0, 1_600, true), (0, 1_626, false)]), [1]);
     // Up to a millisecond after the first.
@@ -393,7 +394,8 @@ fn pairs_of_about_the_least_delay_are_averaged() {
         &[(20_000, 1_200), (20_030, 1_200), (20_060, 1_210)],
         1_200.0,
     );
-    // One that is better by less than the tolerance counts in, and the next is measured by it.
+    // A pair that is better by less than the tolerance counts in the mean, and the next pair is
+    // compared with it.
     assert_rate(
         &[
             (20_060, 1_200),

@@ -19,12 +19,12 @@ use crate::timeline::section::{Deliver, Meta, Payload, StreamId};
 const REMEMBERED_GAPS: usize = 256;
 
 impl<P: Payload> Inbox<P> {
-    /// The connection has ended. Every known section is settled, as a gap if it is not complete,
-    /// and ready at once.
+    /// Ends the connection: settles every known section, as a gap if it is not complete, and makes
+    /// it ready at once.
     pub fn close(&mut self) {
         self.plays_out_until = None;
-        // By deadline, across the streams. An unknown section is settled with its predecessor in
-        // the stream.
+        // In the order of deadlines, across the streams. A section without a known deadline is
+        // settled with its predecessor in the stream.
         let mut open = Vec::new();
         for (&stream, state) in &self.streams {
             let (mut begin, mut latest) = (state.next, Time::ZERO);
@@ -50,8 +50,8 @@ impl<P: Payload> Inbox<P> {
         self.plays_out_until = (self.config.deliver == Deliver::Paced).then_some(until);
     }
 
-    /// As [`close`](Self::close), but every undelivered section becomes a gap without any bytes:
-    /// its memory is free at once.
+    /// As [`close`](Self::close), but every undelivered section becomes a gap without any bytes,
+    /// which frees its memory at once.
     pub fn discard(&mut self) {
         self.close();
         let closed = GapReason::Closed;
@@ -81,7 +81,8 @@ impl<P: Payload> Inbox<P> {
         self.spares = Spares::default();
     }
 
-    /// Makes at least one section ready, or finds that none can be now.
+    /// Processes one changed stream, or one section whose deadline has passed. Returns whether
+    /// there was one.
     pub(super) fn advance(&mut self, now: Time, clock: &ClockMap) -> bool {
         if let Some(stream) = self.changed.pop_first() {
             self.settle_first(stream);
@@ -97,7 +98,7 @@ impl<P: Payload> Inbox<P> {
         }
     }
 
-    /// The deadline of a section has passed.
+    /// Handles a section whose deadline has passed.
     fn on_due(&mut self, stream: StreamId, number: u64) {
         let enforce = self.config.enforce_deadlines;
         let Some(state) = self.streams.get_mut(&stream) else {
@@ -110,7 +111,7 @@ impl<P: Payload> Inbox<P> {
             self.changed.insert(stream);
             return;
         }
-        // A section that it needs is useless after it, even with a later deadline.
+        // The sections that it needs are useless after it, even if their deadlines are later.
         let mut chain = vec![number];
         let mut at = number;
         while let Some(needed) = state.complete(at).and_then(|meta| meta.needs)
@@ -141,7 +142,7 @@ impl<P: Payload> Inbox<P> {
         self.settle(stream, first..number + 1, GapReason::Overdue);
     }
 
-    /// Settles what can be settled in order without waiting for a deadline.
+    /// Settles, in order, all sections that need not wait for a deadline.
     fn settle_first(&mut self, stream: StreamId) {
         let paced = self.config.deliver == Deliver::Paced;
         while let Some(state) = self.streams.get(&stream)
@@ -205,7 +206,7 @@ impl<P: Payload> Inbox<P> {
         }
     }
 
-    /// Makes the unsettled ones of these sections ready, in order.
+    /// Settles the unsettled ones among these sections, and makes them ready in order.
     fn settle(&mut self, stream: StreamId, sections: Range<u64>, reason: GapReason) {
         let Some(state) = self.streams.get_mut(&stream) else {
             return;
