@@ -38,7 +38,7 @@ struct Common {
 #[derive(Clone, Copy, Debug)]
 struct Reference {
     number: u64,
-    presentation: u64,
+    presentation: Option<u64>,
     /// Whether it is an intra or a P picture.
     anchor: bool,
     common: Common,
@@ -65,6 +65,8 @@ pub struct Arrival {
 /// The position, the dependency and the deadline of a picture in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
+    /// Its type as the policy treats it: [`Group::push`] treats some B pictures as P pictures.
+    pub frame_type: FrameType,
     /// The referenced P pictures of the group so far, itself included.
     pub position: u8,
     /// The earlier picture that it depends on.
@@ -148,6 +150,9 @@ impl Group {
     /// decoded of the two references between which it is presented. The true references are in the
     /// slices of a picture; these match the streams of common encoders.
     ///
+    /// A referenced B picture that is presented after all references so far is a P picture here.
+    /// Encoders of H.265 write P pictures as B slices with two references in the past.
+    ///
     /// A picture is bound to its dependency, which means that it is worthless without it, while an
     /// intra picture is expected soon:
     ///
@@ -163,11 +168,12 @@ impl Group {
     pub fn push(&mut self, arrival: Arrival) -> Member {
         self.follow_repair(&arrival);
         let is_bound = self.repair.binds(arrival.source_time);
+        let frame_type = self.type_of(&arrival);
         let own = Common {
             source_time: arrival.source_time,
             deadline: Span::ZERO,
         };
-        let (needs, common) = match arrival.frame_type {
+        let (needs, common) = match frame_type {
             FrameType::Key | FrameType::Intra => {
                 self.position = 0;
                 (
@@ -206,18 +212,18 @@ impl Group {
             }
             _ => (None, own),
         };
-        if arrival.frame_type == FrameType::Key {
+        if frame_type == FrameType::Key {
             // Leading pictures may still refer to the anchors of the group before.
             self.references.retain(|reference| reference.anchor);
         }
-        if arrival.frame_type.is_reference() {
+        if frame_type.is_reference() {
             if self.references.len() == KEPT {
                 self.references.pop_front();
             }
             self.references.push_back(Reference {
                 number: arrival.number,
-                presentation: arrival.presentation.unwrap_or(0),
-                anchor: !matches!(arrival.frame_type, FrameType::Bidirectional { .. }),
+                presentation: arrival.presentation,
+                anchor: !matches!(frame_type, FrameType::Bidirectional { .. }),
                 common,
             });
         }
@@ -227,7 +233,8 @@ impl Group {
             own
         };
         Member {
-            position: if arrival.frame_type.is_intra() {
+            frame_type,
+            position: if frame_type.is_intra() {
                 0
             } else {
                 self.position
@@ -236,6 +243,22 @@ impl Group {
             is_bound: is_bound && needs.is_some(),
             source_time: timing.source_time,
             deadline: timing.deadline,
+        }
+    }
+
+    /// The type of the next picture: P for a referenced B picture that can only refer to the past.
+    fn type_of(&self, arrival: &Arrival) -> FrameType {
+        let is_behind = |reference: &Reference| {
+            let own = arrival.presentation.zip(reference.presentation);
+            own.is_some_and(|(own, reference)| difference(reference, own) < 0)
+        };
+        match arrival.frame_type {
+            FrameType::Bidirectional { referenced: true }
+                if !self.references.is_empty() && self.references.iter().all(is_behind) =>
+            {
+                FrameType::Predicted { referenced: true }
+            }
+            other => other,
         }
     }
 
@@ -259,7 +282,8 @@ impl Group {
         let Some(presentation) = presentation else {
             return (None, self.references.back());
         };
-        let distance = |reference: &&Reference| difference(reference.presentation, presentation);
+        let distance =
+            |reference: &&Reference| difference(reference.presentation.unwrap_or(0), presentation);
         let before = self
             .references
             .iter()
@@ -357,6 +381,68 @@ mod tests {
             (B, 3),
         ];
         assert_eq!(needs(&pictures), [None, Some(0), Some(1), Some(2), Some(2)]);
+    }
+
+    #[test]
+    fn b_pictures_that_only_refer_to_the_past_are_p_pictures() {
+        let types = |pictures: &[(FrameType, u64)]| -> Vec<_> {
+            members(DeadlineRule::Each, pictures)
+                .iter()
+                .map(|member| (member.frame_type, member.position, member.needs))
+                .collect()
+        };
+        let low_delay = [
+            (FrameType::Key, 0),
+            (REFERENCED_B, 1),
+            (REFERENCED_B, 2),
+            (B, 3),
+            (REFERENCED_B, 4),
+        ];
+        assert_eq!(
+            types(&low_delay),
+            [
+                (FrameType::Key, 0, None),
+                (P, 1, Some(0)),
+                (P, 2, Some(1)),
+                (B, 2, Some(2)),
+                (P, 3, Some(2)),
+            ]
+        );
+        // A pyramid whose anchors are B pictures: I0 RB4 RB2 B1 B3 RB8 RB6.
+        let pyramid = [
+            (FrameType::Key, 0),
+            (REFERENCED_B, 4),
+            (REFERENCED_B, 2),
+            (B, 1),
+            (B, 3),
+            (REFERENCED_B, 8),
+            (REFERENCED_B, 6),
+        ];
+        let types = types(&pyramid).into_iter().map(|(frame, ..)| frame);
+        assert_eq!(
+            types.collect::<Vec<_>>(),
+            [FrameType::Key, P, REFERENCED_B, B, B, P, REFERENCED_B]
+        );
+    }
+
+    #[test]
+    fn a_b_picture_between_unknown_times_stays_one() {
+        let mut group = Group::new(DeadlineRule::Each);
+        let mut push = |number, frame_type, presentation| {
+            let arrival = Arrival {
+                number,
+                frame_type,
+                presentation,
+                source_time: Time::from_millis(40 * number),
+                reordering: Span::ZERO,
+                begins_refresh: false,
+            };
+            group.push(arrival).frame_type
+        };
+        assert_eq!(push(0, REFERENCED_B, Some(0)), REFERENCED_B, "the first");
+        push(1, FrameType::Key, Some(3_600));
+        assert_eq!(push(2, REFERENCED_B, None), REFERENCED_B);
+        assert_eq!(push(3, REFERENCED_B, Some(9_000)), REFERENCED_B);
     }
 
     #[test]

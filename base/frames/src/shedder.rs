@@ -744,6 +744,48 @@ mod tests {
         );
     }
 
+    /// The share of pictures that a path of nine tenths of the source loses: groups of an I picture
+    /// and 24 others of this type, each of which needs the one before it.
+    fn gone_of(frame_type: FrameType) -> f64 {
+        let mut shedder = Shedder::new(ShedderConfig::default());
+        let mut group = crate::Group::new(crate::DeadlineRule::Each);
+        let (mut offered, mut gone) = (0.0, 0.0);
+        for number in 0..25 * 30 {
+            let in_group = number % 25;
+            let source_time = Time::from_millis(40 * number);
+            let member = group.push(crate::Arrival {
+                number,
+                frame_type: if in_group == 0 { I } else { frame_type },
+                presentation: Some(3_600 * number),
+                source_time,
+                reordering: Span::ZERO,
+                begins_refresh: false,
+            });
+            let frame = Frame {
+                stream: 1,
+                number,
+                frame_type: member.frame_type,
+                position: member.position,
+                needs: member.needs,
+                is_bound: member.is_bound,
+                source_time,
+                size: Bytes::new(1_000),
+            };
+            let decision = shedder.offer_at(Some(Rate::from_kbps(180)), &frame);
+            if source_time >= Time::from_secs(10) {
+                (offered, gone) = (offered + 1.0, gone + f64::from(decision.is_err()));
+            }
+        }
+        gone / offered
+    }
+
+    #[test]
+    fn p_pictures_in_b_slices_are_shed_like_p_pictures() {
+        let as_b = gone_of(FrameType::Bidirectional { referenced: true });
+        assert!((0.08..=0.2).contains(&as_b), "{as_b}");
+        assert_eq!(as_b, gone_of(P));
+    }
+
     #[test]
     fn a_stated_rate_replaces_the_measured_one() {
         let (_, mut shedder) = kept(140);

@@ -256,12 +256,12 @@ impl Stream {
             } => ticks(u64::try_from(difference(presentation, decoding)).unwrap_or(0)),
             _ => Span::ZERO,
         };
-        let payload = payload(Header::Unit(header), &unit.bytes);
+        let payload_of = |header| payload(Header::Unit(header), &unit.bytes);
         if unit.damaged && output.config.damaged == Damaged::Drop {
             output.dropped.push(DroppedUnit {
                 stream: self.number,
                 number: self.next_section,
-                payload,
+                payload: payload_of(header),
             });
             return self.miss(output);
         }
@@ -273,6 +273,8 @@ impl Stream {
             reordering,
             begins_refresh,
         });
+        let frame = member.frame_type;
+        let payload = payload_of(Unit { frame, ..header });
         self.section((frame, unit.damaged), member, payload, output);
     }
 
@@ -334,6 +336,7 @@ impl Stream {
         }
         let packets = core::mem::take(&mut self.scrambled);
         let member = Member {
+            frame_type: FrameType::Slice,
             position: 0,
             needs: None,
             is_bound: false,

@@ -1,6 +1,6 @@
 //! The reader's description of each frame, compared with ffprobe's (`vectors/make.sh`).
 
-use comity_media::{FrameType, Header, MediaSection, Notice, Times};
+use comity_media::{FrameType, Header, MediaSection, Notice, Times, TsWriter, Unit, WriterConfig};
 use comity_units::{Span, Time};
 
 use crate::{CLIP, H264, H265, MPEG1, MPEG2, read};
@@ -311,4 +311,80 @@ fn the_clip_has_its_expected_properties() {
     // 1,024 samples at 48 kHz in each.
     let sound = { sections.iter() }.filter(|section| section.frame == FrameType::Audio);
     assert_eq!(sound.count(), 470);
+}
+
+/// An access unit of H.265: a delimiter and the first slice of a picture.
+fn h265(nal_type: u8, slice: u8, presentation: u64, decoding: u64) -> Vec<u8> {
+    let mut payload = Vec::new();
+    Header::Unit(Unit {
+        pid: 256,
+        stream_type: 0x24,
+        stream_id: 0xe0,
+        frame: FrameType::Opaque,
+        times: Times::Both {
+            presentation: 3_600 * presentation,
+            decoding: 3_600 * decoding,
+        },
+        random_access: nal_type == 19,
+        discontinuity: false,
+        aligned: true,
+    })
+    .encode(&mut payload);
+    payload.extend([0, 0, 0, 1, 35 << 1, 1, 0x50]);
+    payload.extend([0, 0, 1, nal_type << 1, 1, slice, 0x80]);
+    payload.extend([7; 300]);
+    payload
+}
+
+/// Some encoders write the P pictures of H.265 as B slices that refer to the past alone.
+#[test]
+fn b_slices_that_refer_to_the_past_make_a_predicted_picture() {
+    // IDR; then slice_type 0 (B) of a picture that others need, and of one that none does.
+    let (key, needed, alone) = ((19, 0xb0), (1, 0xe0), (0, 0xe0));
+    let low_delay = [(key, 0), (needed, 1), (needed, 2), (needed, 3), (key, 4)];
+    // I0 B4 b2 b1 b3: b2 is presented before the picture that it needs.
+    let pyramid = [(key, 0), (needed, 4), (needed, 2), (alone, 1), (alone, 3)];
+    for (pictures, expected) in [
+        (
+            low_delay,
+            [
+                (FrameType::Key, None, 200),
+                (P, Some(0), 189),
+                (P, Some(1), 188),
+                (P, Some(2), 187),
+                (FrameType::Key, None, 200),
+            ],
+        ),
+        (
+            pyramid,
+            [
+                (FrameType::Key, None, 200),
+                (P, Some(0), 189),
+                (REFERENCED_B, Some(1), 60),
+                (B, Some(2), 20),
+                (B, Some(2), 20),
+            ],
+        ),
+    ] {
+        let mut writer = TsWriter::new(WriterConfig::default());
+        let mut stream = Vec::new();
+        for (((nal_type, slice), presentation), decoding) in pictures.into_iter().zip(10..) {
+            let payload = h265(nal_type, slice, presentation + 15, decoding);
+            writer.write(&payload, &mut stream).unwrap();
+        }
+        writer.finish(&mut stream);
+        let (sections, notices) = read(&stream);
+        assert_eq!(notices, []);
+        let found: Vec<_> = pictures_of(&sections);
+        assert_eq!(found, expected);
+    }
+}
+
+/// The type, the dependency and the importance of each picture. Its header says the same type.
+fn pictures_of(sections: &[MediaSection]) -> Vec<(FrameType, Option<u64>, u8)> {
+    let described = pictures(sections).into_iter().map(|section| {
+        unit(section);
+        (section.frame, section.needs, section.importance.0)
+    });
+    described.collect()
 }
