@@ -120,8 +120,8 @@ pub enum Notice {
         bytes: u64,
     },
     /// No packet began at the expected position. `skipped` bytes, up to the next packet or to the
-    /// end of the source, belong to no packet. Without [`layouts`](crate::ReaderConfig::layouts),
-    /// they are dropped.
+    /// end of the source, belong to no packet. In a live source, each 1,048,576 of them are
+    /// reported. Without [`layouts`](crate::ReaderConfig::layouts), they are dropped.
     LostSync {
         /// The number of bytes.
         skipped: u64,

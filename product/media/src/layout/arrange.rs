@@ -143,6 +143,17 @@ impl Arranger {
         }
     }
 
+    /// Handles a break that is as long as a reader searches. In a live source it may never end, so
+    /// its bytes do not wait for a packet.
+    pub(crate) fn on_long_break(&mut self, events: &mut VecDeque<Event>) {
+        let Some(arrival) = self.arrival else { return };
+        self.describe_all(events);
+        self.ended = self.ended.max(arrival);
+        let outside = core::mem::take(&mut self.outside);
+        self.add_outside(outside);
+        self.cut(false, events);
+    }
+
     /// Describes all waiting packets. Their sections must have been added.
     fn describe_all(&mut self, events: &mut VecDeque<Event>) {
         self.find();

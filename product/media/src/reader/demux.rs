@@ -8,7 +8,7 @@ use mpeg2ts_reader::packet::{AdaptationField, Packet};
 
 use super::config::ReaderConfig;
 use super::counter::{Continuity, Counter};
-use super::error::{ReadError, STILL};
+use super::error::{ReadError, SEARCHED, STILL};
 use super::framing::Framed;
 use super::pes::Part;
 use super::program::ProgramClock;
@@ -180,6 +180,9 @@ impl Demux {
                     let from = events.len();
                     self.interrupt(events);
                     self.arrange(from, events);
+                }
+                if let (true, Some(arranger)) = (skipped >= SEARCHED, &mut self.arranger) {
+                    arranger.on_long_break(events);
                 }
                 events.push_back(Event::Notice(Notice::LostSync { skipped }));
             }

@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// The maximum number of bytes without a packet: more than a second of most streams, and sixteen
-/// times the search range of ffmpeg.
+/// The maximum number of bytes without a packet in a stored source: more than a second of most
+/// streams, and sixteen times the search range of ffmpeg.
 pub(super) const SEARCHED: u64 = 1 << 20;
 
 /// The maximum number of bytes without progress in time: at 96 Mb/s, time stamps may be 700 ms
@@ -14,7 +14,7 @@ pub(super) const STILL: u64 = 8 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// A transport stream contains no packet in more than 1,048,576 bytes.
+    /// A stored transport stream contains no packet in more than 1,048,576 bytes.
     NoPacket {
         /// The source position of the first of these bytes.
         at: u64,

@@ -32,7 +32,8 @@ pub(super) fn rhythm(bytes: &[u8], stride: usize, count: usize) -> (usize, usize
 ///   once in 65,536 positions, and these four once in 10^9.
 ///
 /// At the end of the source, fewer positions may remain, at least two. All of them must then have a
-/// sync byte. A break of more than [`SEARCHED`] bytes is an error.
+/// sync byte. A break of more than [`SEARCHED`] bytes is an error in a stored source. In a live
+/// source it is reported after each [`SEARCHED`] bytes, because packets may come again.
 #[derive(Debug)]
 pub(super) struct Framing {
     stride: usize,
@@ -42,6 +43,7 @@ pub(super) struct Framing {
     /// The number of bytes still to skip between packets.
     beside: usize,
     lost: Option<Break>,
+    is_live: bool,
 }
 
 /// A range of bytes without the expected packet.
@@ -49,6 +51,8 @@ pub(super) struct Framing {
 struct Break {
     at: u64,
     found: u8,
+    /// How many of its bytes were reported.
+    reported: u64,
 }
 
 /// The output of framing.
@@ -58,7 +62,7 @@ pub(super) enum Framed<'a> {
     Packet(&'a [u8; PACKET], u64),
     /// Bytes outside of packets, in the order of the source.
     Outside(&'a [u8]),
-    /// This many bytes were dropped before the next packet.
+    /// This many bytes, before the next packet or so far, are in no packet.
     Lost(u64),
     /// The source ends within a packet: its last bytes, this many, are dropped.
     Cut(u64),
@@ -71,6 +75,31 @@ enum Search {
     Beyond(usize),
 }
 
+impl Break {
+    /// Passes bytes of the break on that are `before` bytes behind its beginning. Reports each
+    /// [`SEARCHED`] bytes that are followed by more.
+    fn hand_on(
+        &mut self,
+        mut outside: &[u8],
+        mut before: u64,
+        take: &mut impl FnMut(Framed<'_>) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        loop {
+            let room = usize::try_from(self.reported + SEARCHED - before).unwrap_or(usize::MAX);
+            let Some((piece, rest)) = outside
+                .split_at_checked(room)
+                .filter(|(_, rest)| !rest.is_empty())
+            else {
+                return take(Framed::Outside(outside));
+            };
+            take(Framed::Outside(piece))?;
+            take(Framed::Lost(SEARCHED))?;
+            self.reported += SEARCHED;
+            (outside, before) = (rest, before + piece.len() as u64);
+        }
+    }
+}
+
 impl Framing {
     /// Begins a stream with packets `stride` bytes apart.
     pub(super) fn new(stride: usize) -> Self {
@@ -81,7 +110,14 @@ impl Framing {
             // Time stamps precede their packets, and parity follows them.
             beside: if stride == 192 { stride - PACKET } else { 0 },
             lost: None,
+            is_live: false,
         }
+    }
+
+    /// The same for a live source, which has breaks of any length.
+    pub(super) const fn of_live(mut self, is_live: bool) -> Self {
+        self.is_live = is_live;
+        self
     }
 
     /// Adds bytes. Passes packets, and bytes outside of packets, to `take`.
@@ -103,7 +139,7 @@ impl Framing {
         let end = self.at + self.held.len() as u64;
         take(Framed::Outside(&self.held))?;
         match self.lost {
-            Some(lost) => take(Framed::Lost(end - lost.at)),
+            Some(lost) => take(Framed::Lost(end - lost.at - lost.reported)),
             None if self.held.is_empty() => Ok(()),
             None => take(Framed::Cut(self.held.len() as u64)),
         }
@@ -142,20 +178,26 @@ impl Framing {
                     failed => break failed,
                 }
             }
-            let lost = *self.lost.get_or_insert(Break {
+            let mut lost = *self.lost.get_or_insert(Break {
                 at: offset,
                 found: first,
+                reported: 0,
             });
             let before = offset - lost.at;
             let search = self.search(rest, before, is_end);
             let (Search::Found(passed) | Search::Beyond(passed)) = search;
             let outside = rest.get(..passed).unwrap_or_default();
             done += passed;
-            if let Err(error) = take(Framed::Outside(outside)) {
+            let skipped = before + passed as u64;
+            let handed = match self.is_live {
+                true => lost.hand_on(outside, before, take),
+                false => take(Framed::Outside(outside)),
+            };
+            if let Err(error) = handed {
                 break Err(error);
             }
-            let skipped = before + passed as u64;
-            if skipped > SEARCHED {
+            self.lost = Some(lost);
+            if skipped > SEARCHED && !self.is_live {
                 break Err(ReadError::NoPacket {
                     at: lost.at,
                     found: lost.found,
@@ -165,7 +207,7 @@ impl Framing {
                 break Ok(());
             }
             self.lost = None;
-            if let Err(error) = take(Framed::Lost(skipped)) {
+            if let Err(error) = take(Framed::Lost(skipped - lost.reported)) {
                 break Err(error);
             }
         };
@@ -216,7 +258,11 @@ mod tests {
     /// The output: for each packet, its second byte and its position; and whether an error ended
     /// it.
     fn parts(stride: usize, pieces: &[&[u8]]) -> (Vec<Part>, Result<(), ReadError>) {
-        let (mut framing, mut parts) = (Framing::new(stride), Vec::new());
+        parts_of(Framing::new(stride), pieces)
+    }
+
+    fn parts_of(mut framing: Framing, pieces: &[&[u8]]) -> (Vec<Part>, Result<(), ReadError>) {
+        let (stride, mut parts) = (framing.stride, Vec::new());
         let mut outside = 0;
         let mut take = |framed: Framed<'_>| {
             // The output contains every byte of the source.
@@ -312,6 +358,29 @@ mod tests {
             }
             let pieces: Vec<&[u8]> = stream.chunks(97).collect();
             assert_eq!(parts(PACKET, &pieces), whole);
+        }
+    }
+
+    #[test]
+    fn a_live_source_may_have_any_length_without_a_packet() {
+        let marked = |marks: core::ops::Range<u8>| marks.flat_map(packet).collect::<Vec<_>>();
+        let searched = usize::try_from(SEARCHED).expect("a mebibyte");
+        for (length, reports) in [
+            (searched, vec![SEARCHED]),
+            (searched + 1, vec![SEARCHED, 1]),
+            (3 * searched + 500, vec![SEARCHED, SEARCHED, SEARCHED, 500]),
+        ] {
+            let reports: Vec<Part> = reports.into_iter().map(Part::Lost).collect();
+            let stream = [marked(0..8), vec![0x11; length], marked(8..20)].concat();
+            let live = || Framing::new(PACKET).of_live(true);
+            let whole = parts_of(live(), &[&stream]);
+            assert_eq!((whole.0.len(), &whole.1), (20 + reports.len(), &Ok(())));
+            assert_eq!(whole.0[8..8 + reports.len()], reports);
+            let pieces: Vec<&[u8]> = stream.chunks(1_316).collect();
+            assert_eq!(parts_of(live(), &pieces), whole);
+            // The same at the end of the source.
+            let ended = parts_of(live(), &[&stream[..8 * PACKET + length]]);
+            assert_eq!(ended.0[8..], reports);
         }
     }
 

@@ -124,7 +124,7 @@ impl Transport {
                 demux.learn_streams(pid, map, events);
             }
         }
-        self.framing = Framing::new(self.stride);
+        self.framing = Framing::new(self.stride).of_live(self.arrival.is_some());
         self.stage = Stage::Streams(Box::new(demux));
         self.push(&held, self.arrival, events)
     }

@@ -1,6 +1,9 @@
 //! Transport streams with a break: the dropped data, the continuation, and the refused streams.
 
-use comity_media::{Event, Header, MediaSection, Notice, PACKET, ReadError, ReaderConfig, Unit};
+use comity_media::{
+    Event, Header, MediaSection, Notice, PACKET, ReadError, Reader, ReaderConfig, TsWriter, Unit,
+    WriterConfig,
+};
 use comity_units::{Span, Time};
 use proptest::prelude::*;
 
@@ -156,10 +159,69 @@ fn a_stream_without_packets_for_too_long_is_refused() {
     );
 }
 
+/// A live source may have anything for any time: a byte carrier goes on, and so does the reader.
+#[test]
+fn a_live_source_goes_on_behind_any_length_without_packets() {
+    for (length, reports) in [(1_200_000, 2), (5 << 20, 5)] {
+        let stream = [CLIP, &text(length), CLIP].concat();
+        let mut reader = Reader::new(ReaderConfig {
+            layouts: true,
+            ..ReaderConfig::default()
+        });
+        let mut writer = TsWriter::new(WriterConfig::default());
+        let (mut out, mut notices, mut pictures) = (Vec::new(), Vec::new(), [0, 0]);
+        let (mut read, mut now) = (0, Time::ZERO);
+        for piece in stream.chunks(7 * PACKET) {
+            now += Span::from_millis(1);
+            reader.push_arrived(piece, now).expect("a live source");
+            read += piece.len();
+            let is_behind = usize::from(read > CLIP.len() + length);
+            for event in core::iter::from_fn(|| reader.poll()) {
+                match event {
+                    Event::Section(section) => {
+                        pictures[is_behind] += usize::from(section.frame.is_picture());
+                        let MediaSection { stream, number, .. } = section;
+                        let written =
+                            writer.write_section(stream, number, &section.payload, &mut out);
+                        written.expect("of the reader");
+                    }
+                    Event::Notice(notice) => notices.push(notice),
+                    Event::Missing(missing) => {
+                        writer.miss(missing.stream, missing.number, 1, &mut out)
+                    }
+                }
+            }
+            // The break does not wait for its end.
+            assert!(
+                read - out.len() < SEARCHED + 200_000,
+                "{}",
+                read - out.len()
+            );
+        }
+        assert_eq!(left_out(&notices), length as u64);
+        let is_lost = |notice: &&Notice| matches!(notice, Notice::LostSync { .. });
+        assert_eq!(notices.iter().filter(is_lost).count(), reports);
+        reader.finish().expect("a live source");
+        for event in core::iter::from_fn(|| reader.poll()) {
+            if let Event::Section(section) = event {
+                let MediaSection { stream, number, .. } = section;
+                let written = writer.write_section(stream, number, &section.payload, &mut out);
+                written.expect("of the reader");
+            }
+        }
+        writer.finish(&mut out);
+        assert!(out == stream, "{} of {} bytes", out.len(), stream.len());
+        assert!(
+            pictures[0].abs_diff(pictures[1]) <= 2 && pictures[0] > 200,
+            "{pictures:?}"
+        );
+    }
+}
+
 /// After an error, the reader stays in that state until the source ends.
 #[test]
 fn an_error_is_returned_until_the_end() {
-    let mut reader = comity_media::Reader::new(ReaderConfig::default());
+    let mut reader = Reader::new(ReaderConfig::default());
     reader.push(&CLIP[..100_000]).expect("a clip");
     let error = reader.push(&text(2_000_000)).expect_err("text");
     assert_eq!(reader.push(CLIP), Err(error));
