@@ -74,7 +74,8 @@ pub struct WriterStatistics {
 ///
 /// Sources other than transport streams, [`Header::Raw`] and [`Header::Picture`], are copied. The
 /// first payload selects one of the two groups, and later payloads of the other group are refused.
-/// A transport stream therefore consists of whole packets.
+/// A transport stream therefore consists of whole packets. Another connection, with which the
+/// numbers of stream 0 begin anew, may bring the other group.
 #[derive(Debug)]
 pub struct TsWriter {
     config: WriterConfig,
@@ -89,6 +90,7 @@ pub struct TsWriter {
     held_bytes: usize,
     /// Whether the payloads so far belong to a transport stream.
     is_transport: Option<bool>,
+    numbers: FirstNumbers,
     restorer: Restorer,
     /// Whether layouts may still be announced.
     is_undecided: bool,
@@ -109,6 +111,40 @@ pub struct TsWriter {
     /// How many bytes of repeated tables and of clock references may be written.
     repeats: Allowance,
     statistics: WriterStatistics,
+}
+
+/// The numbers of stream 0, which every source has. They show where another connection begins.
+#[derive(Clone, Copy, Debug, Default)]
+struct FirstNumbers {
+    /// The first number of the connection so far.
+    first: Option<u64>,
+    /// Whether the numbers have begun anew with a missing section.
+    has_missed_first: bool,
+}
+
+impl FirstNumbers {
+    fn is_anew(&self, number: u64) -> bool {
+        self.first.is_none_or(|first| number <= first)
+    }
+
+    /// Adds a section that is written.
+    fn write(&mut self, number: u64) {
+        let first = self.first.map_or(number, |first| first.min(number));
+        *self = Self {
+            first: Some(first),
+            has_missed_first: false,
+        };
+    }
+
+    /// Adds a missing section.
+    fn miss(&mut self, number: u64) {
+        self.has_missed_first |= self.first.is_some() && self.is_anew(number);
+    }
+
+    /// Whether this section may be the first one of another connection.
+    fn may_begin(&self, number: u64) -> bool {
+        self.has_missed_first || self.is_anew(number)
+    }
 }
 
 /// The clock of a program.
@@ -162,6 +198,11 @@ const fn is_of_packets(bytes: &[u8]) -> bool {
     bytes.len() == 4 || bytes.len() == 16
 }
 
+/// Whether this is a payload of a transport stream.
+const fn is_transport(header: &Header) -> bool {
+    !matches!(header, Header::Raw | Header::Picture(_))
+}
+
 fn pid_of(packet: &[u8; PACKET]) -> u16 {
     u16::from_be_bytes([packet[1] & 0x1f, packet[2]])
 }
@@ -179,6 +220,7 @@ impl TsWriter {
             held: Vec::new(),
             held_bytes: 0,
             is_transport: None,
+            numbers: FirstNumbers::default(),
             restorer: Restorer::default(),
             is_undecided: true,
             restored_clocks: BTreeMap::new(),
@@ -209,7 +251,13 @@ impl TsWriter {
         out: &mut Vec<u8>,
     ) -> Result<(), HeaderError> {
         let (header, rest) = Header::decode(payload)?;
+        if stream == layout::TABLES && self.numbers.may_begin(number) && self.is_other(&header) {
+            self.begin_anew(out);
+        }
         self.check_group(&header)?;
+        if stream == layout::TABLES {
+            self.numbers.write(number);
+        }
         self.repeats.earn(payload.len());
         self.restorer.earn(payload.len());
         let is_media = matches!(header, Header::Raw | Header::Picture(_));
@@ -286,6 +334,7 @@ impl TsWriter {
         let mut actions = Vec::new();
         self.restorer.miss(stream, first, count, &mut actions);
         if stream == layout::TABLES {
+            self.numbers.miss(first);
             self.decide(&mut actions);
         }
         self.act(actions, out);
@@ -436,11 +485,25 @@ impl TsWriter {
 
     /// The first payload decides whether the stream is a transport stream.
     fn check_group(&mut self, header: &Header) -> Result<(), HeaderError> {
-        let is_transport = !matches!(header, Header::Raw | Header::Picture(_));
-        match *self.is_transport.get_or_insert(is_transport) == is_transport {
-            true => Ok(()),
-            false => Err(HeaderError::Mixed),
+        if self.is_other(header) {
+            return Err(HeaderError::Mixed);
         }
+        self.is_transport = Some(is_transport(header));
+        Ok(())
+    }
+
+    /// Whether this payload and those before it are of different groups.
+    fn is_other(&self, header: &Header) -> bool {
+        { self.is_transport }.is_some_and(|present| present != is_transport(header))
+    }
+
+    /// Ends the stream of a connection: another one brings another group.
+    fn begin_anew(&mut self, out: &mut Vec<u8>) {
+        self.finish(out);
+        *self = Self {
+            statistics: self.statistics(),
+            ..Self::new(self.config)
+        };
     }
 
     /// Appends a section's payload to `out` without layouts. For a transport stream, these are
@@ -547,7 +610,7 @@ impl TsWriter {
     /// The counters so far.
     pub fn statistics(&self) -> WriterStatistics {
         WriterStatistics {
-            packets: self.packetiser.packets(),
+            packets: self.statistics.packets + self.packetiser.packets(),
             omitted: self.statistics.omitted + self.restorer.omitted(),
             ..self.statistics
         }

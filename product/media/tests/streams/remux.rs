@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use comity_media::{FrameType, Header, PACKET, Times, TsWriter, Unit, WriterConfig};
+use bytes::Bytes;
+use comity_media::{FrameType, Header, HeaderError, PACKET, Times, TsWriter, Unit, WriterConfig};
 
 use crate::ts::{self, Packet};
 
@@ -22,15 +23,20 @@ pub(crate) fn crc(bytes: &[u8]) -> u32 {
 
 /// The payload of a section with a table.
 pub(crate) fn table(pid: u16, id: u8, body: &[u8]) -> Vec<u8> {
+    table_of(pid, id, [1, 0, 0, 0], body)
+}
+
+/// The same with this extension, version, number and last number.
+fn table_of(pid: u16, id: u8, [extension, version, number, last]: [u8; 4], body: &[u8]) -> Vec<u8> {
     let mut section = vec![
         id,
         0xb0,
         u8::try_from(body.len() + 9).unwrap(),
         0,
-        1,
-        0xc1,
-        0,
-        0,
+        extension,
+        0xc1 | version << 1,
+        number,
+        last,
     ];
     section.extend(body);
     section.extend(crc(&section).to_be_bytes());
@@ -42,11 +48,16 @@ pub(crate) fn table(pid: u16, id: u8, body: &[u8]) -> Vec<u8> {
 }
 
 pub(crate) fn pat(maps: &[u16]) -> Vec<u8> {
+    pat_of(1, maps)
+}
+
+/// The PAT of this transport stream.
+fn pat_of(stream: u8, maps: &[u16]) -> Vec<u8> {
     let programs = maps.iter().zip(1_u8..);
     let body: Vec<u8> = programs
         .flat_map(|(map, number)| [&[0, number][..], &(0xe000 | map).to_be_bytes()].concat())
         .collect();
-    table(PAT, 0, &body)
+    table_of(PAT, 0, [stream, 0, 0, 0], &body)
 }
 
 /// The map of a program of H.264, MPEG audio and private data, on PIDs from `first` on.
@@ -241,5 +252,60 @@ fn headers_of_teletext_fill_whole_packets() {
         assert!(payload[14..start].iter().all(|byte| *byte == 0xff));
         assert_eq!(payload[start..], bytes);
         assert_eq!(payload.len() % 184 == 0, expected == 0x24, "{length}");
+    }
+}
+
+/// A sender is restarted with `--opaque`, and then without it.
+#[test]
+fn another_connection_may_bring_another_kind_of_source() {
+    let raw = |bytes: &[u8]| {
+        let mut payload = Vec::new();
+        Header::Raw.encode(&mut payload);
+        payload.extend(bytes);
+        Bytes::from(payload)
+    };
+    let tables = [pat(&MAPS[..1]), map(MAPS[0], 0x100, 0x100)].map(Bytes::from);
+    let picture = Bytes::from(unit(0x100, 0xe0, 3_600, &[7; 1_000]));
+    for is_first_lost in [false, true] {
+        let mut writer = TsWriter::new(WriterConfig::default());
+        let mut out = Vec::new();
+        for number in 0..3 {
+            let bytes = raw(b"bytes");
+            assert_eq!(writer.write_section(0, number, &bytes, &mut out), Ok(()));
+        }
+        // In the same connection it is refused.
+        let mixed = Err(HeaderError::Mixed);
+        assert_eq!(writer.write_section(0, 3, &tables[0], &mut out), mixed);
+        assert_eq!(writer.write_section(1, 0, &picture, &mut out), mixed);
+        assert_eq!(out, b"bytesbytesbytes");
+        let mut packets = Vec::new();
+        let mut number = 0;
+        if is_first_lost {
+            writer.miss(0, 0, 1, &mut packets);
+            number = 1;
+        }
+        for table in &tables {
+            assert_eq!(writer.write_section(0, number, table, &mut packets), Ok(()));
+            number += 1;
+        }
+        assert_eq!(writer.write_section(1, 0, &picture, &mut packets), Ok(()));
+        assert_eq!(
+            writer.write_section(0, number, &raw(b"x"), &mut packets),
+            mixed
+        );
+        let before = writer.statistics().packets;
+        let bytes = raw(b"bytes");
+        assert_eq!(writer.write_section(0, 0, &bytes, &mut packets), Ok(()));
+        writer.finish(&mut packets);
+        assert!(packets.ends_with(b"bytes"));
+        packets.truncate(packets.len() - 5);
+        let units = ts::packets(&packets);
+        assert!(units.iter().any(|packet| packet.pid == 0x100));
+        let statistics = writer.statistics();
+        assert_eq!(
+            (statistics.units, statistics.packets),
+            (1, units.len() as u64)
+        );
+        assert!(before <= statistics.packets);
     }
 }
