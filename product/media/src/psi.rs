@@ -36,6 +36,51 @@ pub(crate) fn key(section: &[u8]) -> [u8; 4] {
     [byte(0), byte(3), byte(4), byte(6)]
 }
 
+/// Whether a table section is only announced: it is not valid yet.
+pub(crate) fn is_next(section: &[u8]) -> bool {
+    Version::of(section).is_some_and(|version| !version.is_current)
+}
+
+/// Whether a table section makes another one on its PID obsolete: a section of the same table with
+/// another version, or behind its last section. PAT and CAT, and NIT and SDT of the stream itself,
+/// have one extension at a time, such as the identifier of the transport stream.
+pub(crate) fn replaces(new: &[u8], old: &[u8]) -> bool {
+    let (Some(new), Some(old)) = (Version::of(new), Version::of(old)) else {
+        return false;
+    };
+    let is_one = new.extension == old.extension;
+    new.is_current
+        && new.table == old.table
+        && match new.table {
+            0x00 | 0x01 | 0x40 | 0x42 if !is_one => true,
+            _ => is_one && (new.version != old.version || old.number > new.last),
+        }
+}
+
+/// The header of a table section with the long syntax.
+struct Version {
+    table: u8,
+    extension: [u8; 2],
+    version: u8,
+    is_current: bool,
+    number: u8,
+    last: u8,
+}
+
+impl Version {
+    fn of(section: &[u8]) -> Option<Self> {
+        let [table, flags, _, high, low, version, number, last] = *section.first_chunk()?;
+        (flags & 0x80 != 0).then_some(Self {
+            table,
+            extension: [high, low],
+            version: version >> 1 & 0x1f,
+            is_current: version & 1 == 1,
+            number,
+            last,
+        })
+    }
+}
+
 /// The body of a table section that is valid now, not one that is only announced.
 pub(crate) fn body(section: &[u8], table: u8) -> Option<&[u8]> {
     let current = section.get(5)? & 1 == 1;
@@ -45,6 +90,12 @@ pub(crate) fn body(section: &[u8], table: u8) -> Option<&[u8]> {
 
 /// The PIDs of the program maps listed in a section of the PAT.
 pub(crate) fn programs(section: &[u8]) -> Option<Vec<u16>> {
+    let programs = numbered_programs(section)?;
+    Some(programs.into_iter().map(|(_, pid)| pid).collect())
+}
+
+/// The number of each program in a section of the PAT, and the PID of its map.
+pub(crate) fn numbered_programs(section: &[u8]) -> Option<Vec<(u16, u16)>> {
     let body = body(section, 0)?;
     // Entries have four bytes each. The parser requires whole entries.
     let whole = body.get(..body.len() / 4 * 4)?;
@@ -52,7 +103,10 @@ pub(crate) fn programs(section: &[u8]) -> Option<Vec<u16>> {
         PatSection::new(whole)
             .programs()
             .filter_map(|program| match program {
-                ProgramDescriptor::Program { pid, .. } => Some(u16::from(pid)),
+                ProgramDescriptor::Program {
+                    program_number,
+                    pid,
+                } => Some((program_number, u16::from(pid))),
                 ProgramDescriptor::Network { .. } => None,
             })
             .collect(),
@@ -76,6 +130,12 @@ pub(crate) fn program_map(section: &[u8]) -> Option<ProgramMap> {
             .map(|stream| (stream.elementary_pid().into(), stream.stream_type().into()))
             .collect(),
     })
+}
+
+/// The program of a section of a program map.
+pub(crate) fn program_number(section: &[u8]) -> Option<u16> {
+    let [table, flags, _, high, low] = *section.first_chunk()?;
+    (table == 2 && flags & 0x80 != 0).then_some(u16::from_be_bytes([high, low]))
 }
 
 /// A PAT with one program, number 1.
@@ -238,6 +298,44 @@ mod tests {
             );
             assert!(!gatherer.reset());
         }
+    }
+
+    #[test]
+    fn a_new_version_replaces_all_sections_of_the_one_before() {
+        // Table, extension, version, number, last number.
+        let section = |[table, extension, version, number, last]: [u8; 5]| {
+            vec![
+                table,
+                0xb0,
+                9,
+                0,
+                extension,
+                0xc1 | version << 1,
+                number,
+                last,
+            ]
+        };
+        for (new, old, expected) in [
+            ([0x42, 1, 2, 0, 0], [0x42, 1, 1, 1, 1], true),
+            ([0x42, 1, 1, 0, 0], [0x42, 1, 1, 1, 1], true),
+            ([0x42, 1, 1, 0, 1], [0x42, 1, 1, 1, 1], false),
+            ([0x42, 2, 1, 0, 0], [0x42, 1, 1, 0, 0], true),
+            // Another stream's SDT, and maps of several programs on a PID.
+            ([0x46, 2, 1, 0, 0], [0x46, 1, 1, 0, 0], false),
+            ([0x46, 1, 2, 0, 0], [0x46, 1, 1, 0, 0], true),
+            ([0x02, 2, 2, 0, 0], [0x02, 1, 1, 0, 0], false),
+            ([0x00, 2, 1, 0, 0], [0x00, 1, 1, 0, 0], true),
+            ([0x00, 2, 1, 0, 0], [0x42, 1, 1, 0, 0], false),
+        ] {
+            assert_eq!(replaces(&section(new), &section(old)), expected, "{new:?}");
+            let mut next = section(new);
+            next[5] &= 0xfe;
+            assert!(is_next(&next) && !is_next(&section(new)));
+            assert!(!replaces(&next, &section(old)), "not yet valid");
+            next[1] &= 0x7f;
+            assert!(!replaces(&next, &section(old)), "without a version");
+        }
+        assert!(!replaces(&[0x42, 0xb0], &[0x42, 0xb0]));
     }
 
     #[test]

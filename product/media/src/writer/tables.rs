@@ -64,8 +64,11 @@ struct Written {
 }
 
 impl Tables {
-    /// Remembers a table for repetition. Returns whether it is to be written now.
+    /// Remembers a table for repetition, instead of those that it replaces. Returns whether it is to be written now.
     pub(super) fn remember(&mut self, pid: u16, section: &[u8]) -> bool {
+        if psi::is_next(section) {
+            return true;
+        }
         let key = (pid, psi::key(section));
         let is_known = self.sections.contains_key(&key);
         if let Some(known) = self.sections.get_mut(&key)
@@ -74,6 +77,8 @@ impl Tables {
             known.arrivals = known.arrivals.saturating_add(1);
             return known.arrivals >= UNREPEATED;
         }
+        self.sections
+            .retain(|(of, _), old| *of != pid || !psi::replaces(section, &old.section));
         if self.sections.len() < REMEMBERED || is_known {
             let section = section.to_vec();
             self.sections.insert(
@@ -85,14 +90,26 @@ impl Tables {
             );
         }
         if pid == psi::PAT {
-            let maps = self.on(pid);
-            self.maps = maps
-                .iter()
-                .filter_map(|section| psi::programs(section))
-                .flatten()
-                .collect();
+            self.list_programs(section);
         }
         true
+    }
+
+    /// Reads the PAT after this section of it. Drops the maps of programs that it no longer has, if
+    /// all of its sections have come.
+    fn list_programs(&mut self, section: &[u8]) {
+        let sections = self.on(psi::PAT);
+        let programs: Vec<(u16, u16)> = { sections.iter() }
+            .filter_map(|section| psi::numbered_programs(section))
+            .flatten()
+            .collect();
+        self.maps = programs.iter().map(|&(_, pid)| pid).collect();
+        if section.get(7).map(|&last| usize::from(last) + 1) == Some(sections.len()) {
+            self.sections.retain(|&(pid, _), table| {
+                let is_known = |number| programs.contains(&(number, pid));
+                psi::program_number(&table.section).is_none_or(is_known)
+            });
+        }
     }
 
     pub(super) fn has_programs(&self) -> bool {

@@ -255,6 +255,94 @@ fn headers_of_teletext_fill_whole_packets() {
     }
 }
 
+/// The extension and the number of each table that begins in a packet of this PID.
+fn tables_on(stream: &[u8], pid: u16) -> Vec<(u8, u8)> {
+    let is_it = |packet: &&[u8]| {
+        packet[1] & 0x40 != 0 && u16::from_be_bytes([packet[1] & 0x1f, packet[2]]) == pid
+    };
+    let packets = stream.chunks(PACKET).filter(is_it);
+    packets.map(|packet| (packet[9], packet[11])).collect()
+}
+
+/// A backup encoder with its own transport_stream_id, maps and services takes over.
+#[test]
+fn after_a_failover_only_the_new_tables_are_written() {
+    let sdt = |fields, name: u8| table_of(SDT, 0x42, fields, &[0xff, name, 0xff]);
+    let mut payloads = vec![
+        pat_of(1, &MAPS[..1]),
+        map(MAPS[0], 0x100, 0x100),
+        sdt([1, 0, 0, 1], 1),
+        sdt([1, 0, 1, 1], 2),
+    ];
+    for frame in 0..100 {
+        if frame == 50 {
+            payloads.push(pat_of(2, &MAPS[1..]));
+            payloads.push(map(MAPS[1], 0x100, 0x100));
+            payloads.push(sdt([2, 0, 0, 0], 3));
+        }
+        payloads.push(unit(0x100, 0xe0, 3_600 * frame, &[7; 1_000]));
+    }
+    let out = write(&payloads);
+    let pats = tables_on(&out, PAT);
+    let first = pats.iter().position(|&(stream, _)| stream == 2).unwrap();
+    assert!(pats[..first].iter().all(|&(stream, _)| stream == 1) && first >= 10);
+    assert!(pats[first..].iter().all(|&(stream, _)| stream == 2) && pats.len() >= first + 10);
+    // The table of services had two sections, and has one.
+    let services = tables_on(&out, SDT);
+    let first = services
+        .iter()
+        .position(|&(stream, _)| stream == 2)
+        .unwrap();
+    assert!(services[..first].contains(&(1, 0)) && services[..first].contains(&(1, 1)));
+    assert!(services[first..].iter().all(|&table| table == (2, 0)));
+    assert!(services.len() >= first + 3, "{services:?}");
+    // The map of the program that is gone is not written any more.
+    let at = |pid: u16| {
+        let is_it = move |packet: &&Packet| packet.pid == pid;
+        let packets = ts::packets(&out);
+        let last = packets.iter().rposition(|packet| is_it(&packet));
+        (last.unwrap(), packets.len())
+    };
+    let ((old, _), (new, all)) = (at(MAPS[0]), at(MAPS[1]));
+    assert!(
+        old < all * 6 / 10 && new > all * 9 / 10,
+        "{old} {new} {all}"
+    );
+}
+
+#[test]
+fn maps_of_two_programs_on_a_pid_and_an_announced_table_replace_nothing() {
+    let body = |first: u16| {
+        let mut body = (0xe000 | first).to_be_bytes().to_vec();
+        body.extend([0xf0, 0, 0x1b]);
+        body.extend((0xe000 | first).to_be_bytes());
+        body.extend([0xf0, 0]);
+        body
+    };
+    let map = |program: u8, first| table_of(MAPS[0], 2, [program, 0, 0, 0], &body(first));
+    let mut next = pat_of(3, &MAPS[1..]);
+    // Valid later, with its checksum.
+    let header = next.len() - 4 - 12;
+    next[header + 5] &= 0xfe;
+    let end = next.len() - 4;
+    let sum = crc(&next[header..end]);
+    next[end..].copy_from_slice(&sum.to_be_bytes());
+    let mut payloads = vec![pat(&[MAPS[0], MAPS[0]]), map(1, 0x100), map(2, 0x200), next];
+    for frame in 0..50 {
+        payloads.push(unit(0x100, 0xe0, 3_600 * frame, &[7; 1_000]));
+        payloads.push(unit(0x200, 0xe0, 3_600 * frame, &[8; 1_000]));
+    }
+    let out = write(&payloads);
+    let maps = tables_on(&out, MAPS[0]);
+    for program in [1, 2] {
+        let count = maps.iter().filter(|&&(own, _)| own == program).count();
+        assert!(count >= 10, "{maps:?}");
+    }
+    let pats = tables_on(&out, PAT);
+    let announced = pats.iter().filter(|&&(stream, _)| stream == 3).count();
+    assert!(announced == 1 && pats.len() >= 10, "{pats:?}");
+}
+
 /// A sender is restarted with `--opaque`, and then without it.
 #[test]
 fn another_connection_may_bring_another_kind_of_source() {
