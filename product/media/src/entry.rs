@@ -27,11 +27,25 @@ impl Entry {
             Header::Picture(frame) if frame.is_picture() => (frame == FrameType::Key, Codec::Mpeg2),
             _ => return None,
         };
-        Some(match (is_entry, has_parameters(codec, rest)) {
-            (false, _) => Self::No,
-            (true, false) => Self::WithoutParameters,
-            (true, true) => Self::Yes,
+        Some(match is_entry {
+            false => Self::No,
+            true if has_parameters(codec, rest) => Self::Yes,
+            true => Self::WithoutParameters,
         })
+    }
+
+    /// Reads the payload of a unit of an unknown kind, such as a picture of AV1: decoding can begin
+    /// where the source says so. `None` if it is something else.
+    pub fn of_opaque(payload: &[u8]) -> Option<Self> {
+        match Header::decode(payload).ok()? {
+            (Header::Unit(unit), _) if unit.frame == FrameType::Opaque => {
+                Some(match unit.random_access {
+                    false => Self::No,
+                    true => Self::Yes,
+                })
+            }
+            _ => None,
+        }
     }
 }
 
@@ -42,8 +56,8 @@ const fn codec(unit: &Unit) -> Option<Codec> {
     }
 }
 
-/// The PID and the identity of a repeated table, if this is the payload of a section with one. A
-/// later version of the table has the same identity.
+/// The PID and the identity of a repeated table, if this is the payload of a section with one that
+/// is valid. A later version of the table has the same identity.
 pub fn table_identity(payload: &[u8]) -> Option<(u16, [u8; 4])> {
     match Header::decode(payload).ok()? {
         (
@@ -52,8 +66,18 @@ pub fn table_identity(payload: &[u8]) -> Option<(u16, [u8; 4])> {
                 repeated: true,
             },
             rest,
-        ) => Some((pid, psi::key(rest))),
+        ) if !psi::is_next(rest) => Some((pid, psi::key(rest))),
         _ => None,
+    }
+}
+
+/// Whether the table in one payload makes the one in another obsolete.
+pub fn replaces_table(new: &[u8], old: &[u8]) -> bool {
+    match (Header::decode(new), Header::decode(old)) {
+        (Ok((Header::Table { pid, .. }, new)), Ok((Header::Table { pid: of, .. }, old))) => {
+            pid == of && psi::replaces(new, old)
+        }
+        _ => false,
     }
 }
 

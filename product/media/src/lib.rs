@@ -62,7 +62,7 @@ mod writer;
 pub use comity_frames::{
     Count, DeadlineRule, Frame, FrameType, Importance, ShedCounters, Shedder, ShedderConfig,
 };
-pub use entry::{Entry, table_identity};
+pub use entry::{Entry, replaces_table, table_identity};
 pub use header::{Header, HeaderError, PACKET, Times, Unit};
 pub use layout::{LAYOUT_FEATURE, is_announcement, is_layouts, names_section, needs_layouts};
 pub use pacer::{Datagram, Pacer, Spacing};

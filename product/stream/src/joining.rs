@@ -1,16 +1,25 @@
 //! Where a receiver begins when it joins a running source.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use comity::StreamId;
-use comity_media::{Entry, is_announcement, is_layouts, names_section, table_identity};
+use comity_media::{
+    Entry, is_announcement, is_layouts, names_section, replaces_table, table_identity,
+};
 
 use crate::unit::{Due, MediaUnit};
 
-/// How long a receiver waits for a picture from which decoding can begin. A source without such
-/// pictures uses gradual refresh.
+/// The minimum time for which a receiver waits for a picture from which decoding can begin. A source
+/// without such pictures uses gradual refresh.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// The maximum of that time, for a source whose pictures of this kind are so far apart.
+const MAX_PATIENCE: Duration = Duration::from_secs(10);
+/// How much longer than their usual distance a receiver waits.
+const MORE: Duration = Duration::from_millis(500);
+/// A stream of an unknown kind has pictures if its source marked at least so many of its units as
+/// those from which decoding can begin, and others not.
+const MARKED: u32 = 2;
 /// How much earlier than that picture the tables are due.
 const BEFORE: Duration = Duration::from_millis(20);
 /// The maximum number of remembered tables.
@@ -21,8 +30,8 @@ const MAX_LAYOUTS: usize = 64;
 /// The state of the source that a joining receiver needs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Background {
-    /// The streams that have had pictures.
-    pictures: BTreeSet<StreamId>,
+    /// The streams that have had pictures, or units of an unknown kind.
+    streams: BTreeMap<StreamId, Entries>,
     /// The latest version of each table.
     tables: BTreeMap<(u16, [u8; 4]), MediaUnit>,
     /// The announcement of layouts, and the latest layouts. A layout may arrange the beginning of a
@@ -31,6 +40,43 @@ pub(crate) struct Background {
     layouts: VecDeque<MediaUnit>,
     /// The shortest time from the source time of a section to its own deadline.
     shortest: Option<Duration>,
+}
+
+/// The pictures of a stream from which decoding can begin.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entries {
+    /// Whether the stream is of a known kind.
+    is_known: bool,
+    /// Whether it has had other pictures, and how many of these.
+    has_others: bool,
+    count: u32,
+    latest: Option<Instant>,
+    /// The longest time from one to the next.
+    distance: Duration,
+}
+
+impl Entries {
+    fn see(&mut self, entry: Entry, at: Instant) {
+        if entry == Entry::No {
+            self.has_others = true;
+            return;
+        }
+        self.count = self.count.saturating_add(1);
+        if let Some(latest) = self.latest.replace(at) {
+            let distance = at.saturating_duration_since(latest);
+            self.distance = self.distance.max(distance);
+        }
+    }
+
+    /// How long a receiver waits for the next one; `None` if the stream has no pictures.
+    fn patience(&self) -> Option<Duration> {
+        let has_pictures = self.is_known || self.has_others && self.count >= MARKED;
+        let usual = match self.distance.is_zero() {
+            true => Duration::ZERO,
+            false => self.distance + MORE,
+        };
+        has_pictures.then(|| usual.clamp(PATIENCE, MAX_PATIENCE))
+    }
 }
 
 impl Background {
@@ -47,11 +93,16 @@ impl Background {
                 self.layouts.pop_front();
             }
         } else if let Some(table) = table_identity(&unit.payload) {
+            let payload = &unit.payload;
+            self.tables
+                .retain(|_, old| !replaces_table(payload, &old.payload));
             if self.tables.len() < MAX_TABLES || self.tables.contains_key(&table) {
                 self.tables.insert(table, unit.clone());
             }
-        } else if !self.pictures.contains(&unit.stream) && Entry::of(&unit.payload).is_some() {
-            self.pictures.insert(unit.stream);
+        } else if let Some((entry, is_known)) = entry_of(&unit.payload) {
+            let entries = self.streams.entry(unit.stream).or_default();
+            entries.is_known |= is_known;
+            entries.see(entry, unit.source_time);
         }
     }
 
@@ -91,12 +142,21 @@ impl Background {
     }
 }
 
+/// Whether decoding can begin with a picture, or with a unit of an unknown kind, and whether the
+/// kind is known.
+fn entry_of(payload: &[u8]) -> Option<(Entry, bool)> {
+    let known = Entry::of(payload).map(|entry| (entry, true));
+    known.or_else(|| Entry::of_opaque(payload).map(|entry| (entry, false)))
+}
+
 /// Holds back sections that a decoder could not use: in each stream of pictures, those before the
 /// first picture from which decoding can begin; in other streams, those before the first such
 /// picture of any stream.
 #[derive(Debug)]
 pub(crate) struct Joining {
     background: Background,
+    /// The streams whose first picture has not come, and how long each is awaited.
+    awaited: BTreeMap<StreamId, Duration>,
     has_begun: bool,
     since: Option<Instant>,
 }
@@ -110,30 +170,35 @@ pub(crate) enum Admission {
 }
 
 impl Joining {
-    pub(crate) const fn new(background: Background) -> Self {
+    pub(crate) fn new(background: Background) -> Self {
+        let awaited = { background.streams.iter() }
+            .filter_map(|(&stream, entries)| Some((stream, entries.patience()?)))
+            .collect();
         Self {
             background,
+            awaited,
             has_begun: false,
             since: None,
         }
     }
 
     pub(crate) fn admit(&mut self, unit: &MediaUnit) -> Admission {
-        let waiting = &mut self.background.pictures;
-        if waiting.is_empty() && self.has_begun {
+        if self.awaited.is_empty() && self.has_begun {
             return Admission::Yes(Vec::new());
         }
         let since = *self.since.get_or_insert(unit.source_time);
-        let entry = Entry::of(&unit.payload);
-        if unit.source_time.saturating_duration_since(since) >= PATIENCE {
-            waiting.clear();
-        } else if waiting.contains(&unit.stream) {
-            if entry.is_none_or(|entry| entry == Entry::No) {
+        let waited = unit.source_time.saturating_duration_since(since);
+        self.awaited.retain(|_, patience| waited < *patience);
+        if self.awaited.contains_key(&unit.stream) {
+            if entry_of(&unit.payload).is_none_or(|(entry, _)| entry == Entry::No) {
                 return Admission::No;
             }
-            waiting.remove(&unit.stream);
-        } else if !self.has_begun && !waiting.is_empty() {
+            self.awaited.remove(&unit.stream);
+        } else if !self.has_begun && !self.awaited.is_empty() {
             self.background.see(unit);
+            if Entry::of(&unit.payload).is_some() {
+                self.awaited.insert(unit.stream, PATIENCE);
+            }
             return Admission::No;
         }
         match std::mem::replace(&mut self.has_begun, true) {
@@ -144,8 +209,7 @@ impl Joining {
 
     /// Whether missing sections of this stream are reported to the receiver.
     pub(crate) fn has_joined(&self, stream: StreamId) -> bool {
-        (self.has_begun || self.background.pictures.is_empty())
-            && !self.background.pictures.contains(&stream)
+        (self.has_begun || self.awaited.is_empty()) && !self.awaited.contains_key(&stream)
     }
 }
 
@@ -161,6 +225,9 @@ mod tests {
     enum Kind {
         Key,
         Predicted,
+        /// A picture of AV1, from which decoding can begin or cannot.
+        Marked,
+        Unmarked,
         Sound,
         Table,
         Layout,
@@ -171,6 +238,7 @@ mod tests {
         let frame = match kind {
             Kind::Key => FrameType::Key,
             Kind::Predicted => FrameType::Predicted { referenced: true },
+            Kind::Marked | Kind::Unmarked => FrameType::Opaque,
             _ => FrameType::Audio,
         };
         let header = match kind {
@@ -179,13 +247,17 @@ mod tests {
                 repeated: true,
             },
             Kind::Layout => Header::Layout,
-            Kind::Key | Kind::Predicted | Kind::Sound => Header::Unit(Unit {
+            _ => Header::Unit(Unit {
                 pid: 256 + stream,
-                stream_type: if frame == FrameType::Audio { 3 } else { 0x1b },
+                stream_type: match frame {
+                    FrameType::Audio => 3,
+                    FrameType::Opaque => 6,
+                    _ => 0x1b,
+                },
                 stream_id: 0xe0,
                 frame,
                 times: Times::None,
-                random_access: frame == FrameType::Key,
+                random_access: matches!(kind, Kind::Key | Kind::Marked),
                 discontinuity: false,
                 aligned: false,
             }),
@@ -323,5 +395,104 @@ mod tests {
             let unit = unit(stream, millis, kind, began);
             assert_eq!(admitted(&mut joining, &unit), expected, "{unit:?}");
         }
+    }
+
+    /// A source with a picture of this kind every four seconds, of 25 pictures a second.
+    fn four_seconds_apart(kinds: [Kind; 2], began: Instant) -> Background {
+        let mut background = Background::default();
+        for number in 0..=210_u64 {
+            let [entry, other] = kinds;
+            let kind = if number % 100 == 0 { entry } else { other };
+            background.see(&unit(1, 40 * number, kind, began));
+            background.see(&unit(2, 40 * number, Kind::Sound, began));
+        }
+        background.see(&unit(0, 8_400, Kind::Table, began));
+        background
+    }
+
+    #[test]
+    fn it_waits_as_long_as_entries_are_usually_apart() {
+        let began = now() + Duration::from_secs(1);
+        for kinds in [[Kind::Key, Kind::Predicted], [Kind::Marked, Kind::Unmarked]] {
+            let [entry, other] = kinds;
+            let mut joining = Joining::new(four_seconds_apart(kinds, began));
+            for (stream, millis, kind, expected) in [
+                (1, 8_440, other, &[][..]),
+                (2, 8_440, Kind::Sound, &[]),
+                (1, 10_480, other, &[]),
+                (1, 11_960, other, &[]),
+                (1, 12_000, entry, &[0, 1]),
+                (1, 12_040, other, &[1]),
+                (2, 12_040, Kind::Sound, &[2]),
+            ] {
+                let unit = unit(stream, millis, kind, began);
+                assert_eq!(admitted(&mut joining, &unit), expected, "{unit:?}");
+            }
+            // The next one does not come.
+            let mut joining = Joining::new(four_seconds_apart(kinds, began));
+            for (millis, expected) in [(8_440, &[][..]), (12_920, &[]), (12_960, &[0, 1])] {
+                let unit = unit(1, millis, other, began);
+                assert_eq!(admitted(&mut joining, &unit), expected, "{millis}");
+            }
+        }
+    }
+
+    #[test]
+    fn it_never_waits_longer_than_ten_seconds() {
+        let began = now() + Duration::from_secs(1);
+        let mut background = Background::default();
+        for (millis, kind) in [(0, Kind::Key), (40, Kind::Predicted), (60_000, Kind::Key)] {
+            background.see(&unit(1, millis, kind, began));
+        }
+        let mut joining = Joining::new(background);
+        for (millis, expected) in [(60_040, &[][..]), (70_000, &[]), (70_040, &[1])] {
+            let unit = unit(1, millis, Kind::Predicted, began);
+            assert_eq!(admitted(&mut joining, &unit), expected, "{millis}");
+        }
+    }
+
+    /// Sound, subtitles and data: all of the units are marked, none is, or one at the beginning.
+    #[test]
+    fn units_of_an_unknown_kind_that_are_no_pictures_are_not_awaited() {
+        let began = now() + Duration::from_secs(1);
+        for (first, others) in [
+            (Kind::Marked, Kind::Marked),
+            (Kind::Unmarked, Kind::Unmarked),
+            (Kind::Marked, Kind::Unmarked),
+        ] {
+            let mut background = Background::default();
+            background.see(&unit(1, 0, first, began));
+            for number in 1..200 {
+                background.see(&unit(1, 40 * number, others, began));
+            }
+            let mut joining = Joining::new(background);
+            let next = unit(1, 8_000, others, began);
+            assert_eq!(admitted(&mut joining, &next), [1]);
+        }
+    }
+
+    #[test]
+    fn a_joining_receiver_gets_the_latest_tables_alone() {
+        let began = now() + Duration::from_secs(1);
+        // The PAT of transport stream 2.
+        let other = [
+            0x12, 1, 0, 0, 0, 0xb0, 0x0d, 0, 2, 0xc1, 0, 0, 0, 1, 0xf0, 0, 0xc6, 0x53, 0x61, 0xec,
+        ];
+        let table = unit(0, 0, Kind::Table, began);
+        let latest = MediaUnit {
+            payload: Bytes::from(other.to_vec()),
+            ..table.clone()
+        };
+        let mut background = Background::default();
+        for table in [&table, &latest] {
+            background.see(table);
+        }
+        let Admission::Yes(before) =
+            Joining::new(background).admit(&unit(2, 40, Kind::Sound, began))
+        else {
+            panic!("sound is not held back")
+        };
+        let payloads: Vec<_> = before.into_iter().map(|unit| unit.payload).collect();
+        assert_eq!(payloads, [latest.payload]);
     }
 }
