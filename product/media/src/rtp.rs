@@ -24,6 +24,13 @@ const MAX_DROPOUT: u16 = 3_000;
 /// not that packets are late.
 const PAUSE: Span = Span::from_secs(1);
 
+/// If two sources send at the same time, the second one takes the place of the first after this
+/// silence of the first. A radio programme of 32 kb/s sends a packet every 330 ms.
+const SILENT: Span = Span::from_millis(500);
+/// A source that returns this soon after it was replaced has not ended: two sources send at the
+/// same time. So they do until this time without packets of the second one.
+const CONTEST: Span = Span::from_secs(1);
+
 /// Why a packet was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -135,7 +142,10 @@ impl<'a> Packet<'a> {
 /// Puts packets in order. A packet waits for earlier ones, for at most 50 ms or 64 packets; this
 /// holds for the first packet too. Late and duplicate packets are dropped, and RTCP is ignored.
 ///
-/// Packets from another source start a new stream: the waiting packets are returned at once. Two
+/// Packets from another source start a new stream: the waiting packets are returned at once. If the
+/// source before it returns within a second, two sources send at the same time, as a main and a
+/// backup encoder do. From then on the packets of one of them are dropped, until the present one is
+/// silent for half a second. Two
 /// packets of the same source also start a new stream if their numbers are near each other and,
 /// compared with the others, either 3000 or more away (RFC 3550, appendix A.1), or earlier, after a
 /// second without progress.
@@ -161,6 +171,10 @@ pub struct Reorder {
     source: Option<u32>,
     /// The previous source, and when it was replaced.
     replaced: Option<(u32, Time)>,
+    /// When the latest packet of the present source arrived, and, while two sources send, the
+    /// latest one of another source.
+    heard: Time,
+    contested: Option<Time>,
     /// The next expected sequence number, extended to 64 bits.
     next: u64,
     /// When the first packet of the stream arrived; `None` once no packet before it may follow.
@@ -174,6 +188,8 @@ pub struct Reorder {
     pub lost: u64,
     /// The number of packets that were late or duplicates.
     pub late: u64,
+    /// The number of packets that were dropped because another source sends at the same time.
+    pub rival: u64,
 }
 
 /// Whether two sequence numbers may belong to one stream.
@@ -195,6 +211,8 @@ impl Reorder {
             payload_type,
             source: None,
             replaced: None,
+            heard: Time::ZERO,
+            contested: None,
             next: 0,
             began: None,
             held: BTreeMap::new(),
@@ -202,6 +220,7 @@ impl Reorder {
             stray: None,
             lost: 0,
             late: 0,
+            rival: 0,
         }
     }
 
@@ -221,6 +240,10 @@ impl Reorder {
                 self.late += 1;
                 return Ok(());
             }
+            if self.is_rival(now, packet.source) {
+                self.rival += 1;
+                return Ok(());
+            }
             self.replaced = self.source.map(|source| (source, now));
             self.begin(now, packet.source, packet.sequence, out);
         } else if self.is_stray(now, packet.sequence) {
@@ -236,6 +259,7 @@ impl Reorder {
                 }
             }
         }
+        self.heard = now;
         self.hold(now, packet.sequence, packet.media.to_vec());
         self.release(out);
         while self.held.len() > MAX_HELD {
@@ -243,6 +267,18 @@ impl Reorder {
         }
         self.expire(now, out);
         Ok(())
+    }
+
+    /// Whether this other source sends at the same time as the present one, and has to wait.
+    fn is_rival(&mut self, now: Time, source: u32) -> bool {
+        let is_recent = |when: Time| now.saturating_since(when) < CONTEST;
+        if !self.contested.is_some_and(is_recent) {
+            let is_back = |&(before, when): &(u32, Time)| before == source && is_recent(when);
+            self.contested = self.replaced.as_ref().is_some_and(is_back).then_some(now);
+            return false;
+        }
+        self.contested = Some(now);
+        now.saturating_since(self.heard) < SILENT
     }
 
     fn is_stray(&self, now: Time, sequence: u16) -> bool {
@@ -507,6 +543,50 @@ mod tests {
         // The first source may return.
         assert_eq!(push(&mut reorder, 200, 7, &[20]), []);
         assert_eq!(push(&mut reorder, 260, 7, &[21]), [20, 21]);
+    }
+
+    /// A main and a backup encoder: both send a packet in turn, each second millisecond.
+    #[test]
+    fn of_two_sources_that_send_at_the_same_time_one_is_used() {
+        let mut reorder = Reorder::default();
+        let mut given: Vec<(u64, u16)> = Vec::new();
+        let mut at = |reorder: &mut Reorder, millis: u64, source: u32, number: u16| {
+            let out = push(reorder, millis, source, &[number]);
+            given.extend(out.into_iter().map(|number| (millis, number)));
+        };
+        // The numbers of source 8 are above 10,000.
+        for number in 0..1_000 {
+            let millis = 2 * u64::from(number);
+            at(&mut reorder, millis, 7, number);
+            at(&mut reorder, millis + 1, 8, 10_000 + number);
+        }
+        // The first source stops, and comes back after 3 s as the backup of the second.
+        for number in 1_000..4_000 {
+            let millis = 2 * u64::from(number);
+            at(&mut reorder, millis, 8, 10_000 + number);
+            if number >= 2_500 {
+                at(&mut reorder, millis + 1, 7, number);
+            }
+        }
+        let of = |from: u64, to: u64| -> Vec<u16> {
+            let within = given.iter().filter(|(at, _)| (from..to).contains(at));
+            within.map(|&(_, number)| number).collect()
+        };
+        // The second takes over once, until the first one is known to go on.
+        let first = of(200, 2_000);
+        assert!(first.len() > 895, "{}", first.len());
+        assert!(first.iter().all(|&number| number < 10_000));
+        assert!(first.windows(2).all(|pair| pair[1] == pair[0] + 1));
+        // Half a second of silence, and the time for which the first packet waits.
+        assert_eq!(of(2_050, 2_498), []);
+        let second = of(2_600, 5_000);
+        assert!(second.len() > 1_190, "{}", second.len());
+        assert!(second.iter().all(|&number| number >= 10_000));
+        // After the return of the first, one of them again.
+        let last = of(5_200, 8_000);
+        assert!(last.len() > 1_390, "{}", last.len());
+        assert!(last.windows(2).all(|pair| pair[1] == pair[0] + 1));
+        assert!(reorder.rival > 2_000, "{}", reorder.rival);
     }
 
     #[test]

@@ -180,7 +180,7 @@ pub(crate) fn rtp(socket: UdpSocket, payload_type: u8) -> Result<Feed, Error> {
     let began = now();
     let elapsed = move || Time::ZERO + now().saturating_duration_since(began).into();
     let mut reported = Reported::default();
-    let mut lost = 0;
+    let (mut lost, mut has_rival) = (0, false);
     receive(socket, move |received, pieces| {
         let mut media = Vec::new();
         match received {
@@ -199,6 +199,14 @@ pub(crate) fn rtp(socket: UdpSocket, payload_type: u8) -> Result<Feed, Error> {
             }
             Received::Nothing => reorder.expire(elapsed(), &mut media),
             Received::End => reorder.flush(&mut media),
+        }
+        if reorder.rival > 0
+            && !core::mem::replace(&mut has_rival, true)
+            && pieces
+                .blocking_send(Piece::Notice(notice::rtp_rival()))
+                .is_err()
+        {
+            return false;
         }
         let missing = reorder.lost - core::mem::replace(&mut lost, reorder.lost);
         if missing > 0
@@ -391,5 +399,34 @@ mod tests {
         }
         let read = notices(datagrams(socket).unwrap(), 40_000);
         assert_eq!(read, (Vec::new(), 0));
+    }
+
+    #[test]
+    fn two_rtp_sources_at_once_are_named_once() {
+        let (source, socket) = sockets();
+        let mut feed = rtp(socket, 33).unwrap();
+        let mut packetisers = [7, 8].map(|source| Packetiser::new(0, source));
+        // Each source sends until the second one is known to go on beside the first.
+        let notice = loop {
+            for packetiser in &mut packetisers {
+                let packet = packetiser.packet(Span::ZERO, &[7; 188]);
+                source.send(&packet).unwrap();
+            }
+            match feed.pieces.blocking_recv() {
+                Some(Piece::Bytes(_)) => {}
+                Some(Piece::Notice(notice)) if notice.kind == "rtp" => break notice,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(notice.text.contains("two RTP sources"), "{}", notice.text);
+        for packetiser in &mut packetisers {
+            for _ in 0..20 {
+                source
+                    .send(&packetiser.packet(Span::ZERO, &[7; 188]))
+                    .unwrap();
+            }
+        }
+        let (more, _) = notices(feed, 10 * 188);
+        assert!(more.iter().all(|notice| notice.kind != "rtp"), "{more:?}");
     }
 }

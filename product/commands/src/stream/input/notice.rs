@@ -20,6 +20,10 @@ pub(crate) const NOTICES: [&str; 10] = [
     "scrambled",
 ];
 
+/// What is said of two RTP sources, such as a main and a backup encoder.
+pub(super) const RTP_RIVAL: &str = "two RTP sources send to this address at the same time; the second one is used when \
+     the first is silent for half a second";
+
 /// The read-ahead buffer is full: it contains `bytes` bytes, which cover this time of the source.
 pub(super) fn full(bytes: usize, held: Duration) -> Notice {
     Notice {
@@ -52,6 +56,14 @@ pub(super) fn rtp_loss(packets: u64) -> Notice {
             "{packets} RTP packets are missing from the input: they did not come, or came more than 50 ms behind later \
              ones"
         ),
+    }
+}
+
+/// Two RTP sources send to one address.
+pub(super) fn rtp_rival() -> Notice {
+    Notice {
+        kind: "rtp",
+        text: format!("{RTP_RIVAL}; only one is sent"),
     }
 }
 
