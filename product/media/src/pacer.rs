@@ -97,9 +97,18 @@ impl Pacer {
     /// Adds bytes that arrived at `now`. `spacing` is the time between their packets at the source,
     /// if known. No datagram contains bytes of two calls.
     pub fn push(&mut self, now: Time, bytes: &[u8], spacing: Option<Span>) {
+        self.push_in(self.largest, now, bytes, spacing);
+    }
+
+    /// Adds a datagram that arrived at `now`, whatever its length.
+    pub fn push_datagram(&mut self, now: Time, bytes: &[u8]) {
+        self.push_in(bytes.len().max(1), now, bytes, None);
+    }
+
+    fn push_in(&mut self, largest: usize, now: Time, bytes: &[u8], spacing: Option<Span>) {
         self.arrive(now, bytes.len() as u64);
         let mean = self.mean_rate(now).filter(|_| spacing.is_none());
-        let bursts = bytes.chunks(self.largest);
+        let bursts = bytes.chunks(largest);
         let backlog = self.free.saturating_since(now).min(MAX_BACKLOG);
         let room = MAX_BACKLOG.saturating_sub(backlog).as_secs_f64() / MAX_BACKLOG.as_secs_f64();
         let spread = match spacing {

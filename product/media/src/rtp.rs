@@ -7,6 +7,10 @@ use std::mem::{Discriminant, discriminant};
 
 use comity_units::{Span, Time};
 
+use crate::header::PACKET;
+
+/// The first byte of a transport packet.
+const SYNC: u8 = 0x47;
 /// The fixed header, RFC 3550 section 5.1.
 const HEADER: usize = 12;
 /// A transport stream (RFC 3551, table 5).
@@ -137,6 +141,36 @@ impl<'a> Packet<'a> {
             media,
         }))
     }
+}
+
+/// After this many datagrams of RTP in a row, a source is known to send RTP.
+const ROW: u8 = 3;
+
+/// Recognises RTP packets with whole transport packets among datagrams that should be bare media.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recogniser {
+    in_row: u8,
+    is_known: bool,
+}
+
+impl Recogniser {
+    /// Adds a datagram. Returns the payload type once the source is known to send RTP; once.
+    pub fn see(&mut self, datagram: &[u8]) -> Option<u8> {
+        if self.is_known {
+            return None;
+        }
+        let payload_type = datagram.get(1)? & 0x7f;
+        let is_rtp = matches!(Packet::read(datagram, payload_type), Ok(Some(packet)) if is_packets(packet.media));
+        self.in_row = if is_rtp { self.in_row + 1 } else { 0 };
+        self.is_known = self.in_row >= ROW;
+        self.is_known.then_some(payload_type)
+    }
+}
+
+/// Whether these bytes are whole transport packets, at least one.
+fn is_packets(media: &[u8]) -> bool {
+    let (packets, rest) = media.as_chunks::<PACKET>();
+    rest.is_empty() && !packets.is_empty() && packets.iter().all(|packet| packet[0] == SYNC)
 }
 
 /// Puts packets in order. A packet waits for earlier ones, for at most 50 ms or 64 packets; this
@@ -448,6 +482,29 @@ mod tests {
         for length in 0..full.len() - 8 {
             assert_eq!(media(&full[..length.min(27)]), Err(RtpError::Truncated));
         }
+    }
+
+    #[test]
+    fn rtp_is_recognised_where_bare_media_are_expected() {
+        let media = vec![0x47; 7 * PACKET];
+        let mut plain = packet(1, &media);
+        let seen = |datagrams: &[Vec<u8>]| -> Vec<u8> {
+            let mut recogniser = Recogniser::default();
+            let seen = datagrams.iter().filter_map(|one| recogniser.see(one));
+            seen.collect()
+        };
+        let nine = |datagram: &[u8]| vec![datagram.to_vec(); 9];
+        assert_eq!(seen(&nine(&plain)), [33], "once");
+        let mixed = [&plain, &plain, &media, &plain, &plain].map(Vec::clone);
+        assert_eq!(seen(&mixed), []);
+        assert_eq!(seen(&nine(&media)), []);
+        // Bytes of another kind, even of the same version, and RTP with other media.
+        assert_eq!(seen(&nine(&[0x80; 1_328])), []);
+        assert_eq!(seen(&nine(&packet(1, b"media"))), []);
+        assert_eq!(seen(&[vec![], vec![0x80]]), []);
+        // The marker is set, and the type is dynamic.
+        plain[1] = 0x80 | 96;
+        assert_eq!(seen(&nine(&plain)), [96]);
     }
 
     /// Pushes packets of this source, one per millisecond from `at` on. The media of each packet is

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use comity_media::check::{Checker, Report, Timing};
-use comity_media::rtp::{Reorder, Reported};
+use comity_media::rtp::{Recogniser, Reorder, Reported};
 use comity_units::Time;
 
 use super::super::files::unread;
@@ -16,6 +16,7 @@ use super::super::interrupt::LINGER;
 use super::super::say;
 use super::super::status_line::{StatusLine, interrupt_key};
 use super::super::stream::error::Error;
+use super::super::stream::input::{RTP_RIVAL, looks_like_rtp};
 use super::super::stream::sockets;
 use super::super::stream::uri::Uri;
 use super::findings::Rtp;
@@ -189,6 +190,8 @@ struct Receiving {
     checker: Checker,
     reorder: Option<Reorder>,
     reported: Reported,
+    recogniser: Recogniser,
+    has_rival: bool,
     media: Vec<u8>,
 }
 
@@ -199,6 +202,8 @@ impl Receiving {
             checker: Checker::new(Timing::Arrival),
             reorder,
             reported: Reported::default(),
+            recogniser: Recogniser::default(),
+            has_rival: false,
             media: Vec::new(),
         }
     }
@@ -206,12 +211,18 @@ impl Receiving {
     fn take(&mut self, datagram: &[u8]) {
         let arrival = self.elapsed();
         let Some(reorder) = &mut self.reorder else {
+            if let Some(payload_type) = self.recogniser.see(datagram) {
+                say(&format!("warning: {}", looks_like_rtp(payload_type)));
+            }
             return self.checker.push_arrived(datagram, arrival);
         };
         if let Err(error) = reorder.push(arrival, datagram, &mut self.media)
             && self.reported.is_first(error)
         {
             say(&format!("warning: {error}; such packets are left out"));
+        }
+        if reorder.rival > 0 && !core::mem::replace(&mut self.has_rival, true) {
+            say(&format!("warning: {RTP_RIVAL}; only one is checked"));
         }
         self.check_media(arrival);
     }

@@ -13,7 +13,7 @@ mod connect;
 pub(crate) mod error;
 mod events;
 mod gaps;
-mod input;
+pub(crate) mod input;
 mod metrics;
 mod narrow;
 mod output;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use comity_media::rtp::{Reorder, Reported};
+use comity_media::rtp::{Recogniser, Reorder, Reported};
 use comity_stream::Notice;
 use comity_units::Time;
 use tokio::sync::mpsc;
@@ -166,10 +166,19 @@ enum Received<'a> {
     End,
 }
 
-/// Reads datagrams of bare media.
-pub(crate) fn datagrams(socket: UdpSocket) -> Result<Feed, Error> {
-    receive(socket, |received, pieces| match received {
-        Received::Datagram(bytes) => pieces.blocking_send(Piece::Bytes(bytes.to_vec())).is_ok(),
+/// Reads datagrams of bare media; `opaque` ones may be of any kind.
+pub(crate) fn datagrams(socket: UdpSocket, opaque: bool) -> Result<Feed, Error> {
+    let mut recogniser = Recogniser::default();
+    receive(socket, move |received, pieces| match received {
+        Received::Datagram(bytes) => {
+            if !opaque
+                && let Some(payload_type) = recogniser.see(bytes)
+                && { pieces.blocking_send(Piece::Notice(notice::is_rtp(payload_type))) }.is_err()
+            {
+                return false;
+            }
+            pieces.blocking_send(Piece::Bytes(bytes.to_vec())).is_ok()
+        }
         Received::Nothing | Received::End => !pieces.is_closed(),
     })
 }
@@ -352,7 +361,7 @@ mod tests {
         SockRef::from(&socket).set_recv_buffer_size(4_096).unwrap();
         let send = || source.send(&[7; 1_000]).unwrap() / 1_000;
         let mut sent: usize = (0..100).map(|_| send()).sum();
-        let mut feed = datagrams(socket).unwrap();
+        let mut feed = datagrams(socket, false).unwrap();
         let mut came = 0;
         // The system reports the count with the next datagram that it accepts.
         let overrun_report = loop {
@@ -397,8 +406,27 @@ mod tests {
         for _ in 0..40 {
             source.send(&[7; 1_000]).unwrap();
         }
-        let read = notices(datagrams(socket).unwrap(), 40_000);
+        let read = notices(datagrams(socket, false).unwrap(), 40_000);
         assert_eq!(read, (Vec::new(), 0));
+    }
+
+    #[test]
+    fn rtp_at_an_input_of_bare_media_is_named_once_unless_it_is_opaque() {
+        let kinds = |datagram: &[u8], opaque: bool| {
+            let (source, socket) = sockets();
+            for _ in 0..20 {
+                source.send(datagram).unwrap();
+            }
+            let (notices, more) = notices(datagrams(socket, opaque).unwrap(), 20 * datagram.len());
+            assert_eq!(more, 0);
+            let kinds = notices.iter().map(|notice| notice.kind);
+            kinds.collect::<Vec<_>>()
+        };
+        let packets = [0x47; 188];
+        let rtp = Packetiser::new(7, 7).packet(Span::ZERO, &packets);
+        assert_eq!(kinds(&rtp, false), ["rtp"]);
+        assert_eq!(kinds(&rtp, true), [""; 0]);
+        assert_eq!(kinds(&packets, false), [""; 0]);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use super::status::Reporter;
 use super::uri::{MediaUri, Uri, without_secrets};
 use crate::args::Sending;
 use media::MediaInput;
-pub(crate) use notice::NOTICES;
+pub(crate) use notice::{NOTICES, RTP_RIVAL, looks_like_rtp};
 
 /// The options of the command line for reading media.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -142,7 +142,10 @@ impl Input {
                     pipe(feed)
                 }
             },
-            Uri::Udp(uri) => live(feed::datagrams(receiver(uri, text, connecting.reporter)?)?),
+            Uri::Udp(uri) => live(feed::datagrams(
+                receiver(uri, text, connecting.reporter)?,
+                reading.is_opaque,
+            )?),
             Uri::Rtp(uri) => live(feed::rtp(
                 receiver(uri, text, connecting.reporter)?,
                 uri.payload_type,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use comity_media::rtp::TRANSPORT_STREAM;
 use comity_media::{self as media, Jump, JumpedTimes, PACKET};
 use comity_stream::Notice;
 use comity_units::Rate;
@@ -21,8 +22,31 @@ pub(crate) const NOTICES: [&str; 10] = [
 ];
 
 /// What is said of two RTP sources, such as a main and a backup encoder.
-pub(super) const RTP_RIVAL: &str = "two RTP sources send to this address at the same time; the second one is used when \
+pub(crate) const RTP_RIVAL: &str = "two RTP sources send to this address at the same time; the second one is used when \
      the first is silent for half a second";
+
+/// What is said of RTP packets of this type at an udp:// input.
+pub(crate) fn looks_like_rtp(payload_type: u8) -> String {
+    let by_type = match payload_type {
+        TRANSPORT_STREAM => String::new(),
+        other => format!("?pt={other}"),
+    };
+    format!(
+        "the datagrams are RTP packets: each has a header before its transport packets. \
+         rtp://HOST:PORT{by_type} reads them"
+    )
+}
+
+/// The datagrams of bare media are RTP packets.
+pub(super) fn is_rtp(payload_type: u8) -> Notice {
+    Notice {
+        kind: "rtp",
+        text: format!(
+            "{}; --opaque carries them as they are",
+            looks_like_rtp(payload_type)
+        ),
+    }
+}
 
 /// The read-ahead buffer is full: it contains `bytes` bytes, which cover this time of the source.
 pub(super) fn full(bytes: usize, held: Duration) -> Notice {

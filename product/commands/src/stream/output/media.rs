@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use comity::session::Randomness;
 use comity_media::rtp::Packetiser;
-use comity_media::{PACKET, TsWriter, WriterConfig};
+use comity_media::{TsWriter, WriterConfig};
 use comity_stream::{Counters, MediaUnit, Missing, MissingReason, Sink, TransportMonitor, Written};
 use comity_units::{Bytes, Span};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -21,7 +21,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use super::super::error::Error;
 use super::super::overwrite::Existing;
 use super::super::status::Reporter;
-use super::super::uri::MediaUri;
+use super::super::uri::{MediaUri, PAYLOAD};
 use super::beginning::{Beginning, is_packets, pid_of};
 use super::ledger::Ledger;
 use super::slow::SlowOutput;
@@ -115,9 +115,7 @@ impl MediaOutput {
             Packetiser::new(u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, f]))
                 .of_type(uri.payload_type)
         });
-        // The payload has room for at least one packet.
-        let length = uri.payload as usize / PACKET * PACKET;
-        let target = Datagrams::new(socket, length, packetiser);
+        let target = Datagrams::new(socket, uri.payload as usize, PAYLOAD as usize, packetiser);
         Ok(Self {
             packets_only: as_rtp,
             slow: None,

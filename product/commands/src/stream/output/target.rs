@@ -6,11 +6,12 @@ use std::net::UdpSocket;
 use std::time::Instant;
 
 use comity_media::rtp::Packetiser;
-use comity_media::{Pacer, Spacing};
+use comity_media::{PACKET, Pacer, Spacing};
 use comity_units::{Span, Time};
 use rustix::thread::{Timespec, nanosleep};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
+use super::beginning::is_packets;
 use super::ledger::Taken;
 use crate::clock::now;
 
@@ -118,18 +119,34 @@ impl Target for Recording {
 pub(crate) struct Datagrams {
     socket: UdpSocket,
     pacer: Pacer,
+    /// The maximum length of a piece of other bytes than transport packets that stays one datagram.
+    whole: usize,
     spacing: Spacing,
     packetiser: Option<Packetiser>,
     began: Instant,
 }
 
+/// The maximum UDP payload over Ethernet and IPv4.
+const ETHERNET: usize = 1_500 - 28;
+
 impl Datagrams {
-    /// Sends datagrams of at most `length` bytes of media each, at least one byte, in RTP if there
-    /// is a packetiser.
-    pub(crate) fn new(socket: UdpSocket, length: usize, packetiser: Option<Packetiser>) -> Self {
+    /// Sends datagrams of at most `payload` bytes of media each, in RTP if there is a packetiser.
+    /// They have whole transport packets; the payload has room for at least one. A piece of other
+    /// bytes, such as an opaque datagram, stays whole if it fits the payload, or Ethernet if the
+    /// payload is not below `usual`.
+    pub(crate) fn new(
+        socket: UdpSocket,
+        payload: usize,
+        usual: usize,
+        packetiser: Option<Packetiser>,
+    ) -> Self {
         Self {
             socket,
-            pacer: Pacer::new(length),
+            pacer: Pacer::new(payload / PACKET * PACKET),
+            whole: match payload < usual {
+                true => payload,
+                false => payload.max(ETHERNET),
+            },
             spacing: Spacing::default(),
             packetiser,
             began: now(),
@@ -142,7 +159,11 @@ impl Target for Datagrams {
     /// arrival time.
     fn take(&mut self, piece: &[u8], came: Instant, spacing: Option<Span>) -> io::Result<()> {
         let came = came.saturating_duration_since(self.began);
-        self.pacer.push(Time::ZERO + came.into(), piece, spacing);
+        let came = Time::ZERO + came.into();
+        match piece.len() <= self.whole && !is_packets(piece) {
+            true => self.pacer.push_datagram(came, piece),
+            false => self.pacer.push(came, piece, spacing),
+        }
         for datagram in self.pacer.datagrams() {
             let moment = self.spacing.moment(datagram.departure);
             wait_until(self.began + moment.saturating_since(Time::ZERO).into());
@@ -186,5 +207,53 @@ fn wait_until(moment: Instant) {
             tv_sec: rest.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: rest.subsec_nanos().into(),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The lengths of the datagrams that these pieces become, over the loopback.
+    fn lengths(payload: usize, pieces: &[Vec<u8>]) -> Vec<usize> {
+        let reader = UdpSocket::bind("127.0.0.1:0").unwrap();
+        reader
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(reader.local_addr().unwrap()).unwrap();
+        let mut target = Datagrams::new(socket, payload, 1_316, None);
+        let (mut lengths, mut datagram) = (Vec::new(), [0; 65_536]);
+        for piece in pieces {
+            target.take(piece, now(), None).unwrap();
+            let mut rest = piece.len();
+            while rest > 0 {
+                let length = reader.recv(&mut datagram).unwrap();
+                rest -= length;
+                lengths.push(length);
+            }
+        }
+        lengths
+    }
+
+    #[test]
+    fn opaque_datagrams_stay_whole_and_packets_are_split_between_them() {
+        let rtp = [&[0x80, 33][..], &[7; 1_326]].concat();
+        let packets = |count: usize| [&[0x47][..], &[7; PACKET - 1]].concat().repeat(count);
+        let pieces = [rtp, packets(8), vec![7; 1_472], vec![7; 1_473]];
+        assert_eq!(
+            lengths(1_316, &pieces),
+            [1_328, 1_316, 188, 1_472, 1_316, 157]
+        );
+        assert_eq!(
+            lengths(1_456, &pieces[..2]),
+            [1_328, 1_316, 188],
+            "room for seven packets"
+        );
+        // A narrower path.
+        assert_eq!(lengths(600, &pieces[..1]), [564, 564, 200]);
+        assert_eq!(lengths(4_000, &[vec![7; 3_900]]), [3_900]);
     }
 }

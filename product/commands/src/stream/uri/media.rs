@@ -127,7 +127,7 @@ fn keys_of(scheme: &str) -> &'static [Key] {
 }
 
 /// The default of [`KEYS`].
-const PAYLOAD: u32 = 1_316;
+pub(crate) const PAYLOAD: u32 = 1_316;
 const SEND_BUFFER: Bytes = Bytes::new(2 << 20);
 const RECEIVE_BUFFER: Bytes = Bytes::new(8 << 20);
 

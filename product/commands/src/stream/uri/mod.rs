@@ -27,7 +27,7 @@ use thiserror::Error;
 
 pub(crate) use comity::uri::parts::without_secrets;
 pub(crate) use foreign::bridge_to_check;
-pub(crate) use media::{Direction, MediaUri};
+pub(crate) use media::{Direction, MediaUri, PAYLOAD};
 
 /// An input or an output.
 #[derive(Clone, Debug, PartialEq)]
