@@ -25,7 +25,7 @@ use super::super::uri::{MediaUri, PAYLOAD};
 use super::beginning::{Beginning, is_packets, pid_of};
 use super::ledger::Ledger;
 use super::slow::SlowOutput;
-use super::target::{Datagrams, Piece, Recording, Target, write_all};
+use super::target::{Datagrams, Fault, Piece, Recording, Target, write_all};
 use crate::clock::now;
 
 /// The maximum number of waiting pieces of any length.
@@ -74,6 +74,8 @@ pub(crate) struct MediaOutput {
     beginning: Beginning,
     /// `None` for datagrams, which are never held back.
     slow: Option<SlowOutput>,
+    /// The faults of an output of datagrams, until one is reported.
+    fault: Option<Fault>,
 }
 
 /// The form of the sections, determined by the first one.
@@ -116,9 +118,11 @@ impl MediaOutput {
                 .of_type(uri.payload_type)
         });
         let target = Datagrams::new(socket, uri.payload as usize, PAYLOAD as usize, packetiser);
+        let fault = target.fault();
         Ok(Self {
             packets_only: as_rtp,
             slow: None,
+            fault: Some(fault),
             writer: TsWriter::new(WriterConfig {
                 outside: !as_rtp,
                 ..WriterConfig::default()
@@ -153,6 +157,7 @@ impl MediaOutput {
             reporter: None,
             beginning: Beginning::default(),
             slow: Some(SlowOutput::new(now())),
+            fault: None,
         })
     }
 
@@ -278,6 +283,11 @@ impl Sink for MediaOutput {
     fn write(&mut self, unit: &MediaUnit) -> Written {
         let text = self.beginning.picture(unit);
         self.warn(text);
+        if let Some(error) = self.fault.as_ref().and_then(Fault::text) {
+            let text = lost_datagrams(&self.name, error);
+            self.fault = None;
+            self.warn(Some(text));
+        }
         if let Some(slow) = &mut self.slow {
             slow.on_section(now().saturating_duration_since(unit.source_time));
         }
@@ -363,6 +373,13 @@ fn too_slow(name: &str, rate: f64) -> String {
     format!(
         "{name}: takes {rate:.2} Mb/s, less than arrives. What it does not take waits in the connection (rcvbuf), \
          comes out late, and then is lost: it needs a faster disk or reader"
+    )
+}
+
+fn lost_datagrams(name: &str, error: &str) -> String {
+    format!(
+        "{name}: this host refuses datagrams ({error}): they are lost. The next ones are tried all the same. Look for \
+         firewall rules, for a full connection table, and at the addresses of the interfaces"
     )
 }
 

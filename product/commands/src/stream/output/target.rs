@@ -2,12 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use comity_media::rtp::Packetiser;
 use comity_media::{PACKET, Pacer, Spacing};
 use comity_units::{Span, Time};
+use rustix::io::Errno;
+use rustix::net::connect_unspec;
 use rustix::thread::{Timespec, nanosleep};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -117,13 +120,32 @@ impl Target for Recording {
 /// Datagrams to one address, each sent at its time.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
-    socket: UdpSocket,
+    destination: Destination,
     pacer: Pacer,
     /// The maximum length of a piece of other bytes than transport packets that stays one datagram.
     whole: usize,
     spacing: Spacing,
     packetiser: Option<Packetiser>,
     began: Instant,
+}
+
+/// Where datagrams go, through passing faults of this host and of the network.
+#[derive(Debug)]
+struct Destination {
+    socket: UdpSocket,
+    /// The address to which the socket is connected anew if its own address is gone.
+    peer: Option<SocketAddr>,
+    fault: Fault,
+}
+
+/// The first passing fault of an output, for a warning.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fault(Arc<OnceLock<String>>);
+
+impl Fault {
+    pub(super) fn text(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
 }
 
 /// The maximum UDP payload over Ethernet and IPv4.
@@ -141,7 +163,11 @@ impl Datagrams {
         packetiser: Option<Packetiser>,
     ) -> Self {
         Self {
-            socket,
+            destination: Destination {
+                peer: socket.peer_addr().ok(),
+                fault: Fault::default(),
+                socket,
+            },
             pacer: Pacer::new(payload / PACKET * PACKET),
             whole: match payload < usual {
                 true => payload,
@@ -151,6 +177,11 @@ impl Datagrams {
             packetiser,
             began: now(),
         }
+    }
+
+    /// The passing faults of this output.
+    pub(super) fn fault(&self) -> Fault {
+        self.destination.fault.clone()
     }
 }
 
@@ -170,28 +201,80 @@ impl Target for Datagrams {
             let elapsed = now().saturating_duration_since(self.began);
             self.spacing
                 .on_sent(datagram.departure, Time::ZERO + elapsed.into());
-            let sent = match &mut self.packetiser {
+            match &mut self.packetiser {
                 Some(packetiser) => {
                     let packet = packetiser.packet(elapsed.into(), &datagram.bytes);
-                    self.socket.send(&packet)
+                    self.destination.send(&packet)?;
                 }
-                None => self.socket.send(&datagram.bytes),
-            };
-            match sent {
-                Ok(_) => {}
-                // Nothing listens yet, or the network is temporarily down: the datagrams are lost.
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::ConnectionRefused
-                            | io::ErrorKind::NetworkUnreachable
-                            | io::ErrorKind::HostUnreachable
-                            | io::ErrorKind::NetworkDown
-                    ) => {}
-                Err(error) => return Err(error),
+                None => self.destination.send(&datagram.bytes)?,
             }
         }
         Ok(())
+    }
+}
+
+impl Destination {
+    /// Sends a datagram, or loses it. Fails if no other datagram can be sent.
+    fn send(&self, datagram: &[u8]) -> io::Result<()> {
+        match self.socket.send(datagram) {
+            Ok(_) => Ok(()),
+            Err(error) => self.lose(error),
+        }
+    }
+
+    /// Handles the loss of a datagram.
+    fn lose(&self, error: io::Error) -> io::Result<()> {
+        match Loss::of(&error) {
+            Loss::Usual => return Ok(()),
+            Loss::Passing => {}
+            Loss::Address => {
+                // Without its old address, the socket gets one of those that there are now. If
+                // this fails, the next datagram tries again.
+                if let Some(peer) = self.peer {
+                    let _ = connect_unspec(&self.socket);
+                    let _ = self.socket.connect(peer);
+                }
+            }
+            Loss::Final => return Err(error),
+        }
+        self.fault.0.get_or_init(|| error.to_string());
+        Ok(())
+    }
+}
+
+/// What an error says of a datagram and of the next ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loss {
+    /// It is lost, as on any network: nothing listens yet, or the network is down.
+    Usual,
+    /// It is lost through this host: a firewall that loads its rules, a full connection table, or
+    /// no memory.
+    Passing,
+    /// The same, because the address of the socket or its interface is gone.
+    Address,
+    /// No other datagram can be sent.
+    Final,
+}
+
+impl Loss {
+    fn of(error: &io::Error) -> Self {
+        match Errno::from_io_error(error) {
+            Some(Errno::CONNREFUSED | Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN) => {
+                Self::Usual
+            }
+            Some(Errno::PERM | Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN | Errno::INTR) => {
+                Self::Passing
+            }
+            Some(
+                Errno::INVAL
+                | Errno::NODEV
+                | Errno::NXIO
+                | Errno::ADDRNOTAVAIL
+                | Errno::NOTCONN
+                | Errno::DESTADDRREQ,
+            ) => Self::Address,
+            _ => Self::Final,
+        }
     }
 }
 
@@ -255,5 +338,50 @@ mod tests {
         // A narrower path.
         assert_eq!(lengths(600, &pieces[..1]), [564, 564, 200]);
         assert_eq!(lengths(4_000, &[vec![7; 3_900]]), [3_900]);
+    }
+
+    #[test]
+    fn only_lasting_errors_end_the_output() {
+        for (errno, expected) in [
+            (Errno::CONNREFUSED, Loss::Usual),
+            (Errno::NETUNREACH, Loss::Usual),
+            (Errno::HOSTUNREACH, Loss::Usual),
+            (Errno::NETDOWN, Loss::Usual),
+            (Errno::PERM, Loss::Passing),
+            (Errno::NOBUFS, Loss::Passing),
+            (Errno::NOMEM, Loss::Passing),
+            (Errno::INVAL, Loss::Address),
+            (Errno::NODEV, Loss::Address),
+            (Errno::ADDRNOTAVAIL, Loss::Address),
+            // Longer than any datagram, and a socket that is none.
+            (Errno::MSGSIZE, Loss::Final),
+            (Errno::ACCESS, Loss::Final),
+            (Errno::BADF, Loss::Final),
+        ] {
+            assert_eq!(Loss::of(&errno.into()), expected, "{errno:?}");
+        }
+        assert_eq!(Loss::of(&io::ErrorKind::WriteZero.into()), Loss::Final);
+    }
+
+    #[test]
+    fn an_output_goes_on_behind_a_lost_address() {
+        let reader = UdpSocket::bind("127.0.0.1:0").unwrap();
+        reader
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        socket.connect(reader.local_addr().unwrap()).unwrap();
+        let mut target = Datagrams::new(socket, 1_316, 1_316, None);
+        // As the socket is when its address is gone: each datagram is refused.
+        connect_unspec(&target.destination.socket).unwrap();
+        target.take(b"lost", now(), None).unwrap();
+        assert!(target.fault().text().is_some());
+        target.take(b"sent", now(), None).unwrap();
+        let mut datagram = [0; 16];
+        assert_eq!(reader.recv(&mut datagram).unwrap(), 4);
+        assert_eq!(datagram[..4], *b"sent");
+        // A fault that passes is named, and one that lasts ends the output.
+        assert!(target.destination.lose(Errno::NOBUFS.into()).is_ok());
+        assert!(target.destination.lose(Errno::MSGSIZE.into()).is_err());
     }
 }
