@@ -31,7 +31,7 @@ use comity::uri::Role;
 use comity::uri::parts::is_address;
 use comity::{Qlog, Settings};
 use comity_stream::{Ending, FanoutOptions, Relay, Reports};
-use comity_units::Bytes;
+use comity_units::{Bytes, Rate};
 
 use super::interrupt::LINGER;
 use super::{Failure, core_dumps, say};
@@ -261,6 +261,10 @@ fn run(
             monitor: relay.monitor(),
             reporter: reporter.clone(),
             every,
+            max_rate: match &output {
+                Uri::Comity(uri) => uri.settings.max_rate,
+                _ => Rate::MAX,
+            },
         };
         if let Some(metrics) = metrics {
             metrics.serve(relay.monitor())?;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use comity_stream::{PeerStatistics, Snapshot};
+use comity_units::Rate;
 
 use super::advice::allows_retransmission;
 
@@ -21,6 +22,9 @@ const RISE: f64 = 1.1;
 /// advice leaves a little more room.
 const USABLE: f64 = 0.95;
 const ADVISED: f64 = 0.9;
+/// A target of at least this share of the maximum rate is bounded by the maximum rate, less the
+/// share of headers and of losses.
+const CAPPED: f64 = 0.85;
 /// The maximum number of connections to check. By then the user has seen the warning.
 const MOST: usize = 64;
 
@@ -31,9 +35,11 @@ const MOST: usize = 64;
 /// responds, and if the rate of the controller stays below that of the source. Totals at
 /// half-second intervals show whether the peer responds. The transport detects the losses of an
 /// outage only when the outage is over, and a warning must not come before.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct NarrowPaths {
     paths: BTreeMap<String, Path>,
+    /// The maximum rate of the URI (`maxbw`).
+    max_rate: Rate,
 }
 
 #[derive(Debug, Default)]
@@ -57,6 +63,14 @@ struct Sample {
 }
 
 impl NarrowPaths {
+    /// For connections that send at most at this rate.
+    pub(crate) const fn new(max_rate: Rate) -> Self {
+        Self {
+            paths: BTreeMap::new(),
+            max_rate,
+        }
+    }
+
     /// The warnings for the connections of the output. Called every half second.
     pub(crate) fn judge(&mut self, snapshot: &Snapshot) -> Vec<String> {
         let whole = snapshot.passed.whole.values();
@@ -72,7 +86,7 @@ impl NarrowPaths {
             }
             path.add(sample(snapshot.elapsed_s, source_bytes, peer));
             if can_be_punctual(peer)
-                && let Some(text) = path.judge()
+                && let Some(text) = path.judge(self.max_rate)
             {
                 path.is_reported = true;
                 warnings.push(format!("{}: {text}", peer.peer));
@@ -142,7 +156,7 @@ impl Path {
         }
     }
 
-    fn judge(&self) -> Option<String> {
+    fn judge(&self, max_rate: Rate) -> Option<String> {
         let half = self.samples.len() / 2;
         let (first, middle) = (self.samples.front()?, self.samples.get(half)?);
         let last = self.samples.back()?;
@@ -159,6 +173,17 @@ impl Path {
         let is_rising = last.target_mbps? > before * RISE;
         if is_rising || most * USABLE >= source {
             return None;
+        }
+        let max_mbps = max_rate.as_bps() as f64 / 1e6;
+        if least >= max_mbps * CAPPED {
+            return Some(format!(
+                "maxbw={max_mbps:.2}Mbps in the URI is less than the source needs: {} of {} sections were dropped in the \
+                 last {lasted:.0} s. The source has {source:.2} Mb/s, and headers and retransmissions come on top: raise \
+                 maxbw, or set the encoder so that all of it has at most {:.2} Mb/s",
+                last.dropped.saturating_sub(first.dropped),
+                last.submitted.saturating_sub(first.submitted),
+                least * ADVISED,
+            ));
         }
         Some(format!(
             "the path carries less than the source produces: {} of {} sections were dropped in the last {lasted:.0} s. \
@@ -188,7 +213,18 @@ mod tests {
         latency_ms: f64,
         at: impl Fn(f64) -> At,
     ) -> Vec<(f64, String)> {
-        let mut paths = NarrowPaths::default();
+        judged_below(Rate::MAX, source, seconds, latency_ms, at)
+    }
+
+    /// The same with this maximum rate.
+    fn judged_below(
+        max_rate: Rate,
+        source: f64,
+        seconds: u32,
+        latency_ms: f64,
+        at: impl Fn(f64) -> At,
+    ) -> Vec<(f64, String)> {
+        let mut paths = NarrowPaths::new(max_rate);
         let mut warnings = Vec::new();
         for check in 0..seconds * 2 {
             let now = f64::from(check) / 2.0;
@@ -253,6 +289,31 @@ mod tests {
         }
         // A source that follows the advice gets no further advice.
         assert_eq!(judged(1.35, 60, 200.0, drops_a_tenth(|_| 1.5)), []);
+    }
+
+    #[test]
+    fn a_maximum_rate_below_the_source_is_no_narrow_path() {
+        let text = |max_kbps: u64| {
+            let max_rate = Rate::from_kbps(max_kbps);
+            let warnings = judged_below(max_rate, 2.0, 60, 200.0, drops_a_tenth(|_| 1.5));
+            let [(_, text)] = &warnings[..] else {
+                panic!("{warnings:?}")
+            };
+            text.clone()
+        };
+        // Headers take 6 % of the maximum.
+        let capped = text(1_600);
+        for part in [
+            "192.0.2.1:9000: maxbw=1.60Mbps in the URI",
+            "50 of 500 sections",
+            "The source has 2.00 Mb/s",
+            "at most 1.35 Mb/s",
+        ] {
+            assert!(capped.contains(part), "{capped}");
+        }
+        assert!(!capped.contains("the path"), "{capped}");
+        // The path carries less than the maximum.
+        assert!(text(2_000).contains("the path carries less than the source produces"));
     }
 
     #[test]

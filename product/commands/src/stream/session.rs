@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use comity_stream::Monitor;
+use comity_units::Rate;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::advice::LatencyAdvice;
@@ -20,6 +21,8 @@ pub(crate) struct Session {
     pub(crate) reporter: Reporter,
     /// The interval between statistics, except on a terminal; `None` for never.
     pub(crate) every: Option<Duration>,
+    /// The maximum rate of the connections of the output.
+    pub(crate) max_rate: Rate,
 }
 
 impl Session {
@@ -27,7 +30,7 @@ impl Session {
     pub(crate) async fn watch<T>(&self, running: impl Future<Output = T>) -> T {
         let mut running = pin!(running);
         let mut advice = LatencyAdvice::default();
-        let mut narrow = NarrowPaths::default();
+        let mut narrow = NarrowPaths::new(self.max_rate);
         let mut glance = interval(GLANCE);
         let mut print_status = interval(self.every.unwrap_or(Duration::MAX / 4));
         for timer in [&mut glance, &mut print_status] {
