@@ -11,6 +11,7 @@ use std::ffi::{OsStr, OsString};
 use clap::Parser;
 use comity::session::StaticKey;
 use comity::uri::parts::without_secrets;
+use comity_commands::interrupt;
 use nix::sys::signal::{SigSet, Signal};
 
 #[cfg(feature = "laboratory")]
@@ -39,6 +40,7 @@ fn parse(words: impl IntoIterator<Item = OsString>) -> args::Cli {
         }
     }));
     block_file_size_signal();
+    interrupt::keep_ignored_hangup();
     let words: Vec<OsString> = words.into_iter().collect();
     args::Cli::try_parse_from(&words).unwrap_or_else(|error| {
         // The message repeats the wrong words, and one of them may contain a secret.

@@ -109,6 +109,7 @@ fn main() -> ExitCode {
         refused::settings_without_effect_are_reported,
         ends::either_end_may_be_stopped_without_losing_data,
         ends::simultaneous_signals_are_one_request,
+        ends::an_ignored_hangup_ends_nothing,
         ends::a_second_stop_ends_at_once_and_lists_unwritten_sections,
         ends::an_unconfirmed_end_is_a_failure,
         ends::a_run_without_arrivals_is_a_failure,

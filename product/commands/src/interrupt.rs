@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{SigSet, Signal};
+
 use super::say;
 use crate::clock::now;
 
@@ -41,6 +43,29 @@ pub const LINGER: Duration = Duration::from_secs(1);
 
 /// The additional time after `linger` for the whole end.
 const GRACE: Duration = Duration::from_millis(900);
+
+/// Keeps a hang-up (SIGHUP) ignored that the caller of the program ignores, as `nohup` and
+/// `trap "" HUP` do: the handler of [`on_request`] would replace that. Threads that start later
+/// inherit this setting.
+///
+/// SIGINT still requests an end if the caller ignores it, because shells without job control ignore
+/// it for each command in the background, and scripts stop such a command with it.
+pub fn keep_ignored_hangup() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if ignores(&status, Signal::SIGHUP) {
+        let mut signals = SigSet::empty();
+        signals.add(Signal::SIGHUP);
+        // It fails only for signals that do not exist.
+        let _ = signals.thread_block();
+    }
+}
+
+/// Whether a process with this `/proc/PID/status` ignores a signal (proc(5): bit n - 1 of `SigIgn`).
+fn ignores(status: &str, signal: Signal) -> bool {
+    let mask = { status.lines() }.find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask >> (signal as i32 - 1) & 1 == 1)
+}
 
 /// Calls `on_request` when the end of the program is requested, by the interrupt key or by SIGINT,
 /// SIGTERM or SIGHUP. If the handler cannot be installed, these signals end the program at once. A
@@ -95,6 +120,20 @@ pub fn exit() -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_status_of_a_process_says_which_signals_it_ignores() {
+        // A shell after trap "" HUP, and a program of Rust, which ignores SIGPIPE.
+        let status =
+            |mask: &str| format!("Name:\tcomity\nSigBlk:\tffff\nSigIgn:\t{mask}\nSigCgt:\tffff\n");
+        let hangup = status("0000000000000001");
+        assert!(ignores(&hangup, Signal::SIGHUP) && !ignores(&hangup, Signal::SIGINT));
+        let pipe = status("0000000000001000");
+        assert!(ignores(&pipe, Signal::SIGPIPE) && !ignores(&pipe, Signal::SIGHUP));
+        for other in ["", "SigIgn:\tnone\n", "SigCgt:\t0001\n"] {
+            assert!(!ignores(other, Signal::SIGHUP), "{other}");
+        }
+    }
 
     #[test]
     fn simultaneous_signals_are_one_request_and_a_later_signal_is_another() {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -203,6 +203,40 @@ pub(super) fn simultaneous_signals_are_one_request() {
         assert_eq!(units + tables.unwrap(), arrived(&received), "{signals:?}");
         sender.end(3);
     }
+}
+
+/// Under `nohup` and `trap "" HUP`, a receiver outlives its terminal.
+pub(super) fn an_ignored_hangup_ends_nothing() {
+    let clip = clip();
+    let folder = Folder::new();
+    let mut shell = Command::new("sh");
+    let receive = [
+        "recv",
+        &format!("comity://127.0.0.1:0?mode=listener&{SECRET}"),
+        &folder.path("out.ts"),
+    ];
+    let own = command(&receive);
+    shell
+        .args(["-c", "trap '' HUP; exec \"$0\" \"$@\" --json"])
+        .arg(own.get_program())
+        .args(own.get_args());
+    for (name, value) in own.get_envs() {
+        if let Some(value) = value {
+            shell.env(name, value);
+        }
+    }
+    let mut receiver = Running::spawn(&mut shell);
+    let uri = format!(
+        "comity://127.0.0.1:{}?{UNHURRIED}&{SECRET}",
+        receiver.port()
+    );
+    receiver.signal(Signal::HUP);
+    // It takes another sender afterwards.
+    let sender = Running::start(&["send", clip.to_str().unwrap(), &uri, "--speed", "10"]);
+    sender.end(0);
+    let (_, said) = receiver.end(0);
+    assert!(!said.contains("interrupted"), "{said}");
+    assert!(folder.read("out.ts") == fs::read(&clip).unwrap());
 }
 
 /// After a second, later request the receiver no longer waits for a stalled reader. It lists the
