@@ -92,10 +92,7 @@ impl Bound {
         std::thread::Builder::new()
             .name("metrics".into())
             .spawn(move || {
-                let page = Page {
-                    registry,
-                    token: self.token,
-                };
+                let page = Page::new(registry, self.token);
                 server::run(self.listener, page, Limits::default())
             })
             .map_err(|error| refused(self.address, &error))?;
