@@ -6,8 +6,9 @@ use std::ops::RangeInclusive;
 use crate::common;
 
 use comity_congestion::table::Parameters;
+use comity_frames::FrameType;
 use comity_link::{Limit, LinkConfig, Loss, LossModel, LossPlace, Queue, RateProfile};
-use comity_sim::frames::{AdaptiveVideo, Video};
+use comity_sim::frames::{AdaptiveVideo, Frame, Video};
 use comity_sim::network::{Network, SectionsSpec, Start, TransportSpec, Workload};
 use comity_sim::report::SectionsReport;
 use comity_sim::{RunOptions, run};
@@ -252,6 +253,43 @@ fn an_encoder_follows_a_path_that_falls_to_a_quarter() {
         let bytes = report.bytes.decodable;
         assert!((6_500_000..10_000_000).contains(&bytes), "{bytes}");
     }
+}
+
+/// Encoders of H.265 write P frames as B frames that refer to the past alone. A path that is a
+/// little too narrow costs the same frames.
+#[test]
+fn p_frames_in_b_slices_are_shed_like_p_frames() {
+    let shown = |others: FrameType| {
+        let case = Case {
+            path: 1_900,
+            latency_ms: 400,
+            ..CLEAN
+        };
+        let mut network = case.network(DropPolicy::Infeasible, true);
+        // Groups of 250 kB: 2 Mb/s, with an I frame as large as five others.
+        let frame = |number: u64| Frame {
+            at: Span::from_millis(40 * number),
+            bytes: if number.is_multiple_of(25) {
+                43_100
+            } else {
+                8_620
+            },
+            frame_type: if number.is_multiple_of(25) {
+                FrameType::Key
+            } else {
+                others
+            },
+        };
+        network.flows[0].workload = Workload::Frames((0..375).map(frame).collect());
+        let report = run(&network, Seed::new(1), &RunOptions::default());
+        let flow = report.expect("the network is sound").flows.remove(0);
+        let report = flow.sections.expect("a flow of sections");
+        assert_eq!(report.submitted + report.shed + report.refused, 375);
+        report.decodable
+    };
+    let as_b = shown(FrameType::Bidirectional { referenced: true });
+    assert_eq!(as_b, shown(FrameType::Predicted { referenced: true }));
+    assert!((250..370).contains(&as_b), "{as_b}");
 }
 
 #[test]

@@ -94,7 +94,11 @@ impl FrameSource {
         let member = self.group.push(Arrival {
             number,
             frame_type,
-            presentation: None,
+            // Encoders that write P frames as B frames reorder nothing.
+            presentation: match frame_type {
+                FrameType::Bidirectional { referenced: false } => None,
+                _ => Some(source_time.as_nanos() / 1_000 * 9 / 100),
+            },
             source_time,
             reordering: Span::ZERO,
             begins_refresh: false,
@@ -102,7 +106,7 @@ impl FrameSource {
         Some(comity_frames::Frame {
             stream: 0,
             number,
-            frame_type,
+            frame_type: member.frame_type,
             position: member.position,
             needs: member.needs,
             is_bound: member.is_bound,
