@@ -744,8 +744,8 @@ mod tests {
         );
     }
 
-    /// The share of pictures that a path of nine tenths of the source loses: groups of an I picture
-    /// and 24 others of this type, each of which needs the one before it.
+    /// The share of pictures that a path of nine tenths of the source loses. A group has an I
+    /// picture and 24 others of this type, and each needs the one before it.
     fn gone_of(frame_type: FrameType) -> f64 {
         let mut shedder = Shedder::new(ShedderConfig::default());
         let mut group = crate::Group::new(crate::DeadlineRule::Each);

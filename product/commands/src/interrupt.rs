@@ -60,7 +60,7 @@ pub fn keep_ignored_hangup() {
     }
 }
 
-/// Whether a process with this `/proc/PID/status` ignores a signal (proc(5): bit n - 1 of `SigIgn`).
+/// Whether a process with this `/proc/PID/status` ignores a signal: bit n - 1 of `SigIgn`, proc(5).
 fn ignores(status: &str, signal: Signal) -> bool {
     let mask = { status.lines() }.find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())

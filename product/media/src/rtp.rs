@@ -207,7 +207,7 @@ pub struct Reorder {
     replaced: Option<(u32, Time)>,
     /// When the latest packet of the present source arrived, and, while two sources send, the
     /// latest one of another source.
-    heard: Time,
+    present_at: Time,
     contested: Option<Time>,
     /// The next expected sequence number, extended to 64 bits.
     next: u64,
@@ -245,7 +245,7 @@ impl Reorder {
             payload_type,
             source: None,
             replaced: None,
-            heard: Time::ZERO,
+            present_at: Time::ZERO,
             contested: None,
             next: 0,
             began: None,
@@ -293,7 +293,7 @@ impl Reorder {
                 }
             }
         }
-        self.heard = now;
+        self.present_at = now;
         self.hold(now, packet.sequence, packet.media.to_vec());
         self.release(out);
         while self.held.len() > MAX_HELD {
@@ -312,7 +312,7 @@ impl Reorder {
             return false;
         }
         self.contested = Some(now);
-        now.saturating_since(self.heard) < SILENT
+        now.saturating_since(self.present_at) < SILENT
     }
 
     fn is_stray(&self, now: Time, sequence: u16) -> bool {

@@ -10,8 +10,8 @@ use comity_media::{
 
 use crate::unit::{Due, MediaUnit};
 
-/// The minimum time for which a receiver waits for a picture from which decoding can begin. A source
-/// without such pictures uses gradual refresh.
+/// The minimum time for which a receiver waits for a picture from which decoding can begin. A
+/// source without such pictures uses gradual refresh.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The maximum of that time, for a source whose pictures of this kind are so far apart.
 const MAX_PATIENCE: Duration = Duration::from_secs(10);

@@ -64,7 +64,8 @@ struct Written {
 }
 
 impl Tables {
-    /// Remembers a table for repetition, instead of those that it replaces. Returns whether it is to be written now.
+    /// Remembers a table for repetition, instead of those that it replaces. Returns whether it is
+    /// to be written now.
     pub(super) fn remember(&mut self, pid: u16, section: &[u8]) -> bool {
         if psi::is_next(section) {
             return true;

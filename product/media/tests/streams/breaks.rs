@@ -187,7 +187,7 @@ fn a_live_source_goes_on_behind_any_length_without_packets() {
                     }
                     Event::Notice(notice) => notices.push(notice),
                     Event::Missing(missing) => {
-                        writer.miss(missing.stream, missing.number, 1, &mut out)
+                        writer.miss(missing.stream, missing.number, 1, &mut out);
                     }
                 }
             }

@@ -1,9 +1,10 @@
 //! The HTTP server of the metrics page.
 //!
 //! Anybody who reaches the address may connect, so time, memory and sockets are bounded. Clients
-//! share one rendered page for [`FRESH`], whether they read it or not. Each client has a task, so a slow client delays no other. If [`MAX_CLIENTS`] are connected, a new
-//! client replaces one of them, drawn at random. An attacker who keeps all connections busy
-//! therefore rarely hits a slow scraper.
+//! share one rendered page for [`FRESH`], whether they read it or not. Each client has a task, so a
+//! slow client delays no other. If [`MAX_CLIENTS`] are connected, a new client replaces one of
+//! them, drawn at random. An attacker who keeps all connections busy therefore rarely hits a slow
+//! scraper.
 //!
 //! By DNS rebinding, a page can make a browser call this server under a host name of the page's
 //! author. A request must therefore name an address or `localhost` as its host, or have the token.

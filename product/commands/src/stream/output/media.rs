@@ -378,8 +378,8 @@ fn too_slow(name: &str, rate: f64) -> String {
 
 fn lost_datagrams(name: &str, error: &str) -> String {
     format!(
-        "{name}: this host refuses datagrams ({error}): they are lost. The next ones are tried all the same. Look for \
-         firewall rules, for a full connection table, and at the addresses of the interfaces"
+        "{name}: this host refuses datagrams ({error}): they are lost. The next ones are tried all the same. Check \
+         the firewall, the connection table and the addresses of the interfaces"
     )
 }
 

@@ -226,7 +226,7 @@ impl Destination {
     fn lose(&self, error: io::Error) -> io::Result<()> {
         match Loss::of(&error) {
             Loss::Usual => return Ok(()),
-            Loss::Passing => {}
+            Loss::ByHost => {}
             Loss::Address => {
                 // Without its old address, the socket gets one of those that there are now. If
                 // this fails, the next datagram tries again.
@@ -249,7 +249,7 @@ enum Loss {
     Usual,
     /// It is lost through this host: a firewall that loads its rules, a full connection table, or
     /// no memory.
-    Passing,
+    ByHost,
     /// The same, because the address of the socket or its interface is gone.
     Address,
     /// No other datagram can be sent.
@@ -263,7 +263,7 @@ impl Loss {
                 Self::Usual
             }
             Some(Errno::PERM | Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN | Errno::INTR) => {
-                Self::Passing
+                Self::ByHost
             }
             Some(
                 Errno::INVAL
@@ -347,9 +347,9 @@ mod tests {
             (Errno::NETUNREACH, Loss::Usual),
             (Errno::HOSTUNREACH, Loss::Usual),
             (Errno::NETDOWN, Loss::Usual),
-            (Errno::PERM, Loss::Passing),
-            (Errno::NOBUFS, Loss::Passing),
-            (Errno::NOMEM, Loss::Passing),
+            (Errno::PERM, Loss::ByHost),
+            (Errno::NOBUFS, Loss::ByHost),
+            (Errno::NOMEM, Loss::ByHost),
             (Errno::INVAL, Loss::Address),
             (Errno::NODEV, Loss::Address),
             (Errno::ADDRNOTAVAIL, Loss::Address),
