@@ -481,7 +481,7 @@ mod tests {
         let table = unit(0, 0, Kind::Table, began);
         let latest = MediaUnit {
             payload: Bytes::from(other.to_vec()),
-            ..table.clone()
+            ..table
         };
         let mut background = Background::default();
         for table in [&table, &latest] {
