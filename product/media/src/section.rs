@@ -78,9 +78,9 @@ pub fn live_deadline(arriving: Span, latency: Span, round_trip: Span) -> Span {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// The source is neither a transport stream with a program, nor an MPEG-1 or MPEG-2 elementary
-    /// stream with a picture. It is cut into slices of bytes, timed by the assumed rate or by their
-    /// arrival.
+    /// The source is neither a transport stream, with a program if it is stored, nor an MPEG-1 or
+    /// MPEG-2 elementary stream with a picture. It is cut into slices of bytes, timed by the
+    /// assumed rate or by their arrival.
     UnknownFormat,
     /// A stream of unknown type: its packets are sent whole, without frame types.
     UnsupportedCodec {

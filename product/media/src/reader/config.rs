@@ -18,8 +18,8 @@ pub enum Damaged {
 pub struct ReaderConfig {
     /// The rule for the deadlines of pictures.
     pub deadlines: DeadlineRule,
-    /// The duration of a slice of an unknown format (20 ms). The format of a live source is
-    /// determined within half of it.
+    /// The duration of a slice of an unknown format (20 ms). The format of a live source with 1,128
+    /// bytes is determined within half of it.
     pub slice: Span,
     /// The assumed rate of a stored source of an unknown format (4 Mb/s).
     pub assumed_rate: Rate,

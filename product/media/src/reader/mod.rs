@@ -126,6 +126,8 @@ impl Reader {
         self.arrival = self.arrival.max(Some(now));
         let from = self.events.len();
         let read = match &mut self.source {
+            // A stray datagram may precede a transport stream.
+            Source::Unknown(start) if start.len() < SNIFFED => Ok(()),
             Source::Unknown(_) => self.recognise(),
             Source::Transport(transport) => {
                 transport.on_silence(now, &mut self.events);
@@ -189,11 +191,11 @@ impl Reader {
                     (Some(now), Some(began)) => now.saturating_since(began),
                     _ => Span::ZERO,
                 };
-                if start.len() >= MAX_SNIFFED || waited >= self.config.slice / 2 {
+                if start.len() < SNIFFED {
+                    return Ok(());
+                } else if start.len() >= MAX_SNIFFED || waited >= self.config.slice / 2 {
                     return self.recognise();
-                } else if start.len() >= SNIFFED
-                    && let Some(format) = recognise(start)
-                {
+                } else if let Some(format) = recognise(start) {
                     return self.read_as(format);
                 }
                 Ok(())
@@ -293,8 +295,8 @@ impl Reader {
 const SNIFFED: usize = 6 * PACKET;
 
 /// The number of bytes after which the format must be determined. They contain five consecutive
-/// packets even if the beginning of a transport stream is broken. For a live source, the limit is
-/// also half of a slice's duration.
+/// packets even if the beginning of a transport stream is broken. For a live source with
+/// [`SNIFFED`] bytes, the limit is also half of a slice's duration.
 const MAX_SNIFFED: usize = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

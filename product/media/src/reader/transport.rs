@@ -14,7 +14,7 @@ use crate::psi::{self, Gatherer};
 use crate::section::{Event, Notice};
 
 /// The maximum number of packets before the programs are known: 770 kB, or several seconds of most
-/// streams.
+/// streams. A live source with layouts waits for none of them.
 const SEARCHED: usize = 4096;
 
 /// A transport stream, converted from bytes to events.
@@ -68,7 +68,9 @@ impl Transport {
                     search.framed(framed);
                     Ok(())
                 });
-                match search.is_over() || framed.is_err() {
+                // Layouts carry the packets that no table explains yet.
+                let is_over = search.is_over() || arrival.is_some() && self.config.layouts;
+                match is_over || framed.is_err() {
                     true => self.begin(events),
                     false => Ok(()),
                 }
@@ -104,13 +106,15 @@ impl Transport {
         Ok(())
     }
 
-    /// Ends the search: reads the held bytes, or returns them if no program was found.
+    /// Ends the search: reads the held bytes, or returns them if no program was found in a source
+    /// that needs one.
     fn begin(&mut self, events: &mut VecDeque<Event>) -> Result<(), Stop> {
         let Stage::Searching { held, search } = &mut self.stage else {
             return Ok(());
         };
         let held = core::mem::take(held);
-        if !search.has_found() {
+        let needs_program = self.arrival.is_none() || !self.config.layouts;
+        if needs_program && !search.has_found() {
             return Err(Stop::Unknown(held));
         }
         if self.stride != PACKET {

@@ -12,6 +12,7 @@ mod page;
 mod remux;
 mod roundtrip;
 mod sound;
+mod standby;
 mod times;
 #[path = "../tools/mod.rs"]
 mod tools;
