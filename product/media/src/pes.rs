@@ -56,6 +56,11 @@ impl PesHeader {
     }
 }
 
+/// Whether the payload of a packet begins a PES packet.
+pub(crate) fn is_pes(payload: &[u8]) -> bool {
+    payload.starts_with(&[0, 0, 1])
+}
+
 /// Whether a PES packet of this stream has flags and time stamps (table 2-21 lists the exceptions).
 pub(crate) const fn has_fields(stream_id: u8) -> bool {
     !matches!(

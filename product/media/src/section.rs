@@ -82,7 +82,8 @@ pub enum Notice {
     /// MPEG-2 elementary stream with a picture. It is cut into slices of bytes, timed by the
     /// assumed rate or by their arrival.
     UnknownFormat,
-    /// A stream of unknown type: its packets are sent whole, without frame types.
+    /// A stream of unknown type, which its map does not describe as sound or data: its packets are
+    /// sent whole, without frame types.
     UnsupportedCodec {
         /// Its packet identifier.
         pid: u16,

@@ -17,6 +17,7 @@ impl Kind {
     pub(super) const KEYS: Self = Self::untimed("ECM");
     pub(super) const RIGHTS: Self = Self::untimed("EMM");
     pub(super) const ATSC: Self = Self::untimed("ATSC tables");
+    pub(super) const PRIVATE: Self = Self::untimed("private data");
 
     const fn untimed(name: &'static str) -> Self {
         let is_timed = false;
@@ -104,9 +105,12 @@ impl Kind {
                 _ => return None,
             })
         };
-        descriptors
-            .find_map(known)
-            .unwrap_or(Self::untimed("private data"))
+        descriptors.find_map(known).unwrap_or(Self::PRIVATE)
+    }
+
+    /// Whether it is pictures.
+    pub(super) fn is_video(&self) -> bool {
+        self.name.ends_with(" video")
     }
 }
 

@@ -34,6 +34,17 @@ pub use report::{Clock, Jump, Jumped, Pid, Program, Report};
 use stored::{Item, StoredClock};
 use sync::{Found, Sync};
 
+/// Whether a program map describes the private data on this PID as sound or other data, which need
+/// no frame types.
+pub(crate) fn names_private_data(map: &[u8], pid: u16) -> bool {
+    const PRIVATE_DATA: u8 = 0x06;
+    let is_named = |&(own, stream_type, kind): &(u16, u8, Kind)| {
+        let is_it = (own, stream_type) == (pid, PRIVATE_DATA);
+        is_it && kind != Kind::PRIVATE && !kind.is_video()
+    };
+    tables::program_map(map).is_some_and(|map| map.streams.iter().any(is_named))
+}
+
 /// Checks a transport stream: accepts its bytes in pieces of any size, and reports what it found.
 ///
 /// Any bytes are accepted. Memory is bounded: 12 MiB of packets that wait for their time, and the

@@ -14,11 +14,13 @@ use super::pes::Part;
 use super::program::ProgramClock;
 use super::slices::payload;
 use super::steps::Steps;
-use super::stream::{Output, Stream, codec};
+use super::stream::{Output, Stream};
 use super::unit::Marks;
+use crate::check;
 use crate::codec::{Carriage, carriage};
 use crate::header::{Header, PACKET};
 use crate::layout::{self, Arranger, DroppedUnit, Usage};
+use crate::pes::is_pes;
 use crate::psi::{self, Gatherer};
 use crate::section::{Event, JumpedTimes, MediaSection, Notice};
 use comity_frames::{FrameType, Importance};
@@ -26,6 +28,10 @@ use comity_frames::{FrameType, Importance};
 const STUFFING: u16 = 0x1fff;
 /// The PID of ATSC tables. DVB uses PIDs below 0x20.
 const ATSC_TABLES: u16 = 0x1ffb;
+/// The PID of DVB's network synchronisation (EN 300 468 table 1), which has no sections.
+const SYNCHRONISATION: u16 = 0x15;
+/// A program may use the PIDs from this one on (ISO/IEC 13818-1 table 2-3), as in old ATSC streams.
+const FREE: u16 = 0x10;
 /// The maximum number of table sections remembered for comparison. Other sections are always sent.
 const REMEMBERED: usize = 1024;
 /// A source of this many bytes without any progress in time causes a notice.
@@ -50,6 +56,9 @@ enum Role {
 struct Tables {
     gatherer: Gatherer,
     counter: Counter,
+    /// The PID of the map that lists it, and its stream type there.
+    listed: Option<(u16, u8)>,
+    has_reported_scrambled: bool,
 }
 
 /// The streams and tables of all programs, from whole packets.
@@ -262,8 +271,19 @@ impl Demux {
         };
         let is_clock = |programs: &BTreeSet<u16>| !programs.is_empty();
         let is_carried = self.arranger.is_some() || self.references.get(&pid).is_some_and(is_clock);
+        let begins = packet.payload_unit_start_indicator();
+        // If a packet is marked as wrong, its header may be wrong too.
+        let is_scrambled =
+            packet.transport_scrambling_control().is_scrambled() && packet.payload().is_some();
+        if let Some(payload) = packet.payload()
+            && begins
+            && !is_scrambled
+            && !is_suspect
+        {
+            self.on_start(pid, payload, events);
+        }
         let role = self.roles.entry(pid).or_insert_with(|| {
-            if pid < 0x20 || pid == ATSC_TABLES {
+            if pid < 0x20 && pid != SYNCHRONISATION || pid == ATSC_TABLES {
                 Role::Tables(Box::default())
             } else if is_carried {
                 Role::Unreferenced
@@ -277,16 +297,24 @@ impl Demux {
         let Some(payload) = packet.payload() else {
             return Ok(UNUSED);
         };
-        let begins = packet.payload_unit_start_indicator();
         match role {
             Role::Unreferenced => Ok(UNUSED),
             Role::Tables(tables) => {
-                let Tables { gatherer, counter } = &mut **tables;
+                let Tables {
+                    gatherer, counter, ..
+                } = &mut **tables;
                 let mut damaged = match counter.next(bytes, announced) {
                     Continuity::Next => false,
                     Continuity::Again => return Ok(UNUSED),
                     Continuity::Broken => gatherer.reset(),
                 };
+                if is_scrambled {
+                    gatherer.reset();
+                    if !core::mem::replace(&mut tables.has_reported_scrambled, true) {
+                        events.push_back(Event::Notice(Notice::Scrambled { pid }));
+                    }
+                    return Ok(SCRAMBLED);
+                }
                 let (sections, malformed) = gatherer.push(payload, begins);
                 let held = gatherer.held();
                 damaged |= malformed;
@@ -309,22 +337,22 @@ impl Demux {
                     arrival: self.arrival,
                     dropped: &mut self.dropped,
                 };
-                match stream.counter.next(bytes, announced) {
-                    Continuity::Next => {}
+                let is_carried = stream.lacks_pes();
+                match stream.counter.next(bytes, announced && begins) {
                     Continuity::Again => return Ok(Usage::Duplicate),
-                    Continuity::Broken => stream.interrupt(begins, &mut output),
+                    Continuity::Broken if !is_carried => stream.interrupt(begins, &mut output),
+                    Continuity::Next | Continuity::Broken => {}
                 }
                 stream.has_packets = true;
-                let is_scrambled = packet.transport_scrambling_control().is_scrambled();
-                // If a packet is marked as wrong, its header may be wrong too.
                 if is_scrambled && !is_suspect {
                     stream.report_scrambled(&mut output);
+                    stream.end_clear(&mut output);
                 }
-                // With layouts, scrambled packets have sections of their own.
-                if is_scrambled && self.arranger.is_none() {
-                    stream.keep_scrambled(bytes, &mut output);
-                } else if !is_scrambled {
-                    stream.flush_scrambled(&mut output);
+                // With layouts, scrambled and carried packets have sections of their own.
+                if (is_scrambled || is_carried) && self.arranger.is_none() {
+                    stream.keep(bytes, &mut output);
+                } else if !is_scrambled && !is_carried {
+                    stream.flush_kept(&mut output);
                     let part = Part {
                         payload,
                         begins: begins.then_some(marks),
@@ -340,10 +368,34 @@ impl Demux {
                 self.go_on(at, events)?;
                 Ok(match is_scrambled {
                     true => SCRAMBLED,
+                    false if is_carried => UNUSED,
                     false => Usage::Units,
                 })
             }
         }
+    }
+
+    /// Handles the payload of a clear packet with a start, which shows whether the PID has PES
+    /// packets. Some stream types have several meanings: 0x86 is SCTE 35's, and sound in M2TS.
+    fn on_start(&mut self, pid: u16, payload: &[u8], events: &mut VecDeque<Event>) {
+        match self.roles.get_mut(&pid) {
+            Some(Role::Stream(stream)) => stream.on_start(payload),
+            Some(Role::Tables(tables)) if is_pes(payload) => {
+                if let Some((program, stream_type)) = tables.listed {
+                    self.add_stream(pid, program, stream_type);
+                    events.push_back(Event::Notice(Notice::UnsupportedCodec { pid, stream_type }));
+                }
+            }
+            Some(Role::Tables(_) | Role::Unreferenced) | None => {}
+        }
+    }
+
+    fn add_stream(&mut self, pid: u16, program: u16, stream_type: u8) {
+        let (number, rule) = (self.next_stream, self.config.deadlines);
+        let stream = Stream::new(pid, number, program, stream_type, rule);
+        // There are at most 2^13 PIDs.
+        self.next_stream += 1;
+        self.roles.insert(pid, Role::Stream(Box::new(stream)));
     }
 
     /// Drops the longest incomplete unit if all of them exceed the limit.
@@ -403,7 +455,7 @@ impl Demux {
             }
         }
         self.each_stream(events, |stream, output| {
-            stream.flush_scrambled(output);
+            stream.flush_kept(output);
             if stream.assembler.is_within() {
                 stream.counter = Counter::default();
                 stream.interrupt(false, output);
@@ -462,20 +514,46 @@ impl Demux {
         }
     }
 
-    pub(super) fn learn_program(&mut self, pid: u16) {
+    /// Learns the PID of a program map. It may have had a stream of another program before.
+    pub(super) fn learn_program(&mut self, pid: u16, events: &mut VecDeque<Event>) {
         self.clocks.entry(pid).or_default();
+        if let Some(Role::Stream(_)) = self.roles.get(&pid) {
+            self.finish_stream(pid, events);
+            self.roles.insert(pid, Role::Unreferenced);
+        }
         let role = self.roles.entry(pid).or_insert(Role::Unreferenced);
-        if matches!(role, Role::Unreferenced) {
-            *role = Role::Tables(Box::default());
+        match role {
+            Role::Tables(tables) => tables.listed = None,
+            Role::Unreferenced | Role::Stream(_) => *role = Role::Tables(Box::default()),
         }
     }
 
+    /// Returns the waiting data of a stream that ends, or whose type changes.
+    fn finish_stream(&mut self, pid: u16, events: &mut VecDeque<Event>) {
+        if let Some(Role::Stream(stream)) = self.roles.get_mut(&pid)
+            && let Some(clock) = self.clocks.get_mut(&stream.program)
+        {
+            stream.finish(&mut Output {
+                clock,
+                events,
+                config: &self.config,
+                arrival: self.arrival,
+                dropped: &mut self.dropped,
+            });
+            self.open -= core::mem::take(&mut stream.counted);
+        }
+    }
+
+    /// Learns the streams of a program from a section of its map.
     pub(super) fn learn_streams(
         &mut self,
         program: u16,
-        map: &psi::ProgramMap,
+        section: &[u8],
         events: &mut VecDeque<Event>,
     ) {
+        let Some(map) = psi::program_map(section) else {
+            return;
+        };
         for programs in self.references.values_mut() {
             programs.remove(&program);
         }
@@ -488,37 +566,35 @@ impl Demux {
                 continue;
             }
             let carriage = carriage(stream_type);
+            let is_reserved = pid < FREE || self.clocks.contains_key(&pid);
             match self.roles.get_mut(&pid) {
                 Some(Role::Stream(stream)) if stream.stream_type == stream_type => continue,
-                Some(Role::Stream(stream)) => {
-                    if let Some(clock) = self.clocks.get_mut(&stream.program) {
-                        let config = &self.config;
-                        stream.finish(&mut Output {
-                            clock,
-                            events,
-                            config,
-                            arrival: self.arrival,
-                            dropped: &mut self.dropped,
-                        });
+                Some(Role::Stream(_)) => {
+                    self.finish_stream(pid, events);
+                    if let Some(Role::Stream(stream)) = self.roles.get_mut(&pid) {
+                        stream.change_type(stream_type);
                     }
-                    stream.stream_type = stream_type;
-                    stream.codec = codec(stream_type);
-                    stream.group.reset();
                 }
-                Some(Role::Tables(_)) => continue,
-                Some(Role::Unreferenced) | None if carriage == Carriage::Tables => {
-                    self.roles.insert(pid, Role::Tables(Box::default()));
+                Some(Role::Tables(_)) if is_reserved => continue,
+                Some(Role::Tables(tables)) if carriage == Carriage::Tables => {
+                    tables.listed = Some((program, stream_type));
                     continue;
                 }
-                Some(Role::Unreferenced) | None => {
-                    let (number, rule) = (self.next_stream, self.config.deadlines);
-                    let stream = Stream::new(pid, number, program, stream_type, rule);
-                    // There are at most 2^13 PIDs.
-                    self.next_stream += 1;
-                    self.roles.insert(pid, Role::Stream(Box::new(stream)));
+                Some(Role::Unreferenced) | None if carriage == Carriage::Tables => {
+                    self.roles.insert(
+                        pid,
+                        Role::Tables(Box::new(Tables {
+                            listed: Some((program, stream_type)),
+                            ..Tables::default()
+                        })),
+                    );
+                    continue;
+                }
+                Some(Role::Unreferenced | Role::Tables(_)) | None => {
+                    self.add_stream(pid, program, stream_type);
                 }
             }
-            if carriage == Carriage::Opaque {
+            if carriage == Carriage::Opaque && !check::names_private_data(section, pid) {
                 events.push_back(Event::Notice(Notice::UnsupportedCodec { pid, stream_type }));
             }
         }
@@ -536,12 +612,10 @@ impl Demux {
     fn table(&mut self, pid: u16, section: &[u8], events: &mut VecDeque<Event>) {
         if pid == psi::PAT {
             for program in psi::programs(section).into_iter().flatten() {
-                self.learn_program(program);
+                self.learn_program(program, events);
             }
-        } else if self.clocks.contains_key(&pid)
-            && let Some(map) = psi::program_map(section)
-        {
-            self.learn_streams(pid, &map, events);
+        } else if self.clocks.contains_key(&pid) {
+            self.learn_streams(pid, section, events);
         }
         let now = match self.clocks.get(&pid) {
             Some(clock) if self.arrival.is_none() => clock.now(),

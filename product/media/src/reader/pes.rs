@@ -53,6 +53,8 @@ struct Packet {
     is_cut: bool,
     /// Whether it is longer than its header states.
     overruns: bool,
+    /// Whether the rest of it is scrambled.
+    is_clear_part: bool,
 }
 
 /// A PES packet that has ended, as far as known.
@@ -284,12 +286,25 @@ impl Assembler {
         out.push(Err(Fault::Oversized(held as u64)));
     }
 
-    /// Handles a long silence of the stream: returns the present picture, unless the length of its
-    /// PES packet shows that more follows.
+    /// Handles a scrambled transport packet of the stream: returns the clear bytes before it, as a
+    /// unit.
+    pub(super) fn end_clear(&mut self, codec: Option<Codec>, out: &mut Units) {
+        if let Some(packet) = &mut self.packet {
+            packet.is_clear_part = true;
+        }
+        self.latest = None;
+        if self.is_within() {
+            self.close(codec, out);
+            self.flush(codec, out);
+        }
+    }
+
+    /// Handles a long silence of the stream: returns the present picture. If the length of its PES
+    /// packet shows that more should follow, the rest counts as missing.
     pub(super) fn give_up_waiting(&mut self, codec: Option<Codec>, out: &mut Units) {
-        if let Some(packet) = &self.packet {
+        if let Some(packet) = &mut self.packet {
             if !packet.is_open() {
-                return;
+                packet.cut();
             }
             self.end(codec, out);
         }
@@ -339,7 +354,7 @@ impl Assembler {
             if is_right {
                 packet.bytes.truncate(length);
                 self.distrust = self.distrust.saturating_sub(1);
-            } else if packet.damage.is_none() {
+            } else if packet.damage.is_none() && !packet.is_clear_part {
                 self.doubt(out);
             }
         }

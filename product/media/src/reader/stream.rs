@@ -17,11 +17,12 @@ use super::unit::{Fault, Units, Whole};
 use crate::codec::{Carriage, Class, Codec, ExtraSliceBits, carriage, classify};
 use crate::header::{Header, PACKET, Times, Unit};
 use crate::layout::DroppedUnit;
+use crate::pes::is_pes;
 use crate::section::{Event, Jump, JumpedTimes, MediaSection, MissingUnit, Notice};
 use crate::timeline::{Mark, difference, ticks};
 
-/// The maximum number of scrambled packets in one section.
-const SCRAMBLED_PACKETS: usize = 64;
+/// The maximum number of packets in one section.
+const KEPT_PACKETS: usize = 64;
 
 /// One elementary stream.
 #[derive(Debug)]
@@ -42,10 +43,12 @@ pub(super) struct Stream {
     cadence: Cadence,
     extra: ExtraSliceBits,
     next_section: u64,
-    /// Its scrambled packets, and when the first of them arrived.
-    scrambled: Vec<u8>,
-    scrambled_since: Time,
+    /// Its packets that are sent as they are, and when the first of them arrived.
+    kept: Vec<u8>,
+    kept_since: Time,
     has_reported_scrambled: bool,
+    /// Whether its packets carry PES packets, as the first start of one shows.
+    has_pes: Option<bool>,
     /// Its memory for incomplete units at the last count.
     pub(super) counted: usize,
     /// Whether a packet arrived since the last check, and when the last packet arrived.
@@ -105,9 +108,10 @@ impl Stream {
             cadence: Cadence::default(),
             extra: ExtraSliceBits::default(),
             next_section: 0,
-            scrambled: Vec::new(),
-            scrambled_since: Time::ZERO,
+            kept: Vec::new(),
+            kept_since: Time::ZERO,
             has_reported_scrambled: false,
+            has_pes: None,
             counted: 0,
             has_packets: true,
             last_packet_at: Time::ZERO,
@@ -120,9 +124,35 @@ impl Stream {
         self.give(units, output);
     }
 
+    /// Changes its type, after [`finish`](Self::finish).
+    pub(super) fn change_type(&mut self, stream_type: u8) {
+        self.stream_type = stream_type;
+        self.codec = codec(stream_type);
+        self.has_pes = None;
+        self.group.reset();
+    }
+
+    /// Handles the payload of a clear packet with a start.
+    pub(super) fn on_start(&mut self, payload: &[u8]) {
+        self.has_pes.get_or_insert(is_pes(payload));
+    }
+
+    /// Whether it is of an unknown kind that has no PES packets: T2-MI, ULE, data piping, or
+    /// sections.
+    pub(super) fn lacks_pes(&self) -> bool {
+        self.codec.is_none() && self.has_pes == Some(false)
+    }
+
+    /// Handles a scrambled packet: the unit before it has no more clear bytes.
+    pub(super) fn end_clear(&mut self, output: &mut Output<'_>) {
+        let mut units = Units::new();
+        self.assembler.end_clear(self.codec, &mut units);
+        self.give(units, output);
+    }
+
     /// The memory of its incomplete units, in bytes.
     pub(super) fn memory(&self) -> usize {
-        self.assembler.memory() + self.scrambled.len()
+        self.assembler.memory() + self.kept.len()
     }
 
     /// Drops the incomplete units, because there is no memory for them.
@@ -137,7 +167,7 @@ impl Stream {
         let mut units = Units::new();
         self.assembler.finish(self.codec, &mut units);
         self.give(units, output);
-        self.flush_scrambled(output);
+        self.flush_kept(output);
     }
 
     /// Handles a long silence of the stream.
@@ -145,7 +175,7 @@ impl Stream {
         let mut units = Units::new();
         self.assembler.give_up_waiting(self.codec, &mut units);
         self.give(units, output);
-        self.flush_scrambled(output);
+        self.flush_kept(output);
     }
 
     /// Handles missing data, after which a PES packet `begins` or continues.
@@ -314,33 +344,33 @@ impl Stream {
         }
     }
 
-    pub(super) fn keep_scrambled(&mut self, packet: &[u8; PACKET], output: &mut Output<'_>) {
-        // Scrambled packets have no readable time stamps.
+    pub(super) fn keep(&mut self, packet: &[u8; PACKET], output: &mut Output<'_>) {
+        // Such packets have no readable time stamps.
         let now = output.now();
-        let waited = now.saturating_since(self.scrambled_since);
+        let waited = now.saturating_since(self.kept_since);
         if waited >= output.config.slice {
-            self.flush_scrambled(output);
+            self.flush_kept(output);
         }
-        if self.scrambled.is_empty() {
-            self.scrambled_since = now;
+        if self.kept.is_empty() {
+            self.kept_since = now;
         }
-        self.scrambled.extend(packet);
-        if self.scrambled.len() >= SCRAMBLED_PACKETS * PACKET {
-            self.flush_scrambled(output);
+        self.kept.extend(packet);
+        if self.kept.len() >= KEPT_PACKETS * PACKET {
+            self.flush_kept(output);
         }
     }
 
-    pub(super) fn flush_scrambled(&mut self, output: &mut Output<'_>) {
-        if self.scrambled.is_empty() {
+    pub(super) fn flush_kept(&mut self, output: &mut Output<'_>) {
+        if self.kept.is_empty() {
             return;
         }
-        let packets = core::mem::take(&mut self.scrambled);
+        let packets = core::mem::take(&mut self.kept);
         let member = Member {
             frame_type: FrameType::Slice,
             position: 0,
             needs: None,
             is_bound: false,
-            source_time: self.scrambled_since,
+            source_time: self.kept_since,
             deadline: Span::ZERO,
         };
         let payload = payload(Header::Packets, &packets);

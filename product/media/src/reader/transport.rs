@@ -123,7 +123,7 @@ impl Transport {
         }
         let mut demux = Demux::new(self.config, self.arrival, events);
         for (&pid, map) in &search.maps {
-            demux.learn_program(pid);
+            demux.learn_program(pid, events);
             if let Some(map) = map {
                 demux.learn_streams(pid, map, events);
             }
@@ -156,7 +156,8 @@ struct Search {
     packets: usize,
     gatherers: BTreeMap<u16, Gatherer>,
     knows_programs: bool,
-    maps: BTreeMap<u16, Option<psi::ProgramMap>>,
+    /// The map of each program, once it has come.
+    maps: BTreeMap<u16, Option<Vec<u8>>>,
 }
 
 impl Search {
@@ -192,8 +193,8 @@ impl Search {
                     self.maps.entry(program).or_insert(None);
                     self.knows_programs = true;
                 }
-            } else if let Some(map) = psi::program_map(&section) {
-                self.maps.insert(pid, Some(map));
+            } else if psi::program_map(&section).is_some() {
+                self.maps.insert(pid, Some(section));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Whole streams: the test vectors, read, written, broken and compared with other tools.
 
 mod breaks;
+mod contents;
 mod cuts;
 mod damaged;
 mod faults;
@@ -20,6 +21,7 @@ mod totals;
 mod ts;
 mod units;
 mod vectors;
+mod waits;
 
 use comity_media::{
     Damaged, Event, MediaSection, Notice, ReadError, Reader, ReaderConfig, TsWriter, WriterConfig,

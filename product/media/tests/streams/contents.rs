@@ -1,0 +1,243 @@
+//! PIDs whose content is not what their stream type says.
+
+use std::collections::BTreeSet;
+
+use comity_media::{Event, FrameType, MediaSection, Notice, PACKET, ReaderConfig};
+
+use crate::layouts::{pid, restore};
+use crate::remux::crc;
+use crate::waits::{packet, with_stream};
+use crate::{CLIP, events_of};
+
+const EXTRA: u16 = 0x200;
+const MAP: u16 = 0x1000;
+const VIDEO: u16 = 256;
+const SOUND: u16 = 257;
+
+/// What a reader makes of a stream, which comes out as it was.
+fn read(stream: &[u8]) -> (Vec<MediaSection>, Vec<Notice>) {
+    let config = ReaderConfig {
+        layouts: true,
+        ..ReaderConfig::default()
+    };
+    let events = events_of(config, [stream]);
+    let missing = |event: &&Event| matches!(event, Event::Missing(_));
+    assert_eq!(events.iter().find(missing), None);
+    let (sections, notices) = crate::part(events);
+    assert!(restore(&sections, |_| true).0 == stream);
+    (sections, notices)
+}
+
+/// The clip with a packet of this kind behind every tenth, and a stream of this type in its map.
+fn with(stream_type: u8, extra: u16, make: impl Fn(usize) -> [u8; PACKET]) -> Vec<u8> {
+    let mut stream = CLIP.to_vec();
+    with_stream(&mut stream, extra, stream_type);
+    let mut out = Vec::new();
+    for (index, packet) in stream.chunks(PACKET).enumerate() {
+        out.extend(packet);
+        if index % 10 == 9 {
+            out.extend(make(index / 10));
+        }
+    }
+    out
+}
+
+/// A linear congruential generator modulo 2^64.
+fn noise(seed: usize) -> Vec<u8> {
+    let mut state = seed as u64;
+    let next = |_| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 56) as u8
+    };
+    (0..184).map(next).collect()
+}
+
+const fn unknown(pid: u16, stream_type: u8) -> Notice {
+    Notice::UnsupportedCodec { pid, stream_type }
+}
+
+#[test]
+fn data_without_pes_packets_are_no_damage() {
+    // T2-MI and ULE begin with a pointer; sections of a type that is not known.
+    for stream_type in [0x06, 0x90] {
+        let stream = with(stream_type, EXTRA, |number| {
+            let mut payload = noise(number);
+            payload[0] = (number % 180) as u8;
+            packet(EXTRA, number, number.is_multiple_of(3), &payload)
+        });
+        let (sections, notices) = read(&stream);
+        assert_eq!(notices, [unknown(EXTRA, stream_type)]);
+        // As important as other packets of no elementary stream.
+        let carried = sections
+            .iter()
+            .filter(|section| section.frame == FrameType::Slice);
+        assert!(carried.into_iter().all(|section| section.stream == 0x3ffe));
+    }
+}
+
+#[test]
+fn what_is_no_section_is_no_table() {
+    let tables = |sections: &[MediaSection]| {
+        let tables = sections.iter().filter(|section| section.stream == 0);
+        tables
+            .map(|table| table.payload.clone())
+            .collect::<BTreeSet<_>>()
+    };
+    // Scrambled private sections.
+    let stream = with(0x05, EXTRA, |number| {
+        let mut payload = noise(number);
+        payload[0] = 0;
+        let mut packet = packet(EXTRA, number, number.is_multiple_of(3), &payload);
+        packet[3] |= 0x80;
+        packet
+    });
+    let (sections, notices) = read(&stream);
+    assert_eq!(notices, [Notice::Scrambled { pid: EXTRA }]);
+    // The announcement, and the tables of the clip: with its longer map.
+    assert_eq!(tables(&sections).len(), tables(&read(CLIP).0).len());
+    // DVB's network synchronisation.
+    let stream = with(0x05, EXTRA, |number| {
+        packet(0x15, number, true, &noise(number)[..20])
+    });
+    let (sections, notices) = read(&stream);
+    assert_eq!(
+        (tables(&sections).len(), notices),
+        (tables(&read(CLIP).0).len(), vec![])
+    );
+    // Sound of M2TS with the stream type of SCTE 35.
+    let stream = with(0x86, EXTRA, |number| {
+        let start = [
+            &[0, 0, 1, 0xfd, 0, 178, 0x80, 0, 0][..],
+            &noise(number)[9..],
+        ]
+        .concat();
+        packet(EXTRA, number, true, &start)
+    });
+    let (sections, notices) = read(&stream);
+    assert_eq!(notices, [unknown(EXTRA, 0x86)]);
+    let of_it = sections
+        .iter()
+        .filter(|section| section.frame == FrameType::Opaque);
+    assert_eq!(of_it.count(), CLIP.len() / PACKET / 10);
+}
+
+/// Teletext, subtitles and sound that the map describes need no warning; pictures do.
+#[test]
+fn private_data_that_the_map_describes_are_not_unknown() {
+    let described = |descriptor: &[u8]| {
+        let mut stream = CLIP.to_vec();
+        with_stream(&mut stream, EXTRA, 0x06);
+        for packet in stream
+            .chunks_mut(PACKET)
+            .filter(|packet| pid(packet) == MAP)
+        {
+            let end = 5 + 3 + usize::from(packet[7]) - 4;
+            packet[end..end + descriptor.len()].copy_from_slice(descriptor);
+            packet[end - 1] = descriptor.len() as u8;
+            packet[7] += descriptor.len() as u8;
+            let end = end + descriptor.len();
+            let sum = crc(&packet[5..end]);
+            packet[end..end + 4].copy_from_slice(&sum.to_be_bytes());
+        }
+        read(&stream).1
+    };
+    assert_eq!(described(&[0x56, 5, b'd', b'e', b'u', 9, 0]), []);
+    assert_eq!(described(&[0x6a, 1, 0]), []);
+    for other in [&b"\x05\x04AV01"[..], &[0x52, 1, 7]] {
+        assert_eq!(described(other), [unknown(EXTRA, 0x06)]);
+    }
+}
+
+/// The map of a programme moves to the PID on which another had its sound, and old stations of
+/// ATSC use the PIDs of DVB's tables.
+#[test]
+fn pids_change_their_roles() {
+    let moved = |packet: &[u8], from: &[u16], to: &[u16]| {
+        let mut packet = packet.to_vec();
+        let index = from.iter().position(|from| *from == pid(&packet));
+        if let Some(to) = index.map(|index| to[index]) {
+            packet[1] = packet[1] & 0xe0 | (to >> 8) as u8;
+            packet[2] = to as u8;
+        }
+        if packet[1] & 0x40 != 0 && (packet[5] == 0 || packet[5] == 2) && packet[6] == 0xb0 {
+            let end = 5 + 3 + usize::from(packet[7]) - 4;
+            for at in 13..end - 1 {
+                let old = u16::from_be_bytes([packet[at] & 0x1f, packet[at + 1]]);
+                let index = from.iter().position(|from| *from == old);
+                // Lengths in a map look like its own PID.
+                let index = index.filter(|_| old != MAP || packet[5] == 0);
+                if let Some(to) = index.map(|index| to[index])
+                    && packet[at] & 0xe0 == 0xe0
+                {
+                    packet[at..at + 2].copy_from_slice(&(0xe000 | to).to_be_bytes());
+                }
+            }
+            // The next version.
+            packet[10] = packet[10].wrapping_add(2) & 0x3f | 0xc1;
+            let sum = crc(&packet[5..end]);
+            packet[end..end + 4].copy_from_slice(&sum.to_be_bytes());
+        }
+        packet
+    };
+    let pictures = |stream: &[u8]| {
+        let (sections, notices) = read(stream);
+        let pictures = sections.iter().filter(|section| section.frame.is_picture());
+        let sound = sections
+            .iter()
+            .filter(|section| section.frame == FrameType::Audio);
+        (pictures.count(), sound.count(), notices)
+    };
+    let other: Vec<u8> = CLIP
+        .chunks(PACKET)
+        .flat_map(|packet| moved(packet, &[MAP, VIDEO, SOUND], &[SOUND, 0x300, 0x301]))
+        .collect();
+    let (first, second, notices) = pictures(&[CLIP, &other].concat());
+    assert_eq!((first, second), (500, 940), "{notices:?}");
+    let atsc: Vec<u8> = CLIP
+        .chunks(PACKET)
+        .filter(|packet| pid(packet) != 0x11)
+        .flat_map(|packet| moved(packet, &[MAP, VIDEO, SOUND], &[0x10, 0x11, 0x14]))
+        .collect();
+    assert_eq!(pictures(&atsc), (250, 470, vec![]));
+}
+
+/// A splicer may mark the first packet of a PES packet. A mark within one explains no gap.
+#[test]
+fn a_mark_within_a_picture_hides_no_missing_packet() {
+    let mut stream = CLIP.to_vec();
+    let within = |packet: &&mut [u8]| pid(packet) == VIDEO && packet[1] & 0x40 == 0;
+    let next = stream.chunks_mut(PACKET).filter(within).nth(100).unwrap();
+    // Its first bytes give room for an adaptation field.
+    next[3] |= 0x20;
+    next.copy_within(4..PACKET - 2, 6);
+    next[4..6].copy_from_slice(&[1, 0x80]);
+    let mut packets: Vec<_> = stream.chunks(PACKET).collect();
+    let marked =
+        |packet: &&[u8]| pid(packet) == VIDEO && packet[3] & 0x20 != 0 && packet[5] == 0x80;
+    let at = packets.iter().position(marked).unwrap();
+    let before = packets[..at]
+        .iter()
+        .rposition(|packet| pid(packet) == VIDEO)
+        .unwrap();
+    packets.remove(before);
+    let (sections, notices) = read(&packets.concat());
+    assert_eq!(notices, [Notice::Damaged { pid: VIDEO }]);
+    let damaged = sections.iter().filter(|section| section.is_damaged);
+    assert_eq!(damaged.count(), 1);
+}
+
+/// Some systems of conditional access leave the packets with PES headers clear.
+#[test]
+fn clear_headers_before_scrambled_packets_are_no_wrong_lengths() {
+    for scrambled in [SOUND, VIDEO] {
+        let mut stream = CLIP.to_vec();
+        for packet in stream.chunks_mut(PACKET) {
+            let is_it = pid(packet) == scrambled && packet[1] & 0x40 == 0;
+            packet[3] |= if is_it { 0x80 } else { 0 };
+        }
+        let (_, notices) = read(&stream);
+        assert_eq!(notices, [Notice::Scrambled { pid: scrambled }]);
+    }
+}
