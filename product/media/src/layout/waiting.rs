@@ -21,6 +21,8 @@ pub(super) struct Stream {
     pub(super) done: Option<u64>,
     /// The number at the source minus the number here, modulo 2^16.
     pub(super) distance: Option<u16>,
+    /// Whether a section was found at this distance since it was set.
+    is_confirmed: bool,
     /// Whether a layout is missing before the next one that names a section of the stream.
     pub(super) has_gap: bool,
     /// Whether a layout has named a section of the stream.
@@ -123,6 +125,7 @@ impl Stream {
         if let Some(here) = here
             && self.held.get(&here).is_some_and(|held| held.is(section))
         {
+            self.is_confirmed = true;
             return Lookup::Here(here);
         }
         let is_other = here.is_some_and(|here| self.held.contains_key(&here));
@@ -130,7 +133,11 @@ impl Stream {
         if number.is_none() || is_other || section.stream == TABLES {
             let mut held = self.held.iter();
             if let Some((&here, _)) = held.find(|(_, held)| held.is(section)) {
-                self.distance = Some(section.number.wrapping_sub((here & 0xffff) as u16));
+                // An equal table that came earlier says nothing about the distance.
+                if is_other || !self.is_confirmed {
+                    self.distance = Some(section.number.wrapping_sub((here & 0xffff) as u16));
+                    self.is_confirmed = false;
+                }
                 return Lookup::Here(here);
             }
         }
@@ -177,5 +184,40 @@ impl Stream {
             .retain(|&first, count| first.saturating_add(*count) > number);
         self.done = self.done.max(number.checked_sub(1));
         passed.values().map(Held::cost).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A source sends equal tables again. One that has not arrived yet is not an earlier one.
+    #[test]
+    fn an_equal_table_does_not_change_the_distance() {
+        let mut stream = Stream::default();
+        let section =
+            |number: u64, content: &'static [u8]| SectionRef::new(TABLES, number, content, 4);
+        for (number, content) in [(0, b"one."), (1, b"two."), (2, b"one.")] {
+            let held = Held {
+                payload: Bytes::from_static(content),
+                header: 0,
+                length: 4,
+                hash: section(number, content).hash,
+                unit: None,
+                arrival: number,
+                state: State::Fresh,
+                written: 0,
+                continued: 0,
+            };
+            stream.see(number);
+            stream.held.insert(number, held);
+            assert_eq!(stream.find(&section(number, content)), Lookup::Here(number));
+        }
+        // The fourth one has not arrived, and the second one will do.
+        assert_eq!(stream.find(&section(3, b"two.")), Lookup::Here(1));
+        // The fifth one has not arrived, and none will do.
+        assert_eq!(stream.find(&section(4, b"five")), Lookup::Unknown);
+        stream.gaps.insert(4, 1);
+        assert_eq!(stream.find(&section(4, b"five")), Lookup::Missing);
     }
 }
