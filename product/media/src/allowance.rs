@@ -1,5 +1,7 @@
 //! Bounds the output of a writer by its input.
 
+use crate::header::PACKET;
+
 /// A token bucket without time: input earns tokens, and additional output costs tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
@@ -25,6 +27,10 @@ impl Allowance {
         }
     }
 
+    const fn halved(self) -> Self {
+        Self::new(self.factor / 2, self.most / 2)
+    }
+
     /// Earns the tokens for this many bytes of input.
     pub(crate) fn earn(&mut self, bytes: usize) {
         let more = self.factor.saturating_mul(bytes as u64);
@@ -40,6 +46,55 @@ impl Allowance {
             }
             None => false,
         }
+    }
+}
+
+/// The allowances for packets that layouts describe.
+#[derive(Debug)]
+pub(crate) struct Allowances {
+    repeats: Allowance,
+    nulls: Allowance,
+}
+
+impl Default for Allowances {
+    fn default() -> Self {
+        Self {
+            repeats: Allowance::REPEATS,
+            nulls: Allowance::NULLS,
+        }
+    }
+}
+
+impl Allowances {
+    /// Earns the tokens for this many bytes of sections and layouts.
+    pub(crate) fn earn(&mut self, bytes: usize) {
+        self.repeats.earn(bytes);
+        self.nulls.earn(bytes);
+    }
+
+    /// Spends tokens for a packet without new bytes, if there are enough.
+    pub(crate) const fn spend_repeat(&mut self) -> bool {
+        self.repeats.spend(PACKET)
+    }
+
+    /// Spends tokens for a null packet, if there are enough.
+    pub(crate) const fn spend_null(&mut self) -> bool {
+        self.nulls.spend(PACKET)
+    }
+}
+
+/// The allowances of a receiver, as its sender expects them: half of them, because a receiver earns
+/// nothing for sections that it misses.
+#[derive(Debug)]
+pub(crate) struct Expected(pub(crate) Allowances);
+
+impl Default for Expected {
+    fn default() -> Self {
+        let Allowances { repeats, nulls } = Allowances::default();
+        Self(Allowances {
+            repeats: repeats.halved(),
+            nulls: nulls.halved(),
+        })
     }
 }
 

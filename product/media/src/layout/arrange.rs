@@ -13,6 +13,7 @@ use super::model::{
     SectionRef,
 };
 use super::packet::{self, CLOCK_WRAP, Parts};
+use crate::allowance::Expected;
 use crate::header::{Header, PACKET};
 use crate::section::{Event, MediaSection, MissingUnit};
 
@@ -117,6 +118,7 @@ pub(crate) struct Arranger {
     /// The arrival of the latest bytes of a live source.
     arrival: Option<Time>,
     rate: RateMeter,
+    expected: Expected,
     index: u64,
     /// The next number in each stream.
     numbers: BTreeMap<u16, u64>,
@@ -191,6 +193,7 @@ impl Arranger {
             let (stream, number, source_time, payload) = match event {
                 Event::Section(section) => {
                     let MediaSection { stream, number, .. } = *section;
+                    self.expected.0.earn(section.payload.len());
                     (stream, number, section.source_time, Some(&section.payload))
                 }
                 Event::Missing(missing) => {
@@ -352,9 +355,17 @@ impl Arranger {
         let pending = &pending;
         let is_described = match packet::null(&pending.bytes) {
             _ if is_left_out => Some(Packet::Null(Null::PLAIN)),
-            Some(null) => Some(Packet::Null(null)),
+            // A packet that is carried whole pays for many that are not.
+            Some(null) => {
+                let is_allowed = self.expected.0.spend_null();
+                is_allowed.then_some(Packet::Null(null))
+            }
             None => {
                 let made = self.made(pending, &pending.bytes);
+                let made = made.filter(|made| {
+                    let is_new = |run: &Run| run.section.stream != super::model::TABLES;
+                    made.runs.iter().any(is_new) || self.expected.0.spend_repeat()
+                });
                 made.or_else(|| self.left_out(pending)).map(Packet::Made)
             }
         };
@@ -556,6 +567,7 @@ impl Arranger {
             SCRAMBLED | DAMAGED => (FrameType::Slice, FrameType::Slice),
             _ => (FrameType::Layout, FrameType::Layout),
         };
+        self.expected.0.earn(payload.len());
         let next = self.numbers.entry(stream).or_insert(0);
         events.push_back(Event::Section(MediaSection {
             stream,

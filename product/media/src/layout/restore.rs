@@ -10,7 +10,7 @@ use super::model::{Layout, Null, Packet, Run, TABLES, hash};
 use super::packet::{null_packet, put_together, without_payload};
 use super::part::PesPacket;
 use super::waiting::{EACH, Held, Lookup, State, Stream};
-use crate::allowance::Allowance;
+use crate::allowance::Allowances;
 use crate::header::{Header, PACKET, Unit};
 
 /// The maximum memory of waiting sections and layouts. Beyond it, the oldest layout is written
@@ -70,21 +70,6 @@ pub(crate) struct Restorer {
     allowances: Allowances,
     /// The number of packets that were omitted, because the input was too small for them.
     omitted: u64,
-}
-
-#[derive(Debug)]
-struct Allowances {
-    repeats: Allowance,
-    nulls: Allowance,
-}
-
-impl Default for Allowances {
-    fn default() -> Self {
-        Self {
-            repeats: Allowance::REPEATS,
-            nulls: Allowance::NULLS,
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -169,14 +154,13 @@ impl Restorer {
 
     /// Counts bytes of sections and layouts that arrived.
     pub(crate) fn earn(&mut self, bytes: usize) {
-        self.allowances.repeats.earn(bytes);
-        self.allowances.nulls.earn(bytes);
+        self.allowances.earn(bytes);
     }
 
     /// Spends the allowance for a null packet that no layout describes. Returns whether it may be
     /// written.
     pub(crate) const fn spend_null(&mut self) -> bool {
-        let is_allowed = self.allowances.nulls.spend(PACKET);
+        let is_allowed = self.allowances.spend_null();
         self.omitted += if is_allowed { 0 } else { 1 };
         is_allowed
     }
@@ -494,14 +478,14 @@ impl Restorer {
     /// suffices.
     fn is_allowed(&mut self, packet: &Packet, positions: &[Option<u64>]) -> bool {
         if matches!(packet, Packet::Null(_)) {
-            return self.allowances.nulls.spend(PACKET);
+            return self.allowances.spend_null();
         }
         let runs = packet.runs();
         let is_new = runs.iter().zip(positions).any(|(run, position)| {
             let held = self.held_at(run, *position);
             held.is_some_and(|held| held.written < run.to as usize)
         });
-        is_new || self.allowances.repeats.spend(PACKET)
+        is_new || self.allowances.spend_repeat()
     }
 
     /// The numbers of a packet's sections, with `None` for missing ones. `None` while it is unknown

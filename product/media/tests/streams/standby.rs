@@ -4,10 +4,11 @@ use comity_media::{Event, MediaSection, Notice, PACKET, Reader, ReaderConfig, Wr
 use comity_units::{Span, Time};
 
 use crate::layouts::restore_all;
-use crate::remux::pat;
+use crate::remux::{map, pat};
 use crate::{CLIP, H264};
 
 const MAP: u16 = 0x1000;
+const CLOCK: u16 = 0x100;
 
 fn null() -> Vec<u8> {
     [&[0x47, 0x1f, 0xff, 0x10][..], &[0xff; 184]].concat()
@@ -19,6 +20,16 @@ fn packet(pid: u16, counter: u64, table: &[u8]) -> Vec<u8> {
     let counter = 0x10 | (counter % 16) as u8;
     // Behind the media header of four bytes.
     let mut packet = [&[0x47, high, low, counter, 0][..], &table[4..]].concat();
+    packet.resize(PACKET, 0xff);
+    packet
+}
+
+/// A packet with a clock reference and nothing else.
+fn clock(ticks: u64) -> Vec<u8> {
+    let bits = (ticks / 300) << 15 | 0x7e00 | (ticks % 300);
+    let [high, low] = CLOCK.to_be_bytes();
+    let mut packet = vec![0x47, high, low, 0x20, 183, 0x10];
+    packet.extend(&bits.to_be_bytes()[2..]);
     packet.resize(PACKET, 0xff);
     packet
 }
@@ -94,4 +105,37 @@ fn a_stray_datagram_does_not_decide_the_format() {
     let (sections, notices) = crate::part(events);
     assert_eq!(notices, [Notice::LostSync { skipped: 5 }]);
     assert!(restored(&sections).0 == [b"hello", H264].concat());
+}
+
+/// The sender knows the bounds of its receivers, and stays within them.
+#[test]
+fn a_multiplex_in_standby_comes_out_as_it_was() {
+    // 38 Mb/s for 18 s: null packets, and tables every 100 ms.
+    let mut nulls = Vec::new();
+    for number in 0..180 {
+        nulls.extend(packet(0, number, &pat(&[MAP])));
+        nulls.extend(packet(MAP, number, &map(MAP, CLOCK, CLOCK)));
+        nulls.extend(null().repeat(2_500));
+    }
+    // Clock references and repeated tables alone.
+    let mut clocks = Vec::new();
+    for number in 0..4_000 {
+        clocks.extend(packet(0, number, &pat(&[MAP])));
+        clocks.extend(packet(MAP, number, &map(MAP, CLOCK, CLOCK)));
+        for reference in 8 * number..8 * (number + 1) {
+            clocks.extend(clock(540_000 * reference));
+        }
+    }
+    for (stream, apart) in [(nulls, 277), (clocks, 5_000)] {
+        let events = read(stream.chunks(7 * PACKET), Span::from_micros(apart));
+        let (sections, notices) = parted(events);
+        let is_of_map = |notice: &Notice| matches!(notice, Notice::UnsupportedCodec { .. });
+        assert!(notices.iter().all(is_of_map), "{notices:?}");
+        let sent: usize = sections.iter().map(|section| section.payload.len()).sum();
+        let (out, statistics) = restored(&sections);
+        assert_eq!(statistics.omitted, 0);
+        assert!(out == stream, "{} of {} bytes", out.len(), stream.len());
+        // Carried packets come on top of the layouts.
+        assert!(sent * 6 < stream.len(), "{sent} of {}", stream.len());
+    }
 }
