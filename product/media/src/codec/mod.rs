@@ -28,6 +28,12 @@ pub(crate) enum Codec {
     WholeAudio,
 }
 
+impl Codec {
+    pub(crate) const fn has_pictures(self) -> bool {
+        matches!(self, Self::Mpeg2 | Self::H264 | Self::H265)
+    }
+}
+
 /// How a stream type of ISO/IEC 13818-1 table 2-34 is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Carriage {

@@ -28,6 +28,14 @@ const LONG: Span = Span::from_millis(80);
 const PATIENCE: Span = Span::from_secs(3);
 const MAX_PENDING: usize = 65_536;
 
+/// How long the packets of a live source wait for sections other than pictures: as long as a layout
+/// lasts. Then they are carried whole, and their bytes are sent twice.
+const BRIEF: Span = LONG;
+
+/// A unit with more waiting bytes than this is worth waiting for, up to [`PATIENCE`]: it arrives
+/// at 0.8 Mb/s or more, as pictures of unknown kinds do and sound does not.
+const LARGE: u64 = 8 << 10;
+
 /// A layout ends when it has this many bytes outside of packets.
 const MUCH_OUTSIDE: usize = 64 << 10;
 
@@ -41,8 +49,8 @@ pub(crate) enum Usage {
     None { carried_in: u16 },
     /// None: the packet is a copy of its stream's previous packet.
     Duplicate,
-    /// Access units.
-    Units,
+    /// Access units, such as pictures. If `is_open`, more of the last one may follow.
+    Units { are_pictures: bool, is_open: bool },
     /// Tables. The last `held` bytes of the packet belong to an incomplete one.
     Tables { held: usize },
 }
@@ -246,12 +254,17 @@ impl Arranger {
             pending.prefix = match usage {
                 Usage::None { .. } | Usage::Duplicate => payload.len(),
                 Usage::Tables { .. } => usize::from(parts.begins),
-                Usage::Units if parts.begins => packet::pes_header_length(payload).unwrap_or(0),
-                Usage::Units => 0,
+                Usage::Units { .. } if parts.begins => {
+                    packet::pes_header_length(payload).unwrap_or(0)
+                }
+                Usage::Units { .. } => 0,
             };
             let own = payload.get(pending.prefix..).unwrap_or_default();
             if !own.is_empty() {
                 let lane = self.lanes.entry(parts.pid).or_default();
+                if parts.begins {
+                    lane.try_again(now);
+                }
                 pending.from = lane.end();
                 lane.push(own, now);
                 pending.to = lane.end();
@@ -260,10 +273,13 @@ impl Arranger {
         self.index += 1;
         self.pending.push_back(pending);
         self.find();
-        if let (Usage::Tables { held }, Some(parts)) = (usage, parts)
-            && let Some(lane) = self.lanes.get_mut(&parts.pid)
-        {
-            lane.know(lane.end().saturating_sub(held as u64));
+        let unknown = match usage {
+            Usage::Tables { held } => held as u64,
+            Usage::Units { is_open: false, .. } => 0,
+            Usage::Units { .. } | Usage::None { .. } | Usage::Duplicate => return,
+        };
+        if let Some(lane) = parts.and_then(|parts| self.lanes.get_mut(&parts.pid)) {
+            lane.know(lane.end().saturating_sub(unknown));
         }
     }
 
@@ -302,14 +318,24 @@ impl Arranger {
     /// Returns layouts of the packets whose sections are known.
     pub(crate) fn settle(&mut self, now: Time, events: &mut VecDeque<Event>) {
         while let Some(front) = self.pending.front() {
-            let is_known = front.from == front.to || {
-                front.parts.and_then(|parts| self.lanes.get(&parts.pid))
-            }
-            .is_none_or(|lane| lane.known() >= front.to);
-            let is_stuck =
-                self.pending.len() > MAX_PENDING || now.saturating_since(front.since) >= PATIENCE;
-            if !is_known && !is_stuck {
-                break;
+            let is_live = self.arrival.is_some();
+            let lane = { front.parts }.and_then(|parts| self.lanes.get_mut(&parts.pid));
+            if let Some(lane) = lane.filter(|lane| front.from < front.to && lane.known() < front.to)
+            {
+                let patience = match front.usage {
+                    Usage::Units {
+                        are_pictures: true, ..
+                    } => PATIENCE,
+                    _ if !is_live || lane.end() - front.from > LARGE => PATIENCE,
+                    _ => BRIEF,
+                };
+                let is_late = now.saturating_since(front.since) >= patience;
+                if is_late && is_live {
+                    lane.slow_down(now);
+                }
+                if !is_late && !lane.is_slow() && self.pending.len() <= MAX_PENDING {
+                    break;
+                }
             }
             if let Some(pending) = self.pending.pop_front() {
                 self.describe(pending);
@@ -372,6 +398,7 @@ impl Arranger {
         self.began.get_or_insert(pending.since);
         self.ended = self.ended.max(pending.since);
         self.filled += usize::from(!matches!(is_described, Some(Packet::Null(_))));
+        let is_slow = self.lane(pending).is_some_and(Lane::is_slow);
         let ready = match is_described {
             Some(packet) => Ready::Described(packet),
             None => {
@@ -381,8 +408,9 @@ impl Arranger {
                     pid: u16::from_be_bytes([high & 0x1f, low]),
                     carried_in: match pending.usage {
                         Usage::None { carried_in } => carried_in,
-                        Usage::Units | Usage::Duplicate => DAMAGED,
-                        Usage::Tables { .. } => CARRIED,
+                        Usage::Units { are_pictures, .. } if are_pictures || !is_slow => DAMAGED,
+                        Usage::Duplicate => DAMAGED,
+                        Usage::Units { .. } | Usage::Tables { .. } => CARRIED,
                     },
                     is_sent: self.is_sent(pending),
                 }
@@ -404,15 +432,19 @@ impl Arranger {
         };
         match pending.usage {
             Usage::Duplicate => return self.unsent.contains(&parts.pid),
-            Usage::Units if !self.is_sent(pending) => self.unsent.insert(parts.pid),
+            Usage::Units { .. } if !self.is_sent(pending) => self.unsent.insert(parts.pid),
             _ => self.unsent.remove(&parts.pid),
         };
         false
     }
 
+    fn lane(&self, pending: &Pending) -> Option<&Lane> {
+        self.lanes.get(&pending.parts?.pid)
+    }
+
     /// Whether all sections with bytes in the packet are sent.
     fn is_sent(&self, pending: &Pending) -> bool {
-        let lane = { pending.parts }.and_then(|parts| self.lanes.get(&parts.pid));
+        let lane = self.lane(pending);
         lane.is_none_or(|lane| lane.is_sent(pending.from, pending.to))
     }
 
@@ -420,7 +452,7 @@ impl Arranger {
     /// sent. It is described without the mark and without a clock reference. No receiver
     /// reassembles it, and it needs no missing section of its own.
     fn left_out(&mut self, pending: &Pending) -> Option<Made> {
-        let lane = self.lanes.get(&pending.parts?.pid)?;
+        let lane = self.lane(pending)?;
         let runs = lane.runs(pending.from, pending.to);
         let mut found = runs.iter().map(|run| lane.section(run));
         if runs.is_empty() || found.any(|found| found.is_none_or(|found| found.is_sent)) {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use comity_units::Time;
+use comity_units::{Span, Time};
 
 use super::model::{Run, SectionRef};
 use crate::header::Unit;
@@ -44,7 +44,12 @@ pub(super) struct Lane {
     pieces: VecDeque<Piece>,
     /// Positions, and when the bytes from each position on arrived.
     arrivals: VecDeque<(u64, Time)>,
+    /// When its packets were found to wait too long for their sections, in a live source.
+    slow: Option<Time>,
 }
+
+/// After this time, packets of a slow lane wait for their sections again.
+const AGAIN: Span = Span::from_secs(1);
 
 /// The number of passed bytes that are kept before the others are moved.
 const SLACK: usize = 64 << 10;
@@ -72,6 +77,23 @@ impl Lane {
         Some(*when)
     }
 
+    /// Records that its packets wait too long for their sections.
+    pub(super) const fn slow_down(&mut self, now: Time) {
+        self.slow = Some(now);
+    }
+
+    /// Whether its packets do not wait for their sections.
+    pub(super) const fn is_slow(&self) -> bool {
+        self.slow.is_some()
+    }
+
+    /// Lets its packets wait again where a section begins, if they have not waited for long.
+    pub(super) fn try_again(&mut self, now: Time) {
+        self.slow = self
+            .slow
+            .filter(|&since| now.saturating_since(since) < AGAIN);
+    }
+
     /// Declares that all sections with bytes before this position have been found.
     pub(super) fn know(&mut self, to: u64) {
         self.known = self.known.max(to.min(self.end()));
@@ -91,6 +113,7 @@ impl Lane {
         let piece = Piece { from, found };
         self.known = piece.end();
         self.pieces.push_back(piece);
+        self.slow = None;
         self.arrival(from)
     }
 

@@ -20,6 +20,9 @@ const MAX_HELD: usize = 64 << 20;
 /// written without a layout.
 const MAX_BYTES_WITHOUT: usize = 32 << 20;
 const MAX_SECTIONS_WITHOUT: usize = 4_096;
+/// Beyond this number of held sections, those are dropped that arrived as many sections before all
+/// that begin in a written layout.
+const MAX_UNNAMED: usize = MAX_SECTIONS_WITHOUT / 2;
 /// How many layouts may wait after one that names sections of a stream that has had none so far.
 const PATIENCE: usize = 8;
 /// The number of tables kept for packets that repeat them.
@@ -64,6 +67,8 @@ pub(crate) struct Restorer {
     has_ended: bool,
     held: usize,
     arrivals: u64,
+    /// The latest arrival before which no written layout has a section that begins in it.
+    named: u64,
     /// The arrival spacing of the packets of the latest layout, if it states it.
     spacing: Option<Span>,
     /// How many bytes of repetitions and of null packets may be written.
@@ -87,8 +92,16 @@ struct Head {
     layout: Layout,
     cost: usize,
     at: usize,
-    /// For each stream, the furthest section that was used.
+    used: Used,
+}
+
+/// The sections that a layout named.
+#[derive(Debug, Default)]
+struct Used {
+    /// For each stream, the furthest one.
     furthest: BTreeMap<u16, u64>,
+    /// The earliest arrival of those that begin in the layout, without tables.
+    earliest: Option<u64>,
 }
 
 /// The outcome of a packet.
@@ -262,9 +275,11 @@ impl Restorer {
     pub(crate) fn finish(&mut self, out: &mut Vec<Action>) {
         self.advance(true, out);
         if self.has_ended {
-            // No layout names the remaining sections.
-            self.streams.clear();
-            self.held = 0;
+            // Only a missing layout can have named the remaining sections.
+            let may_be_named = |&id: &u16, stream: &mut Stream| stream.has_gap && id != TABLES;
+            self.streams.retain(may_be_named);
+            let held = { self.streams.values() }.flat_map(|stream| stream.held.values());
+            self.held = held.map(Held::cost).sum();
         }
         self.remultiplex_all(out);
     }
@@ -301,10 +316,7 @@ impl Restorer {
             self.held -= head.cost;
             self.let_go(&head);
         }
-        let sections: usize = { self.streams.values() }
-            .map(|stream| stream.held.len())
-            .sum();
-        if self.held > MAX_BYTES_WITHOUT || sections > MAX_SECTIONS_WITHOUT {
+        if self.held > MAX_BYTES_WITHOUT || self.sections() > MAX_SECTIONS_WITHOUT {
             self.remultiplex_all(out);
         }
     }
@@ -358,7 +370,7 @@ impl Restorer {
             layout,
             cost,
             at: 0,
-            furthest: BTreeMap::new(),
+            used: Used::default(),
         })
     }
 
@@ -431,7 +443,7 @@ impl Restorer {
                 continue;
             }
             let mut is_mended = false;
-            let fate = match self.fate(packet, &positions, &mut head.furthest) {
+            let fate = match self.fate(packet, &positions, &mut head.used) {
                 Fate::Here { bytes, .. } if self.is_surplus(packet, &bytes) => Fate::Written,
                 fate => fate,
             };
@@ -514,21 +526,20 @@ impl Restorer {
         positions.collect()
     }
 
-    fn fate(
-        &mut self,
-        packet: &Packet,
-        positions: &[Option<u64>],
-        furthest: &mut BTreeMap<u16, u64>,
-    ) -> Fate {
+    fn fate(&mut self, packet: &Packet, positions: &[Option<u64>], used: &mut Used) -> Fate {
         let runs = packet.runs();
         for (run, number) in runs.iter().zip(positions) {
             let Some(number) = *number else { continue };
-            let furthest = furthest.entry(run.section.stream).or_insert(number);
+            let furthest = used.furthest.entry(run.section.stream).or_insert(number);
             *furthest = number.max(*furthest);
             if let Some(stream) = self.streams.get_mut(&run.section.stream)
                 && let Some(held) = stream.held.get_mut(&number)
             {
                 held.state = State::Used;
+                if run.from == 0 && run.section.stream != TABLES {
+                    let earliest = used.earliest.unwrap_or(held.arrival);
+                    used.earliest = Some(earliest.min(held.arrival));
+                }
             }
         }
         let held = |run: &Run| {
@@ -660,7 +671,7 @@ impl Restorer {
     /// Drops the sections before those that a written layout used last. Tables are kept for packets
     /// that repeat them.
     fn let_go(&mut self, head: &Head) {
-        for (&number, &furthest) in &head.furthest {
+        for (&number, &furthest) in &head.used.furthest {
             let Some(stream) = self.streams.get_mut(&number) else {
                 continue;
             };
@@ -674,6 +685,31 @@ impl Restorer {
             };
             self.held -= stream.pass(passed);
         }
+        self.named = self.named.max(head.used.earliest.unwrap_or(0));
+        if self.sections() > MAX_UNNAMED {
+            self.drop_unnamed();
+        }
+    }
+
+    /// Drops the sections that no layout will name, because layouts name much later ones: their
+    /// packets waited too long at the sender, and were carried whole.
+    fn drop_unnamed(&mut self) {
+        let named = self.named;
+        for (_, stream) in self.streams.iter_mut().filter(|(id, _)| **id != TABLES) {
+            let is_unnamed = |held: &Held| {
+                held.state == State::Fresh && held.arrival + (MAX_UNNAMED as u64) < named
+            };
+            let mut held = stream.held.iter().rev();
+            if let Some((&last, _)) = held.find(|(_, held)| is_unnamed(held)) {
+                self.held -= stream.pass(last + 1);
+            }
+        }
+    }
+
+    /// The number of sections that are held.
+    fn sections(&self) -> usize {
+        let held = self.streams.values().map(|stream| stream.held.len());
+        held.sum()
     }
 
     /// Writes all sections that wait, without a layout.

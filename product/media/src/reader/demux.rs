@@ -17,7 +17,7 @@ use super::steps::Steps;
 use super::stream::{Output, Stream};
 use super::unit::Marks;
 use crate::check;
-use crate::codec::{Carriage, carriage};
+use crate::codec::{Carriage, Codec, carriage};
 use crate::header::{Header, PACKET};
 use crate::layout::{self, Arranger, DroppedUnit, Usage};
 use crate::pes::is_pes;
@@ -361,6 +361,8 @@ impl Demux {
                     };
                     stream.push(part, self.longest, &mut output);
                 }
+                let are_pictures = stream.codec.is_some_and(Codec::has_pictures);
+                let is_open = stream.assembler.is_within();
                 let memory = stream.memory();
                 self.open = self.open - stream.counted + memory;
                 stream.counted = memory;
@@ -369,7 +371,10 @@ impl Demux {
                 Ok(match is_scrambled {
                     true => SCRAMBLED,
                     false if is_carried => UNUSED,
-                    false => Usage::Units,
+                    false => Usage::Units {
+                        are_pictures,
+                        is_open,
+                    },
                 })
             }
         }

@@ -4,6 +4,7 @@ use super::pictures::Pictures;
 use super::sound::Sound;
 use super::unit::{Damage, Fault, Marks, Units, Whole};
 use crate::codec::Codec;
+use crate::header::Times;
 use crate::pes::{PADDING, PesHeader};
 
 /// The number of bytes of a PES packet in which the beginning of a unit can be detected.
@@ -55,6 +56,8 @@ struct Packet {
     overruns: bool,
     /// Whether the rest of it is scrambled.
     is_clear_part: bool,
+    /// The number of its payload bytes that are already in units.
+    given: usize,
 }
 
 /// A PES packet that has ended, as far as known.
@@ -218,6 +221,30 @@ impl Assembler {
             {
                 self.pictures.end(codec, out);
             }
+        } else if let (Cut::Frames, Some(header)) = (Cut::of(codec), header) {
+            self.give_frames(&header, out);
+        }
+    }
+
+    /// Returns the whole frames of sound in the present PES packet, which may take long to end.
+    fn give_frames(&mut self, header: &PesHeader, out: &mut Units) {
+        let Some(packet) = &mut self.packet else {
+            return;
+        };
+        let is_sure = packet.damage.is_none() && !self.is_broken;
+        if !is_sure || header.scrambled || header.stream_id == PADDING {
+            return;
+        }
+        let end = header.length.unwrap_or(usize::MAX).min(packet.bytes.len());
+        let new = packet.bytes.get(header.size + packet.given..end);
+        let length = self.sound.whole_frames(new.unwrap_or_default());
+        if let Some(bytes) = new.and_then(|new| new.get(..length)).filter(|_| length > 0) {
+            let frames = Whole {
+                bytes: bytes.to_vec(),
+                ..packet.properties(header)
+            };
+            packet.given += length;
+            self.sound.take(frames, &Damage::default(), false, out);
         }
     }
 
@@ -234,10 +261,7 @@ impl Assembler {
         self.latest = self.packet.as_ref().and_then(|packet| {
             let header = PesHeader::read(&packet.bytes)?;
             Some(Ended {
-                packet: Whole {
-                    bytes: Vec::new(),
-                    ..packet.payload(&header)
-                },
+                packet: packet.properties(&header),
                 by_length: packet.length(&header).is_some(),
             })
         });
@@ -361,8 +385,11 @@ impl Assembler {
         self.ended = KNOWN.min(self.ended + 1);
         self.longest = self.longest.max(packet.bytes.len());
         let is_missing = core::mem::replace(&mut self.is_broken, is_cut);
-        packet.damage.pass(header.size);
+        packet.damage.pass(header.size + packet.given);
         let payload = packet.payload(&header);
+        if packet.given > 0 {
+            return self.sound.take_rest(payload, &packet.damage, out);
+        }
         self.take(codec, payload, &packet.damage, (is_missing, false), out);
     }
 
@@ -421,16 +448,32 @@ impl Packet {
         !rest.is_empty() && rest.iter().all(|&byte| byte == 0xff)
     }
 
+    /// The payload that is not in units yet.
     fn payload(&self, header: &PesHeader) -> Whole {
+        let rest = self.bytes.get(header.size + self.given..);
+        Whole {
+            bytes: rest.unwrap_or_default().to_vec(),
+            ..self.properties(header)
+        }
+    }
+
+    /// The properties of the payload that is not in units yet. The time stamps and marks are those
+    /// of the first unit.
+    fn properties(&self, header: &PesHeader) -> Whole {
+        let is_first = self.given == 0;
         Whole {
             stream_id: header.stream_id,
-            times: header.times,
+            times: if is_first { header.times } else { Times::None },
             aligned: header.aligned,
             scrambled: header.scrambled,
-            marks: self.marks,
+            marks: if is_first {
+                self.marks
+            } else {
+                Marks::default()
+            },
             follows: false,
             damaged: false,
-            bytes: self.bytes.get(header.size..).unwrap_or_default().to_vec(),
+            bytes: Vec::new(),
         }
     }
 }
@@ -445,7 +488,6 @@ impl Ended {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::header::Times;
 
     /// A PES packet of stream 0xe0, with the time stamp 0 if `timed`.
     fn packet(timed: bool, bounded: bool, payload: &[u8]) -> Vec<u8> {

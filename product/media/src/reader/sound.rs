@@ -81,10 +81,24 @@ impl Sound {
         self.clock = None;
     }
 
-    /// Adds a PES packet. If `is_missing`, data before it is missing.
+    /// The number of bytes up to the end of the last whole frame, if these bytes come next.
+    pub(super) fn whole_frames(&self, bytes: &[u8]) -> usize {
+        let carried = self.carried.as_ref();
+        let carried = carried.map_or(&[][..], |unit| unit.bytes.as_slice());
+        let all = [carried, bytes].concat();
+        let mut at = 0;
+        while let Some(frame) = all.get(at..).and_then(audio_frame)
+            && at + frame.length <= all.len()
+        {
+            at += frame.length;
+        }
+        at.saturating_sub(carried.len())
+    }
+
+    /// Adds a PES packet, or its first whole frames. If `is_missing`, data before it is missing.
     pub(super) fn take(
         &mut self,
-        mut packet: Whole,
+        packet: Whole,
         damage: &Damage,
         is_missing: bool,
         out: &mut Units,
@@ -92,6 +106,26 @@ impl Sound {
         if is_missing {
             self.interrupt(out);
         }
+        self.cut(packet, damage, (is_missing, false), out);
+    }
+
+    /// Adds the rest of a PES packet, after its first whole frames.
+    pub(super) fn take_rest(&mut self, packet: Whole, damage: &Damage, out: &mut Units) {
+        match packet.bytes.is_empty() {
+            true if damage.is_none() => {}
+            true => drop(self.interrupt(out)),
+            false => self.cut(packet, damage, (false, true), out),
+        }
+    }
+
+    /// Cuts a PES packet into frames. The rest of one continues where a frame ended.
+    fn cut(
+        &mut self,
+        mut packet: Whole,
+        damage: &Damage,
+        (is_missing, is_rest): (bool, bool),
+        out: &mut Units,
+    ) {
         let mut head = self.carried.take();
         let begins_at = head.as_ref().map_or(0, |unit| unit.bytes.len());
         let carried = head.as_mut().map(|unit| core::mem::take(&mut unit.bytes));
@@ -106,7 +140,7 @@ impl Sound {
             self.clock = None;
         }
         let mut at = 0;
-        if head.is_none() && !begins_frame(&bytes) {
+        if head.is_none() && !is_rest && !begins_frame(&bytes) {
             let first = first_frame(&bytes, 0);
             let damaged = packet.damaged || is_missing || damage.is_in(0..first);
             if first == bytes.len() {

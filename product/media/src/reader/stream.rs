@@ -239,11 +239,9 @@ impl Stream {
             let random_access = unit.marks.random_access;
             classify(codec, &unit.bytes, random_access, &mut self.extra)
         });
-        let stamp = match codec {
-            Some(Codec::Mpeg2 | Codec::H264 | Codec::H265) => {
-                self.cadence.locate(unit.times.decoding(), unit.follows)
-            }
-            _ => unit.times.decoding(),
+        let stamp = match codec.is_some_and(Codec::has_pictures) {
+            true => self.cadence.locate(unit.times.decoding(), unit.follows),
+            false => unit.times.decoding(),
         };
         let placed = stamp.map(|stamp| output.clock.locate(stamp, self.mark));
         self.mark = placed.map(|placed| placed.mark).or(self.mark);

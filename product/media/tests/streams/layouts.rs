@@ -5,7 +5,7 @@ use std::process::Command;
 
 use comity_media::{
     Event, FrameType, Header, HeaderError, MediaSection, Notice, Output, PACKET, Reader,
-    ReaderConfig, TsWriter, WriterConfig, WriterStatistics,
+    ReaderConfig, TsWriter, WriterConfig, WriterStatistics, names_section,
 };
 use comity_units::Time;
 use proptest::prelude::*;
@@ -511,7 +511,23 @@ fn a_missing_layout_costs_no_unit() {
     for (name, stream) in VECTORS {
         let sections = sections(stream);
         let last = sections.iter().filter(|section| is_layout(section)).count() as u64 - 1;
-        for lost in [1, 2, last / 2, last - 1] {
+        let layout = |number: u64| {
+            let mut layouts = sections.iter().filter(|section| section.stream == LAYOUTS);
+            layouts.find(|layout| layout.number == number)
+        };
+        let names = |number: u64, unit: &MediaSection| {
+            layout(number)
+                .is_some_and(|layout| names_section(&layout.payload, unit.stream, &unit.payload))
+        };
+        let is_unit = |section: &&MediaSection| (1..CARRIED[2]).contains(&section.stream);
+        let has_own = |number: u64| {
+            let mut units = sections.iter().filter(is_unit);
+            units.any(|unit| names(number, unit) && !names(number - 1, unit))
+        };
+        // The last layout may be empty.
+        let last_own = (1..last).rfind(|&number| has_own(number));
+        assert!(last_own >= Some(last - 2), "{name}");
+        for lost in [1, 2, last / 2].into_iter().chain(last_own) {
             let is_lost = |section: &MediaSection| is_layout(section) && section.number == lost;
             let (out, statistics) = restore(&sections, |section| !is_lost(section));
             assert!(statistics.remultiplexed_sections > 0, "{name}, {lost}");

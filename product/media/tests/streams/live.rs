@@ -14,9 +14,9 @@ use crate::{CLIP, ts};
 
 const VIDEO: u16 = 256;
 const SOUND: u16 = 257;
-const LATENCY: Span = Span::from_millis(300);
+pub(crate) const LATENCY: Span = Span::from_millis(300);
 /// What 99 of 100 packets may take beside the latency.
-const MORE: Span = Span::from_millis(30);
+pub(crate) const MORE: Span = Span::from_millis(30);
 /// How much earlier a packet of the clip leaves than the latency after it came, at most: within a
 /// layout they leave evenly.
 const UNEVEN: Span = Span::from_millis(25);
@@ -47,11 +47,13 @@ impl Which {
 }
 
 /// A stream as it arrives at a sender, packet by packet.
-struct Source {
-    stream: Vec<u8>,
+pub(crate) struct Source {
+    pub(crate) stream: Vec<u8>,
     /// Those of a datagram are one.
-    arrivals: Vec<Time>,
+    pub(crate) arrivals: Vec<Time>,
     spread: Span,
+    /// Whether units may be missing in it.
+    pub(crate) is_damaged: bool,
 }
 
 impl Source {
@@ -63,6 +65,7 @@ impl Source {
             stream,
             arrivals,
             spread,
+            is_damaged: false,
         }
     }
 
@@ -88,7 +91,7 @@ impl Source {
     }
 
     /// The same in a multiplex of 1.5 Mb/s.
-    fn multiplex() -> Self {
+    pub(crate) fn multiplex() -> Self {
         let stream = at_constant_rate(CLIP, 1);
         let packets = (stream.len() / PACKET) as u64;
         let arrival = |index| Time::from_nanos(index * 188 * 8 * 10_000 / 15);
@@ -149,7 +152,7 @@ impl Source {
 
     /// The sections of the source, each with its deadline as it is submitted when it is known, and
     /// the notices.
-    fn read(&self) -> (Vec<(Time, MediaSection)>, Vec<Notice>) {
+    pub(crate) fn read(&self) -> (Vec<(Time, MediaSection)>, Vec<Notice>) {
         let mut reader = Reader::new(ReaderConfig {
             layouts: true,
             ..ReaderConfig::default()
@@ -171,7 +174,7 @@ impl Source {
                         sections.push((due, section));
                     }
                     Event::Notice(notice) => notices.push(notice),
-                    Event::Missing(missing) => panic!("{missing:?}"),
+                    Event::Missing(missing) => assert!(self.is_damaged, "{missing:?}"),
                 }
             }
         };
@@ -195,7 +198,7 @@ impl Source {
 
     /// The delay of each packet if each section is delivered at its deadline, and the notices. The
     /// output equals the input.
-    fn delays(&self) -> (Vec<Span>, Vec<Notice>) {
+    pub(crate) fn delays(&self) -> (Vec<Span>, Vec<Notice>) {
         let (mut sections, notices) = self.read();
         sections.sort_by_key(|&(due, _)| due);
         let mut writer = TsWriter::new(WriterConfig::default());
@@ -237,7 +240,7 @@ impl Source {
         self.check_within(name, MORE)
     }
 
-    fn check_within(&self, name: &str, more: Span) -> Vec<Notice> {
+    pub(crate) fn check_within(&self, name: &str, more: Span) -> Vec<Notice> {
         let (delays, notices) = self.delays();
         let mut settled: Vec<Span> = { delays.iter().zip(&self.arrivals) }
             .filter(|(_, came)| **came >= BEGINNING)
