@@ -159,6 +159,17 @@ pub(crate) fn hash(payload: &[u8]) -> u16 {
 }
 
 impl Packet {
+    /// The memory that it uses in addition to its own size, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        let Self::Made(made) = self else { return 0 };
+        let prefix = match &made.prefix {
+            Prefix::Literal(bytes) => bytes.capacity(),
+            Prefix::Nothing | Prefix::Pointer(_) | Prefix::Pes { .. } => 0,
+        };
+        let rest = made.field.as_ref().map_or(0, |field| field.rest.capacity());
+        made.runs.capacity() * size_of::<Run>() + prefix + rest
+    }
+
     pub(crate) const fn pid(&self) -> u16 {
         match self {
             Self::Null(_) => NULL,
