@@ -51,9 +51,6 @@ pub(super) struct Lane {
 /// After this time, packets of a slow lane wait for their sections again.
 const AGAIN: Span = Span::from_secs(1);
 
-/// The number of passed bytes that are kept before the others are moved.
-const SLACK: usize = 64 << 10;
-
 impl Lane {
     pub(super) fn end(&self) -> u64 {
         self.begin + self.bytes.len() as u64
@@ -161,12 +158,16 @@ impl Lane {
             self.arrivals.pop_front();
         }
         let passed = usize::try_from(to.saturating_sub(self.begin)).unwrap_or(usize::MAX);
+        // There can be thousands of lanes, so none keeps more memory than its packets need.
         if passed >= self.bytes.len() {
-            // There can be thousands of lanes, so an empty lane keeps no memory.
             self.begin = self.end();
-            self.bytes = Vec::new();
-        } else if passed >= SLACK && passed * 2 >= self.bytes.len() {
+            (self.bytes, self.arrivals) = (Vec::new(), VecDeque::new());
+            if self.pieces.is_empty() {
+                self.pieces = VecDeque::new();
+            }
+        } else if passed * 2 >= self.bytes.len() {
             self.bytes.drain(..passed);
+            self.bytes.shrink_to_fit();
             self.begin = to;
         }
     }
@@ -218,22 +219,44 @@ mod tests {
 
     #[test]
     fn positions_outlive_the_bytes() {
+        const LONG: usize = 64 << 10;
         let mut lane = Lane::default();
         for round in 0..10 {
             let end = lane.end();
-            lane.push(&vec![7; SLACK], Time::from_millis(round));
+            lane.push(&vec![7; LONG], Time::from_millis(round));
             lane.push(b"end", Time::from_millis(round));
             lane.know(lane.end() - 3);
             let when = lane.find(found(round, b"end"));
             assert_eq!(when, Some(Time::from_millis(round)));
             assert_eq!(
-                parts(&lane, end + SLACK as u64, lane.end()),
+                parts(&lane, end + LONG as u64, lane.end()),
                 [(round as u16, 0, 3)]
             );
             lane.pass(lane.end());
-            assert!(lane.bytes.len() <= 2 * SLACK + 6);
+            assert!(lane.bytes.len() <= 2 * LONG + 6);
             assert!(lane.arrivals.len() <= 1);
         }
-        assert_eq!(lane.end(), 10 * (SLACK as u64 + 3));
+        assert_eq!(lane.end(), 10 * (LONG as u64 + 3));
+    }
+    /// A unit is in progress on each of 8,000 PIDs, and its last packet waits.
+    #[test]
+    fn thousands_of_lanes_keep_little_more_than_what_waits() {
+        const LANES: usize = 8_000;
+        let mut lanes: Vec<Lane> = (0..LANES).map(|_| Lane::default()).collect();
+        for round in 0..300 {
+            for lane in &mut lanes {
+                let end = lane.end();
+                lane.push(&[7; 184], Time::from_millis(round));
+                lane.pass(end);
+            }
+        }
+        let memory = |lane: &Lane| {
+            let found = lane.pieces.capacity() * size_of::<Piece>();
+            let times = lane.arrivals.capacity() * size_of::<(u64, Time)>();
+            lane.bytes.capacity() + found + times
+        };
+        let capacity: usize = lanes.iter().map(memory).sum();
+        let waiting = LANES * 184;
+        assert!((waiting..8 * waiting).contains(&capacity), "{capacity}");
     }
 }
