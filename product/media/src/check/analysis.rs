@@ -15,6 +15,7 @@ use super::report::{self, Jump, Jumped, Report};
 use super::stored::Item;
 use super::tables::{self, PatEntry};
 use crate::header::PACKET;
+use crate::pes::is_pes;
 use crate::psi::Gatherer;
 use crate::timeline::{difference, ticks};
 
@@ -219,6 +220,10 @@ impl Analysis {
         let Some(payload) = facts.payload else {
             return;
         };
+        if facts.begins && is_pes(payload) {
+            // No table begins like this, even if no map has come yet.
+            pid.give_to_program();
+        }
         if let Some(gatherer) = &mut pid.gatherer {
             let mut sections = Vec::new();
             gatherer.gather(payload, facts.begins, |section| sections.push(section));
@@ -336,7 +341,9 @@ impl Analysis {
             return;
         }
         let now = self.now;
-        let is_wrong = match (pid, table) {
+        let has_dvb = self.pids.get(&pid).is_some_and(Pid::is_of_dvb);
+        let fixed = Some(pid).filter(|pid| has_dvb || !(0x10..0x20).contains(pid));
+        let is_wrong = match (fixed.unwrap_or(NULL), table) {
             (0x00, tables::PAT) => {
                 if let Some((entries, is_whole)) = tables::pat(&section) {
                     self.programs(&entries, is_whole);
@@ -356,6 +363,8 @@ impl Analysis {
             // The tables of the other network, other services, bouquets, stuffing, and the offset
             // of local time.
             (0x10, 0x41) | (0x11, 0x46 | 0x4a) | (0x10 | 0x11 | 0x14, 0x72) | (0x14, 0x73) => false,
+            // The PAT has not come yet.
+            (0x10 | 0x11 | 0x14, tables::PMT) if self.programs.is_empty() => false,
             (0x00 | 0x01 | 0x10 | 0x11 | 0x14, _) => true,
             (ATSC, _) => {
                 for pid in tables::guides(&section) {
@@ -367,7 +376,7 @@ impl Analysis {
             _ => false,
         };
         if is_wrong {
-            self.fail(match pid {
+            self.fail(match fixed.unwrap_or(NULL) {
                 0x00 => Indicator::PatError,
                 0x01 => Indicator::CatError,
                 0x10 => Indicator::NitActualError,
@@ -410,6 +419,7 @@ impl Analysis {
             };
             self.programs.insert(number, program);
             let pid = self.pids.entry(pid).or_insert_with(|| Pid::new(pid));
+            pid.give_to_program();
             pid.is_map = true;
             pid.name(Kind::PMT);
             pid.gatherer.get_or_insert_with(Gatherer::default);
@@ -472,12 +482,14 @@ impl Analysis {
         for (number, stream_type, kind) in map.streams {
             let pid = self.pids.entry(number);
             let pid = pid.or_insert_with(|| Pid::new(number));
+            pid.give_to_program();
             pid.stream_type = Some(stream_type);
             pid.name(kind);
         }
         for number in pids {
             let pid = self.pids.entry(number);
             let pid = pid.or_insert_with(|| Pid::new(number));
+            pid.give_to_program();
             pid.programs.insert(map.number);
             if clock_pid == Some(number) {
                 pid.name(Kind::CLOCK);

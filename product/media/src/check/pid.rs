@@ -35,6 +35,8 @@ pub(super) struct Pid {
     pub(super) is_map: bool,
     /// Whether it has a fixed meaning or is named by another table.
     pub(super) is_named: bool,
+    /// Whether it has the meaning that DVB gives it. A program may use it instead.
+    is_of_dvb: bool,
     /// Since when it has occurred without a name, and whether this was counted.
     unnamed_since: Option<Time>,
     is_reported: bool,
@@ -77,6 +79,7 @@ impl Pid {
             clock_of: BTreeSet::new(),
             is_map: false,
             is_named: fixed.is_some(),
+            is_of_dvb: matches!(pid, 0x10..=0x1f),
             unnamed_since: None,
             is_reported: false,
             counter: Counter::default(),
@@ -95,6 +98,19 @@ impl Pid {
         if self.kind == Kind::UNREFERENCED || is_more && !self.is_named {
             self.kind = kind;
         }
+    }
+
+    /// Records that a program uses it, whatever it means in DVB (ISO/IEC 13818-1 table 2-3).
+    pub(super) fn give_to_program(&mut self) {
+        if core::mem::take(&mut self.is_of_dvb) {
+            (self.kind, self.is_named) = (Kind::UNREFERENCED, false);
+            self.gatherer = None;
+        }
+    }
+
+    /// Whether its tables are those that DVB defines for it.
+    pub(super) const fn is_of_dvb(&self) -> bool {
+        self.is_of_dvb
     }
 
     /// Records that the map of this program no longer names it.

@@ -303,6 +303,34 @@ fn a_wrong_table_on_a_pid_is_an_error() {
     assert_eq!(found(&report.errors), [(Indicator::PatError, 2)]);
 }
 
+/// ISO/IEC 13818-1 allows PIDs from 0x10 on, and early stations of ATSC used those that DVB gave
+/// its tables.
+#[test]
+fn a_program_may_use_the_pids_of_dvb_tables() {
+    let multiplex = Multiplex::pause(What::Services, 0..u64::MAX);
+    for pids in [[0x10, 0x11, 0x14], [0x14, 0x12, 0x10]] {
+        let report = check(&multiplex.bytes_on(pids));
+        assert_eq!(found(&report.errors), [], "{pids:x?}");
+        let kind = |wanted: u16| {
+            let pid = report.pids.iter().find(|pid| pid.pid == wanted).unwrap();
+            (pid.kind.name, pid.stamps.count > 100)
+        };
+        let expected = [("PMT", false), ("H.264 video", true), ("AAC audio", true)];
+        assert_eq!(pids.map(kind), expected, "{pids:x?}");
+    }
+    // On the same PIDs, tables of another kind are still errors.
+    let mut wrong = multiplex.bytes();
+    for packet in wrong.chunks_mut(188).filter(|packet| pid(packet) == MAP) {
+        (packet[1], packet[2]) = (0x40, 0x11);
+    }
+    let errors = found(&check(&wrong).errors);
+    assert!(
+        errors
+            .iter()
+            .any(|(error, count)| { *error == Indicator::SdtActualError && *count > 50 })
+    );
+}
+
 #[test]
 fn a_pid_that_no_table_names_is_unreferenced() {
     let bytes = clean();

@@ -61,6 +61,11 @@ impl Multiplex {
 
     /// The bytes of the stream.
     pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.bytes_on([MAP, VIDEO, AUDIO])
+    }
+
+    /// The bytes of the stream with its map, pictures and sound on these PIDs.
+    pub(crate) fn bytes_on(&self, [map, video, audio]: [u16; 3]) -> Vec<u8> {
         let mut counters = std::collections::BTreeMap::new();
         let mut next = ALL.map(|_| 0_u64);
         let mut occurred = ALL.map(|_| 0_u64);
@@ -88,21 +93,23 @@ impl Multiplex {
                     } else {
                         0
                     };
-                    packet.table(0, &section(table, 1, &[0, 1, 0xf0, 0]));
+                    let pid = (0xe000 | map).to_be_bytes();
+                    packet.table(0, &section(table, 1, &[0, 1, pid[0], pid[1]]));
                 }
                 Some((What::Map, Some(_))) => {
-                    let mut body = vec![0xe1, 0x00, 0xf0, 0];
-                    body.extend([0x1b, 0xe1, 0x00, 0xf0, 0]);
-                    body.extend([0x0f, 0xe1, 0x01, 0xf0, 0]);
-                    packet.table(MAP, &section(2, 1, &body));
+                    let [video, audio] = [video, audio].map(|pid| (0xe000 | pid).to_be_bytes());
+                    let mut body = vec![video[0], video[1], 0xf0, 0];
+                    body.extend([0x1b, video[0], video[1], 0xf0, 0]);
+                    body.extend([0x0f, audio[0], audio[1], 0xf0, 0]);
+                    packet.table(map, &section(2, 1, &body));
                 }
                 Some((What::Services, Some(_))) => {
                     packet.table(0x11, &section(0x42, 1, &[0, 1, 0xff]));
                 }
-                Some((What::Sound, Some(_))) => packet.unit(AUDIO, 0xc0, self.stamp(micros)),
-                Some((What::Picture, Some(_))) => packet.unit(VIDEO, 0xe0, self.stamp(micros)),
+                Some((What::Sound, Some(_))) => packet.unit(audio, 0xc0, self.stamp(micros)),
+                Some((What::Picture, Some(_))) => packet.unit(video, 0xe0, self.stamp(micros)),
                 None if clock_is_due => {
-                    packet.pid = VIDEO;
+                    packet.pid = video;
                     if let Some(count) = take(CLOCK) {
                         let clock = number * 188 * 8 * 27_000_000 / RATE;
                         let mut clock = clock as i64 + 27_000_000;
@@ -119,7 +126,7 @@ impl Multiplex {
                         packet.clock = Some(clock as u64);
                     }
                 }
-                None if number % 3 > 0 => packet.pid = VIDEO,
+                None if number % 3 > 0 => packet.pid = video,
                 _ => packet.pid = NULL,
             }
             packet.write(&mut counters, &mut out);
