@@ -7,6 +7,9 @@
 //!
 //! * The listener repeats its cookie after each Initial packet with a forged one. The caller tries
 //!   the most frequent cookies first. Beyond [`MAX_COOKIES`] it evicts the least frequent one.
+//! * An attacker can repeat some forged cookies as often, and none more often: a cookie counts at
+//!   most once for each Initial packet with another one. The caller reads Answers with the
+//!   exchanges of all frequent cookies ([`Attempt::plausible`]).
 //! * Beyond [`MAX_ANSWERS`] it evicts a random Answer, so nobody can choose which one.
 
 use std::cmp::Reverse;
@@ -35,9 +38,19 @@ const TRY_INTERVAL: Span = Span::from_millis(20);
 const LONGEST_FIRST_WAIT: Span = Span::from_secs(1);
 /// The maximum number of cookies that the caller keeps.
 const MAX_COOKIES: usize = 256;
-/// The maximum number of key exchanges that the caller tries with one Answer. With a passphrase,
-/// each of them derives a key.
-const MAX_EXCHANGES: usize = 4;
+/// A cookie may be genuine if it came at least this fraction as often as the most frequent one.
+/// Retries of the listener are later than forged ones, and the path loses some.
+const PLAUSIBLE: u32 = 3;
+/// The number of plausible key exchanges that the caller tries with each Answer.
+const MIN_READS: usize = 4;
+/// The interval between further tries, at most [`BURST`] of them at once. A try takes up to 100 µs.
+const READ_INTERVAL: Span = Span::from_micros(500);
+/// Unused time for tries remains usable for this long.
+const BURST: Span = Span::from_millis(500);
+/// The numbers of key exchanges to repeat in one round: of the most frequent cookies, and of those
+/// sent least recently.
+const FREQUENT: usize = 2;
+const LEAST_RECENT: usize = 2;
 /// Candidate Answers that the caller keeps until one proves to be genuine. With a passphrase,
 /// message 2 proves nothing yet, and a forged one must not exclude the genuine one.
 const MAX_ANSWERS: usize = 1_024;
@@ -92,8 +105,11 @@ impl Departures {
 /// A cookie, and the key exchange for it.
 struct Exchange {
     cookie: Vec<u8>,
-    /// The number of Retries with this cookie.
+    /// The number of Retries with this cookie, at most that of the Initial packets with others: a
+    /// listener answers each of them once.
     seen: u32,
+    /// The number of Initial packets with this cookie.
+    initials: u32,
     /// When the cookie and its tickets expire.
     stale_at: Time,
     /// `None` until it is first sent.
@@ -115,9 +131,37 @@ struct Candidate {
     is_due: bool,
 }
 
+/// Work that forged packets cause, at a limited rate.
+struct Allowance {
+    interval: Span,
+    used_until: Time,
+}
+
+impl Allowance {
+    const fn new(interval: Span, now: Time) -> Self {
+        Self {
+            interval,
+            used_until: now,
+        }
+    }
+
+    /// Takes this much work; `false` if the work of the last [`BURST`] is too much already.
+    fn take(&mut self, now: Time, count: usize) -> bool {
+        let is_granted = self.used_until <= now + BURST;
+        if is_granted {
+            self.used_until = self.used_until.max(now) + self.interval * count as u64;
+        }
+        is_granted
+    }
+}
+
 pub(super) struct Attempt {
     /// In order of arrival.
     exchanges: Vec<Exchange>,
+    /// The number of Initial packets.
+    initials: u32,
+    /// Tries of exchanges beyond [`MIN_READS`].
+    reads: Allowance,
     answers: Vec<Candidate>,
     /// Whether message 2 proves nothing, so that message 3 lets its author test a guess.
     is_guess: bool,
@@ -133,8 +177,8 @@ pub(super) struct Attempt {
     /// How many more keys the caller may test at once, and when it may test the next one.
     guesses: u32,
     next_guess: Time,
-    /// Index of the exchange to repeat next while Answers are being forged.
-    turn: usize,
+    /// The message 2 whose keys the caller tests.
+    testing: Option<Vec<u8>>,
     /// When the first Initial without a cookie left.
     begun_at: Time,
     hello: Departures,
@@ -162,6 +206,8 @@ impl Attempt {
     pub(super) fn new(now: Time, config: &CallerConfig) -> Self {
         Self {
             exchanges: Vec::new(),
+            initials: 0,
+            reads: Allowance::new(READ_INTERVAL, now),
             answers: Vec::new(),
             is_guess: config.credentials.pattern() == Pattern::CPace,
             is_proven: false,
@@ -170,7 +216,7 @@ impl Attempt {
             tested: BTreeSet::new(),
             guesses: PROMPT_GUESSES,
             next_guess: now,
-            turn: 0,
+            testing: None,
             begun_at: now,
             hello: Departures::None,
             next_send: now,
@@ -191,7 +237,8 @@ impl Attempt {
             return;
         }
         if let Some(known) = { self.exchanges.iter_mut() }.find(|known| known.cookie == cookie) {
-            known.seen = known.seen.saturating_add(1);
+            let with_others = self.initials.saturating_sub(known.initials);
+            known.seen = known.seen.saturating_add(1).min(with_others.max(1));
             return self.on_same_retry(now);
         }
         if self.exchanges.is_empty() {
@@ -216,6 +263,7 @@ impl Attempt {
         self.exchanges.push(Exchange {
             cookie: cookie.to_vec(),
             seen: 1,
+            initials: 0,
             stale_at: now + SLOT,
             calling: None,
             sent: Departures::None,
@@ -254,7 +302,9 @@ impl Attempt {
         if self.is_proven || self.answers.iter().any(is_known) {
             return;
         }
-        for (agreed, stale_at) in self.read_answer(message) {
+        let read = self.read_answer(now, message, randomness);
+        let is_crowded = self.answers.len() + read.len() > MAX_PATIENT;
+        for (agreed, stale_at) in read {
             let is_first = self.answers.is_empty();
             if !is_first && agreed.shared.is_none() {
                 // Without keys, an Accept could not be attributed to one of several Answers.
@@ -275,7 +325,7 @@ impl Attempt {
                 agreed,
                 stale_at,
                 sent: Departures::None,
-                is_due: is_first || self.answers.len() >= MAX_PATIENT,
+                is_due: is_first || is_crowded,
             };
             if self.answers.len() < MAX_ANSWERS {
                 self.answers.push(candidate);
@@ -289,9 +339,37 @@ impl Attempt {
         }
     }
 
-    /// Reads message 2 with each exchange. Tickets are unprotected: the genuine one may follow a
-    /// changed one with the same message.
-    fn read_answer(&mut self, message: &[u8]) -> Vec<(Agreed, Time)> {
+    /// The tried exchanges whose cookies may be genuine, the most frequent ones first: at least
+    /// [`MIN_READS`] if there are as many.
+    fn plausible(&self) -> Vec<usize> {
+        let mut tried = Vec::new();
+        for (at, exchange) in self.exchanges.iter().enumerate() {
+            if exchange.calling.is_some() {
+                tried.push((Reverse(exchange.seen), at));
+            }
+        }
+        tried.sort_unstable();
+        let most = tried.first().map_or(0, |(Reverse(seen), _)| *seen);
+        let frequent =
+            tried.partition_point(|(Reverse(seen), _)| *seen >= most.div_ceil(PLAUSIBLE));
+        tried.truncate(frequent.max(MIN_READS));
+        tried.into_iter().map(|(_, at)| at).collect()
+    }
+
+    /// When this exchange was last sent.
+    fn last_sent(&self, at: usize) -> Time {
+        let exchange = self.exchanges.get(at);
+        exchange.map_or(Time::ZERO, |exchange| exchange.sent.last())
+    }
+
+    /// Reads message 2 with each plausible exchange, or with some of them if many Answers arrive.
+    /// Tickets are unprotected: the genuine one may follow a changed one with the same message.
+    fn read_answer(
+        &mut self,
+        now: Time,
+        message: &[u8],
+        randomness: &mut Randomness,
+    ) -> Vec<(Agreed, Time)> {
         let hash = |agreed: &Agreed| agreed.shared.as_ref().map(|shared| shared.hash);
         let mut known = Vec::<(Agreed, Time)>::new();
         for candidate in { self.answers.iter() }.filter(|known| known.message == message) {
@@ -303,18 +381,22 @@ impl Attempt {
         if !known.is_empty() {
             return known;
         }
-        let mut tried: Vec<_> = { self.exchanges.iter_mut() }
-            .filter(|exchange| exchange.calling.is_some())
-            .collect();
-        tried.sort_by_key(|exchange| Reverse(exchange.seen));
-        let read = tried
-            .into_iter()
-            .take(MAX_EXCHANGES)
-            .filter_map(|exchange| {
-                // Anybody could have sent an invalid Answer, and the genuine one may still arrive.
-                let agreed = exchange.calling.as_mut()?.on_answer(message).ok()?;
-                Some((agreed, exchange.stale_at))
-            });
+        let mut order = self.plausible();
+        if order.len() > MIN_READS && !self.reads.take(now, order.len()) {
+            // The most frequent ones, and others that nobody on the path can predict.
+            for at in MIN_READS / 2..MIN_READS {
+                let left = (order.len() - at) as u64;
+                let any = u64::from_be_bytes(randomness.bytes()) % left;
+                order.swap(at, at + any as usize);
+            }
+            order.truncate(MIN_READS);
+        }
+        let read = order.into_iter().filter_map(|at| {
+            let exchange = self.exchanges.get_mut(at)?;
+            // Anybody could have sent an invalid Answer, and the genuine one may still arrive.
+            let agreed = exchange.calling.as_mut()?.on_answer(message).ok()?;
+            Some((agreed, exchange.stale_at))
+        });
         read.collect()
     }
 
@@ -450,6 +532,7 @@ impl Attempt {
             self.arm(now);
             if self.is_blank() {
                 self.hello.on_sent(now);
+                self.initials += 1;
                 write_initial(own, config, &[], &[], out);
                 return true;
             }
@@ -464,6 +547,7 @@ impl Attempt {
             return true;
         }
         if let Some(due) = self.exchanges.iter_mut().find(|exchange| exchange.is_due) {
+            self.initials += 1;
             due.write(now, own, config, randomness, out);
             return true;
         }
@@ -472,23 +556,28 @@ impl Attempt {
         }
         let is_first = { self.exchanges.iter() }.all(|exchange| exchange.calling.is_none());
         let is_flooded = self.waiting() > FLOOD;
-        let untried = { self.exchanges.iter_mut() }.filter(|exchange| exchange.calling.is_none());
+        let untried = { self.exchanges.iter().enumerate() }
+            .filter(|(_, exchange)| exchange.calling.is_none());
         // Of equally frequent cookies, the last: a burst of forged ones may precede the genuine
         // one.
-        let next = match untried.max_by_key(|exchange| exchange.seen) {
-            None if is_flooded => {
-                self.turn += 1;
-                let turn = self.turn % MAX_EXCHANGES;
-                let mut tried: Vec<_> = self.exchanges.iter_mut().collect();
-                tried.sort_by_key(|exchange| Reverse(exchange.seen));
-                let at = turn % tried.len().max(1);
-                tried.into_iter().nth(at)
+        let untried = untried.max_by_key(|(_, exchange)| exchange.seen);
+        let plausible = self.plausible();
+        let most = plausible.first().and_then(|&at| self.exchanges.get(at));
+        let least = most.map_or(0, |most| most.seen.div_ceil(PLAUSIBLE));
+        let next = match untried {
+            // Rare cookies take a quarter of the packets from those whose Answers are awaited.
+            Some((at, exchange))
+                if !is_flooded || exchange.seen >= least || self.initials.is_multiple_of(4) =>
+            {
+                Some(at)
             }
-            next => next,
+            _ if is_flooded => { plausible.into_iter() }.min_by_key(|&at| self.last_sent(at)),
+            _ => None,
         };
-        let Some(exchange) = next else {
+        let Some(exchange) = next.and_then(|at| self.exchanges.get_mut(at)) else {
             return false;
         };
+        self.initials += 1;
         exchange.write(now, own, config, randomness, out);
         self.prompt = self.prompt.saturating_sub(1);
         if self.prompt == 0 {
@@ -513,9 +602,21 @@ impl Attempt {
                 waiting.push(at);
             }
         }
-        // Nobody on the path can predict which Answer is next.
-        let any = u64::from_be_bytes(randomness.bytes()) % (waiting.len().max(1) as u64);
-        let at = *waiting.get(any as usize)?;
+        // A wrong key uses up the ticket of a genuine Answer, and few of them bring the caller into
+        // debt. So all keys of one message 2 come before those of another one.
+        let is_next = |at: &usize| {
+            let answer = self.answers.get(*at);
+            answer.is_some_and(|answer| Some(&answer.message) == self.testing.as_ref())
+        };
+        let at = match waiting.iter().copied().find(is_next) {
+            Some(at) => at,
+            None => {
+                // Nobody on the path can predict which Answer is next.
+                let any = u64::from_be_bytes(randomness.bytes()) % (waiting.len().max(1) as u64);
+                *waiting.get(any as usize)?
+            }
+        };
+        self.testing = self.answers.get(at).map(|answer| answer.message.clone());
         if let Some(shared) = self.answers.get(at).and_then(|a| a.agreed.shared.as_ref()) {
             self.tested.insert(shared.hash);
         }
@@ -541,16 +642,23 @@ impl Attempt {
         if !asks_again || self.is_proven {
             return;
         }
-        let mut tried: Vec<_> = { self.exchanges.iter_mut() }
-            .filter(|exchange| exchange.calling.is_some())
-            .collect();
-        // Exchanges with the most frequent cookies, and the others in turn.
-        if let Some(last) = tried.iter_mut().min_by_key(|exchange| exchange.sent.last()) {
-            last.is_due = true;
+        let mut due = self.plausible();
+        if let Some(others) = due.get_mut(FREQUENT..) {
+            others.sort_by_key(|&at| self.last_sent(at));
         }
-        tried.sort_by_key(|exchange| Reverse(exchange.seen));
-        for exchange in tried.into_iter().take(MAX_EXCHANGES) {
-            exchange.is_due = true;
+        due.truncate(FREQUENT + LEAST_RECENT);
+        // Others may be genuine, too.
+        let tried = { self.exchanges.iter().enumerate() }
+            .filter(|(_, exchange)| exchange.calling.is_some());
+        due.extend(
+            tried
+                .min_by_key(|(_, other)| other.sent.last())
+                .map(|(at, _)| at),
+        );
+        for at in due {
+            if let Some(exchange) = self.exchanges.get_mut(at) {
+                exchange.is_due = true;
+            }
         }
     }
 }
@@ -575,6 +683,7 @@ impl Exchange {
         });
         write_initial(own, config, &self.cookie, calling.message(), out);
         self.sent.on_sent(now);
+        self.initials += 1;
         self.is_due = false;
     }
 }
@@ -603,4 +712,78 @@ fn write_confirm(answer: &Candidate, config: &CallerConfig, out: &mut Vec<u8>) {
         message: &answer.agreed.confirm(&config.parameters),
     };
     confirm.encode(out).expect(FITS);
+}
+
+#[cfg(test)]
+mod tests {
+    use comity_units::Seed;
+    use curve25519_dalek::RistrettoPoint;
+
+    use super::super::{CallerCredentials, PassphraseKey};
+    use super::*;
+
+    /// A message 2 that every exchange can read.
+    fn message(at: u64) -> Vec<u8> {
+        let mut bytes = [7; 64];
+        bytes[..8].copy_from_slice(&at.to_be_bytes());
+        let share = RistrettoPoint::from_uniform_bytes(&bytes).compress();
+        [share.as_bytes(), &[2][..]].concat()
+    }
+
+    /// A call with this number of cookies, which it has tried.
+    fn tried(cookies: u8, randomness: &mut Randomness) -> (Attempt, Time) {
+        let credentials = CallerCredentials::Passphrase(PassphraseKey::new([7; 32]));
+        let config = CallerConfig::new(credentials, Vec::new());
+        let (mut now, id) = (Time::from_secs(1), ConnectionId::new(1));
+        let mut attempt = Attempt::new(now, &config);
+        assert!(attempt.poll(now, id, &config, randomness, &mut Vec::new()));
+        for cookie in 0..cookies {
+            attempt.on_retry(now, &[cookie]);
+        }
+        for _ in 0..cookies {
+            now += TRY_INTERVAL;
+            while attempt.poll(now, id, &config, randomness, &mut Vec::new()) {}
+        }
+        assert!(!attempt.has_untried());
+        (attempt, now)
+    }
+
+    #[test]
+    fn answers_are_read_with_a_limited_number_of_exchanges() {
+        let mut randomness = Randomness::seeded(Seed::new(1));
+        let (mut attempt, mut now) = tried(40, &mut randomness);
+        let mut reads = |attempt: &mut Attempt, now, at| {
+            let read = attempt.read_answer(now, &message(at), &mut randomness);
+            read.len()
+        };
+        // 1,000 at once, and the first Answer beyond it.
+        for at in 0..100 {
+            let expected = if at < 26 { 40 } else { MIN_READS };
+            assert_eq!(reads(&mut attempt, now, at), expected, "{at}");
+        }
+        let mut all = 0;
+        for at in 0..500 {
+            now += Span::from_millis(4);
+            all += reads(&mut attempt, now, at) - MIN_READS;
+        }
+        assert!((3_300..=3_700).contains(&all), "{all}: 36 of 40 in 2 s");
+        // Those with few exchanges are all read.
+        let (mut attempt, now) = tried(4, &mut Randomness::seeded(Seed::new(2)));
+        for at in 0..1_000 {
+            assert_eq!(reads(&mut attempt, now, at), 4);
+        }
+    }
+
+    /// A cookie counts once for each Initial packet with another one, however often it comes.
+    #[test]
+    fn a_cookie_counts_no_more_often_than_a_listener_repeats_it() {
+        let (mut attempt, now) = tried(3, &mut Randomness::seeded(Seed::new(1)));
+        for _ in 0..1_000 {
+            attempt.on_retry(now, &[0]);
+        }
+        let exchange = attempt.exchanges.first().expect("the first cookie");
+        let with_others = attempt.initials - exchange.initials;
+        assert!((3..=20).contains(&with_others), "{with_others}");
+        assert_eq!(exchange.seen, with_others);
+    }
 }

@@ -58,8 +58,8 @@ const ANSWER: u8 = 3;
 enum Forged {
     /// A Retry with another cookie each time.
     Retry,
-    /// The same two Retries again and again.
-    SameRetry,
+    /// This number of Retries again and again.
+    SameRetry(u16),
     /// An Answer with a share that is an element of the group.
     Answer,
     /// A genuine Answer with another ticket.
@@ -74,9 +74,11 @@ enum Forged {
     Accept,
 }
 
-const ALL: [Forged; 8] = [
+const ALL: [Forged; 10] = [
     Forged::Retry,
-    Forged::SameRetry,
+    Forged::SameRetry(2),
+    Forged::SameRetry(5),
+    Forged::SameRetry(8),
     Forged::Answer,
     Forged::Ticket,
     Forged::Share,
@@ -110,7 +112,10 @@ fn forge(kind: Forged, at: u64, id: ConnectionId, world: &World) -> Option<Vec<u
     let numbered = [&at.to_be_bytes()[..], &random].concat();
     Some(match kind {
         Forged::Retry => [versioned(0x20), vec![44], numbered].concat(),
-        Forged::SameRetry => [versioned(0x20), vec![1, (at % 2) as u8]].concat(),
+        Forged::SameRetry(count) => {
+            let cookie = (at % u64::from(count)) as u16;
+            [versioned(0x20), vec![2], cookie.to_be_bytes().to_vec()].concat()
+        }
         Forged::Answer => [
             &versioned(0x30)[..],
             &[8],
@@ -279,15 +284,51 @@ fn a_flood_of_forged_packets_excludes_nobody() {
     }
 }
 
+/// A megabit per second of Retries with few cookies, each as often as that of the listener or more
+/// often: 2,800 packets of 44 bytes with their headers.
+#[test]
+fn cookies_that_come_again_and_again_exclude_nobody() {
+    for credentials in credentials() {
+        for delay_ms in [20, 100] {
+            for (count, per_second) in [
+                (4, 100),
+                (4, 400),
+                (4, 1_600),
+                (8, 1_600),
+                (16, 2_800),
+                (40, 2_800),
+                (60, 2_800),
+                (100, 2_800),
+                (200, 2_800),
+                (400, 2_800),
+            ] {
+                let kind = Forged::SameRetry(count);
+                let rate = (per_second, false);
+                let mut world = call_through(credentials.clone(), delay_ms, &[kind], rate);
+                let pattern = credentials.1.pattern();
+                let failed = world.failure(0);
+                assert!(
+                    is_in(&mut world),
+                    "{count} at {per_second}/s, {pattern:?} {delay_ms}: {failed:?}"
+                );
+            }
+        }
+    }
+}
+
 /// All kinds at once, in a flood and behind each real packet.
 #[test]
 fn forged_packets_of_all_kinds_exclude_nobody() {
     for credentials in credentials() {
-        let is_good = |kind: &Forged| !uses_up_guesses(*kind, &credentials.1);
-        let kinds: Vec<_> = ALL.into_iter().filter(is_good).collect();
-        // With a passphrase, each Answer could belong to several exchanges: on a long path, forged
-        // cookies and shares together cause more guesses than the caller tests in time.
+        // With a passphrase, each Answer could belong to several exchanges: on a long path, or with
+        // more cookies, forged cookies and shares together cause more guesses than the caller tests
+        // in time.
         let is_passphrase = matches!(credentials.1, CallerCredentials::Passphrase(_));
+        let has_many = |kind: &Forged| matches!(kind, Forged::SameRetry(3..));
+        let is_good = |kind: &Forged| {
+            !uses_up_guesses(*kind, &credentials.1) && !(is_passphrase && has_many(kind))
+        };
+        let kinds: Vec<_> = ALL.into_iter().filter(is_good).collect();
         let delays: &[u64] = if is_passphrase { &[20] } else { &[20, 100] };
         for &delay_ms in delays {
             let mut world = call_through(credentials.clone(), delay_ms, &kinds, (800, true));
