@@ -192,7 +192,9 @@ pub(super) struct Attempt {
     /// The first wait if the Retry answered the first Initial; `None` once that is decided.
     longer_wait: Option<Span>,
     deadline: Time,
-    /// The last reported refusal, and when it first came.
+    /// The reason that the listener has proved.
+    busy: Option<CallError>,
+    /// The last refusal that anybody could have sent, and when it first came.
     doubt: Option<(CallError, Time)>,
 }
 
@@ -226,6 +228,7 @@ impl Attempt {
             longest_wait: config.longest_resend,
             longer_wait: None,
             deadline: now + config.timeout,
+            busy: None,
             doubt: None,
         }
     }
@@ -370,11 +373,10 @@ impl Attempt {
         message: &[u8],
         randomness: &mut Randomness,
     ) -> Vec<(Agreed, Time)> {
-        let hash = |agreed: &Agreed| agreed.shared.as_ref().map(|shared| shared.hash);
         let mut known = Vec::<(Agreed, Time)>::new();
         for candidate in { self.answers.iter() }.filter(|known| known.message == message) {
-            let own = hash(&candidate.agreed);
-            if !known.iter().any(|(agreed, _)| hash(agreed) == own) {
+            let own = candidate.agreed.hash();
+            if !known.iter().any(|(agreed, _)| agreed.hash() == own) {
                 known.push((candidate.agreed.clone(), candidate.stale_at));
             }
         }
@@ -414,19 +416,22 @@ impl Attempt {
         })
     }
 
-    /// Handles a busy listener that has proved itself: the caller repeats its request until there
-    /// is room.
-    pub(super) fn on_busy(&mut self) {
+    /// Handles a busy listener that has proved itself with these keys: the caller repeats its
+    /// request until there is room.
+    pub(super) fn on_busy(&mut self, agreed: &Agreed, error: CallError) {
         self.is_proven = true;
+        self.answers
+            .retain(|answer| answer.agreed.hash() == agreed.hash());
+        self.busy = Some(error);
+        self.doubt = None;
     }
 
-    /// Records a refusal. Returns whether to believe it: its reason first came at least [`DOUBT`]
-    /// ago. The caller waits for a busy listener until its time limit.
+    /// Records a refusal that anybody could have sent. Returns whether to believe it: its reason
+    /// first came at least [`DOUBT`] ago. A listener that has proved itself can prove its refusals.
     pub(super) fn is_believed(&mut self, now: Time, error: &CallError) -> bool {
-        let is_busy = |error: &CallError| matches!(error, CallError::Busy { .. });
         match &self.doubt {
-            Some((known, since)) if known == error => !is_busy(error) && *since + DOUBT <= now,
-            Some((known, _)) if is_busy(error) && !is_busy(known) => false,
+            _ if self.is_proven => false,
+            Some((known, since)) if known == error => *since + DOUBT <= now,
             _ => {
                 self.doubt = Some((error.clone(), now));
                 false
@@ -436,7 +441,8 @@ impl Attempt {
 
     /// The reason of the last refusal, at the time limit of the call.
     pub(super) fn take_doubt(&mut self) -> Option<CallError> {
-        self.doubt.take().map(|(error, _)| error)
+        let doubt = self.doubt.take().map(|(error, _)| error);
+        self.busy.take().or(doubt)
     }
 
     // ---------------------------------------------------------------- timers

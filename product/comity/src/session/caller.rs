@@ -168,8 +168,7 @@ impl<C: Protocol> Caller<C> {
                         self.on_accept(now, &agreed, &accepted, round_trip);
                     }
                     Verdict::Refused(Refused::Busy) => {
-                        attempt.on_busy();
-                        self.doubt(now, CallError::Busy { address });
+                        attempt.on_busy(&agreed, CallError::Busy { address });
                     }
                     Verdict::Refused(Refused::Parameters) => {
                         self.fail(CallError::Parameters { address });

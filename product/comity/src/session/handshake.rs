@@ -142,6 +142,11 @@ impl Verdict {
 }
 
 impl Agreed {
+    /// The hash of messages 1 and 2; `None` without protection.
+    pub(super) fn hash(&self) -> Option<[u8; 32]> {
+        self.shared.as_ref().map(|shared| shared.hash)
+    }
+
     /// Message 3, with the caller's transport parameters.
     pub(super) fn confirm(&self, parameters: &[u8]) -> Vec<u8> {
         match &self.shared {

@@ -119,23 +119,75 @@ fn a_refusal_is_believed_only_if_it_repeats() {
     assert_eq!(world.failure(0), Some(expected));
 }
 
-/// A refusal still counts while a genuine listener reports that it is busy.
-#[test]
-fn a_repeated_refusal_is_believed_despite_busy_replies() {
+/// Listener and caller have the same key, and the listener has room for one connection, which
+/// another caller has.
+fn busy(timeout: Span) -> (World, usize) {
     let mut config = listener_config(ListenerCredentials::Shared(shared(7)));
     config.max_connections = 1;
     let mut world = World::new(1, Path::GOOD, config);
     let credentials = CallerCredentials::Shared(shared(7));
     world.call("198.51.100.8:1", caller_config(credentials.clone()));
     world.run_for(Span::from_secs(1));
-    let late = world.call(CALLER, caller_config(credentials));
+    let config = CallerConfig {
+        timeout,
+        ..caller_config(credentials)
+    };
+    let late = world.call(CALLER, config);
+    (world, late)
+}
+
+/// Forged refusals before and after the listener proved that it is busy: the caller waits for room.
+#[test]
+fn forged_refusals_end_no_call_whose_listener_has_proved_itself() {
+    for forged_at in [[0, 3, 6], [1, 4, 7]] {
+        let (mut world, late) = busy(Span::from_secs(30));
+        let packet = refusal(world.callers[late].1.id());
+        let start = world.now;
+        for at in forged_at {
+            world.run_until(start + Span::from_secs(at));
+            inject(&mut world, late, LISTENER, &packet);
+            world.run_for(Span::from_millis(1));
+            inject(&mut world, late, LISTENER, &packet);
+        }
+        assert!(world.sent(ACCEPT).len() > 10, "it was busy meanwhile");
+        world.run_until(start + Span::from_secs(10));
+        assert_eq!(world.failure(late), None);
+        world.caller_core(0).closing = true;
+        world.listener_core().closing = true;
+        world.run_for(Span::from_secs(2));
+        assert!(world.callers[late].1.session().is_some());
+    }
+}
+
+/// At the time limit, a proved reason counts more than a forged one, also after its ticket.
+#[test]
+fn a_proved_reason_is_reported_instead_of_a_forged_one() {
+    let (mut world, late) = busy(Span::from_secs(10));
+    world.run_for(Span::from_millis(9_000));
     let packet = refusal(world.callers[late].1.id());
-    inject(&mut world, late, LISTENER, &packet);
-    let accepts = world.sent(ACCEPT).len();
-    world.run_for(Span::from_millis(3_001));
-    assert!(world.sent(ACCEPT).len() > accepts, "it was busy meanwhile");
+    world.dead.insert(address(LISTENER));
+    for _ in 0..9 {
+        world.run_for(Span::from_millis(100));
+        inject(&mut world, late, LISTENER, &packet);
+    }
     assert_eq!(world.failure(late), None);
-    inject(&mut world, late, LISTENER, &packet);
+    world.run_for(Span::from_millis(100));
+    let expected = CallError::Busy {
+        address: address(LISTENER),
+    };
+    assert_eq!(world.failure(late), Some(expected));
+}
+
+/// A listener with another key takes the place of a busy one: its refusals count when the ticket of
+/// the busy one has expired.
+#[test]
+fn a_refusal_counts_again_when_the_proof_has_expired() {
+    let (mut world, late) = busy(Span::from_secs(60));
+    world.run_for(Span::from_secs(1));
+    let config = listener_config(ListenerCredentials::Shared(shared(8)));
+    let randomness = Randomness::seeded(Seed::new(4_242));
+    world.listener = Listener::new(world.now, config, opener(), randomness).expect("valid");
+    world.run_for(Span::from_secs(20));
     let expected = CallError::SharedKey {
         address: address(LISTENER),
     };
