@@ -17,17 +17,21 @@
 //!
 //! ```text
 //! address                            message 3 is checked
-//! without failures                   while its network has fresh tokens
-//! with failures                      while its network has tokens for such addresses
+//! without failures, young ticket     while its network has fresh tokens
+//! without failures, old ticket       while its network has tokens for addresses with failures
+//! with failures                      the same
 //! with many failures, so in debt     not before its own tokens have come back
 //! ```
+//!
+//! A ticket is young for [`YOUNG`]. So nobody can collect tickets of many addresses, and use up the
+//! fresh tokens with all of them at once.
 //!
 //! An attacker with many addresses always has some without failures: the fresh tokens of a network
 //! bound its guesses.
 
 use std::net::{IpAddr, SocketAddr};
 
-use comity_units::Time;
+use comity_units::{Span, Time};
 use ring::hmac;
 
 use super::Randomness;
@@ -65,6 +69,10 @@ const ADDRESS: Rate = Rate {
 };
 /// The cost of a wrong guess for its address.
 const FAILURE: i64 = 4;
+
+/// How long fresh tokens are for the proof of a ticket. A path with longer round trips is rare, and
+/// its callers still have the other tokens.
+const YOUNG: Span = Span::from_secs(2);
 
 /// Records that all networks share, in each of two tables: memory does not grow with the number of
 /// networks. A network that shares both of its records with busy ones has only the common tokens.
@@ -170,23 +178,26 @@ impl Budget {
         granted
     }
 
-    /// Whether to check a proof of this caller. Each granted key exchange allows one guess, and the
-    /// common tokens grant a thousand at once.
-    pub(super) fn allows_proof(&mut self, now: Time, from: SocketAddr) -> bool {
+    /// Whether to check a proof of this caller, whose ticket was made at `made_at`. Each granted key
+    /// exchange allows one guess, and the common tokens grant a thousand at once.
+    pub(super) fn allows_proof(&mut self, now: Time, from: SocketAddr, made_at: Time) -> bool {
         let records = self.records(from);
-        match self.address(now, records) {
-            in_debt if in_debt < 0 => false,
-            level if is_full(level) => {
-                self.network(now, records, FRESH, |network| &mut network.fresh) >= TOKEN
-            }
-            _ => self.network(now, records, FAILED, |network| &mut network.failed) >= TOKEN,
+        let level = self.address(now, records);
+        if level < 0 {
+            return false;
         }
+        let tokens = match is_fresh(now, level, made_at) {
+            true => self.network(now, records, FRESH, |network| &mut network.fresh),
+            false => self.network(now, records, FAILED, |network| &mut network.failed),
+        };
+        tokens >= TOKEN
     }
 
-    /// Charges a caller at this address that has failed to prove itself.
-    pub(super) fn on_failure(&mut self, now: Time, from: SocketAddr) {
+    /// Charges a caller at this address that has failed to prove itself with a ticket.
+    pub(super) fn on_failure(&mut self, now: Time, from: SocketAddr, made_at: Time) {
         let records = self.records(from);
-        match is_full(self.address(now, records)) {
+        let level = self.address(now, records);
+        match is_fresh(now, level, made_at) {
             true => self.charge(records, 1, |network| &mut network.fresh),
             false => self.charge(records, 1, |network| &mut network.failed),
         }
@@ -268,13 +279,18 @@ impl Budget {
     }
 }
 
+/// Whether a proof with a ticket of this time takes a fresh token of its network.
+fn is_fresh(now: Time, level: i64, made_at: Time) -> bool {
+    is_full(level) && now.saturating_since(made_at) < YOUNG
+}
+
 const fn is_full(level: i64) -> bool {
     level >= ADDRESS.burst * TOKEN
 }
 
 #[cfg(test)]
 mod tests {
-    use comity_units::{Seed, Span};
+    use comity_units::Seed;
 
     use super::*;
 
@@ -339,8 +355,8 @@ mod tests {
         let mut guesses = 0;
         for at in 0..1_000_u64 {
             let now = start + Span::from_millis(at * 10);
-            if budget.allows_proof(now, from(at)) {
-                budget.on_failure(now, from(at));
+            if budget.allows_proof(now, from(at), now) {
+                budget.on_failure(now, from(at), now);
                 guesses += 1;
             }
         }
@@ -354,9 +370,10 @@ mod tests {
         // Five from the 16 tokens, then one every four seconds.
         assert_eq!(guesses(&mut budget, start, one), 7);
         let now = start + Span::from_secs(10);
-        assert!(!budget.allows_proof(now, at(3, 1)));
-        assert!(budget.allows_proof(now, at(3, 2)), "a neighbour");
-        assert!(budget.allows_proof(now + Span::from_secs(4), at(3, 1)));
+        assert!(!budget.allows_proof(now, at(3, 1), now));
+        assert!(budget.allows_proof(now, at(3, 2), now), "a neighbour");
+        let later = now + Span::from_secs(4);
+        assert!(budget.allows_proof(later, at(3, 1), later));
         // All 250 addresses of a /24, and all of a /64, where none fails twice.
         let all = |number: u64| at(4, (number % 250) as u8);
         let fresh = |number: u64| {
@@ -373,12 +390,35 @@ mod tests {
         assert!((650..=704).contains(&of_fresh), "{of_fresh}");
     }
 
+    /// Tickets that were collected for 8 s take no tokens of those that are young.
+    #[test]
+    fn collected_tickets_take_no_fresh_tokens() {
+        let (mut budget, start) = budget();
+        let made_at = start;
+        let mut old = 0;
+        for at in 0..4_000_u64 {
+            let now = start + Span::from_secs(8) + Span::from_micros(at * 1_667);
+            let [.., high, low] = (at as u16).to_be_bytes();
+            let [high, low] = [high, low].map(u16::from);
+            let from = ([0x2001, 0xdb8, 0, 7, high, low, 0, 1], 1).into();
+            if budget.allows_proof(now, from, made_at) {
+                budget.on_failure(now, from, made_at);
+                old += 1;
+            }
+            let honest = ([0x2001, 0xdb8, 0, 7, 9, 9, 9, 9], 1).into();
+            let young = start + Span::from_millis(6_001) + Span::from_micros(at * 1_667);
+            assert!(budget.allows_proof(now, honest, young), "{at}");
+        }
+        // 8 at once and 4 per second for 6.7 s, as from addresses that have failed.
+        assert!((33..=35).contains(&old), "{old}");
+    }
+
     /// An address that fails is not granted common tokens; its neighbours are.
     #[test]
     fn an_address_in_debt_gets_no_common_tokens() {
         let (mut budget, start) = budget();
         for _ in 0..10 {
-            budget.on_failure(start, at(3, 1));
+            budget.on_failure(start, at(3, 1), start);
         }
         // The 16 tokens of the network.
         let granted = (0..100).filter(|_| budget.take(start, at(3, 1))).count();
@@ -394,8 +434,8 @@ mod tests {
         let (mut budget, start) = budget();
         for round in 0..100_u64 {
             let now = start + Span::from_millis(round);
-            assert!(budget.allows_proof(now, at(3, 1)), "{round}");
-            budget.on_failure(now, at(3, 1));
+            assert!(budget.allows_proof(now, at(3, 1), now), "{round}");
+            budget.on_failure(now, at(3, 1), now);
             budget.on_redeemed(now, at(3, 1));
             let records = budget.records(at(3, 1));
             assert!(is_full(budget.address(now, records)));

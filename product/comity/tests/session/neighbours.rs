@@ -1,7 +1,7 @@
 //! A stranger in the network of honest callers, or on their path, sends a megabit per second of the
 //! worst packets. Callers from addresses that have not failed connect within 3 s.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use comity::session::{
@@ -30,6 +30,12 @@ enum Habit {
     Confirms,
     /// Another pattern, which is refused at once.
     OtherPattern,
+    /// Each address of its own guesses once.
+    FreshGuesses,
+    /// Tickets of many addresses, and wrong messages 3 for all of them at once.
+    HoardedTickets,
+    /// Cookies of many addresses, then a guess with each. Ignored guesses come again.
+    HoardedCookies,
 }
 
 const HABITS: [Habit; 4] = [
@@ -50,6 +56,12 @@ struct Stranger {
     at: usize,
     /// Bytes that it may still send.
     owed: isize,
+    /// Cookies or tickets that it has collected.
+    hoard: VecDeque<(SocketAddr, Vec<u8>)>,
+    /// Tickets whose message 3 was ignored.
+    ignored: VecDeque<(SocketAddr, Vec<u8>)>,
+    /// Whether it uses what it has collected.
+    spends: bool,
 }
 
 impl Stranger {
@@ -98,12 +110,81 @@ impl Stranger {
         self.send(world, from, packet)
     }
 
+    /// A Retry or an Answer for a new address.
+    fn collect(&mut self, world: &mut World, from: SocketAddr) -> Option<Vec<u8>> {
+        let reply = self.initial(world, from, self.pattern)?;
+        match header::decode(&reply) {
+            Ok(Packet::Retry(retry)) => {
+                self.cookies.insert(from, retry.cookie.to_vec());
+                Some(retry.cookie.to_vec())
+            }
+            Ok(Packet::Answer(answer)) => Some(answer.ticket.to_vec()),
+            _ => None,
+        }
+    }
+
+    /// Sends a wrong message 3. One that was ignored comes again.
+    fn guess(&mut self, world: &mut World, from: SocketAddr, ticket: Vec<u8>) {
+        if !self.confirm(world, from, &ticket) {
+            self.ignored.push_back((from, ticket));
+        }
+    }
+
+    fn hoards(&mut self, world: &mut World, from: SocketAddr) {
+        match self.habit {
+            Habit::HoardedCookies if self.spends => {
+                // As many new guesses as the network has tokens for.
+                let again = match self.at.is_multiple_of(3) {
+                    true => None,
+                    false => self.ignored.pop_front(),
+                };
+                if let Some((from, ticket)) = again {
+                    self.guess(world, from, ticket);
+                } else if let Some((from, _)) = self.hoard.pop_front() {
+                    if let Some(ticket) = self.collect(world, from) {
+                        self.guess(world, from, ticket);
+                    }
+                } else {
+                    self.owed = 0;
+                }
+            }
+            Habit::HoardedTickets if self.spends => {
+                if let Some((from, ticket)) = self.hoard.pop_front() {
+                    self.guess(world, from, ticket);
+                } else if let Some((from, ticket)) = self.ignored.pop_front() {
+                    self.guess(world, from, ticket);
+                } else {
+                    self.owed = 0;
+                }
+            }
+            _ => {
+                let Some(mut found) = self.collect(world, from) else {
+                    return;
+                };
+                if !matches!(self.habit, Habit::HoardedCookies) {
+                    match self.collect(world, from) {
+                        Some(ticket) => found = ticket,
+                        None => return,
+                    }
+                }
+                match self.habit {
+                    Habit::FreshGuesses => self.guess(world, from, found),
+                    _ => self.hoard.push_back((from, found)),
+                }
+            }
+        }
+    }
+
     fn once(&mut self, world: &mut World, from: SocketAddr) {
+        if let Habit::FreshGuesses | Habit::HoardedTickets | Habit::HoardedCookies = self.habit {
+            return self.hoards(world, from);
+        }
         if let Habit::Confirms = self.habit
             && let Some(ticket) = self.ticket.get(&from).cloned()
             && !self.at.is_multiple_of(1_000)
         {
-            return self.confirm(world, from, &ticket);
+            self.confirm(world, from, &ticket);
+            return;
         }
         let pattern = match self.habit {
             Habit::OtherPattern if self.pattern == Pattern::IK => Pattern::CPace,
@@ -126,14 +207,15 @@ impl Stranger {
         }
     }
 
-    fn confirm(&mut self, world: &mut World, from: SocketAddr, ticket: &[u8]) {
+    /// Sends a wrong message 3. Returns whether the listener has refused it.
+    fn confirm(&mut self, world: &mut World, from: SocketAddr, ticket: &[u8]) -> bool {
         let mut packet = Vec::new();
         let confirm = Confirm {
             ticket,
             message: &self.random.bytes::<24>(),
         };
         confirm.encode(&mut packet).expect("within the format");
-        self.send(world, from, packet);
+        self.send(world, from, packet).is_some()
     }
 }
 
@@ -188,11 +270,15 @@ fn callers_that_are_in(
         random: Randomness::seeded(Seed::new(seed)),
         at: 0,
         owed: 0,
+        hoard: VecDeque::new(),
+        ignored: VecDeque::new(),
+        spends: false,
     };
     let count = 10;
-    for at_ms in 0..12_000_u64 {
+    for at_ms in 0..15_000_u64 {
+        stranger.spends = at_ms >= 8_000;
         stranger.act(&mut world);
-        if at_ms >= 5_000 && at_ms % 400 == 0 && world.callers.len() < count {
+        if at_ms >= 8_000 && at_ms % 400 == 0 && world.callers.len() < count {
             let host = 210 + world.callers.len();
             let from = match reach {
                 Reach::Fresh => format!("[2001:db8::ffff:{host}]:1"),
@@ -234,6 +320,23 @@ fn a_stranger_does_not_exclude_its_neighbours() {
                 let pattern = credentials.1.pattern();
                 assert_eq!((inside, all), (10, 10), "{pattern:?} {attack:?}");
             }
+        }
+    }
+}
+
+/// A stranger that guesses from new addresses of the /64, at once or with what it has collected for
+/// 8 s.
+#[test]
+fn a_stranger_that_collects_tickets_does_not_exclude_its_neighbours() {
+    for habit in [
+        Habit::FreshGuesses,
+        Habit::HoardedTickets,
+        Habit::HoardedCookies,
+    ] {
+        for (seed, delay_ms) in [(1, 20), (2, 100)] {
+            let attack = (Reach::Fresh, habit);
+            let (inside, all) = callers_that_are_in(seed, by_passphrase(), attack, delay_ms);
+            assert_eq!((inside, all), (10, 10), "{attack:?} {delay_ms} ms");
         }
     }
 }

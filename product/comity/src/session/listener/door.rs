@@ -130,7 +130,7 @@ impl<C: Protocol> Listener<C> {
         // arrives first does not exclude the genuine one.
         let has_failed = self.failed.contains(ticket.own);
         let is_guess = matches!(self.config.credentials, ListenerCredentials::Passphrase(_));
-        if is_guess && !has_failed && !self.budget.allows_proof(now, from) {
+        if is_guess && !has_failed && !self.budget.allows_proof(now, from, ticket.made_at) {
             self.statistics.deferred += 1;
             return;
         }
@@ -138,7 +138,7 @@ impl<C: Protocol> Listener<C> {
             if !has_failed {
                 self.failed.insert(ticket.own);
                 if is_guess {
-                    self.budget.on_failure(now, from);
+                    self.budget.on_failure(now, from, ticket.made_at);
                 }
                 self.report_refused(from, RefusedCaller::Unproven);
             }
