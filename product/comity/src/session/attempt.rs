@@ -45,6 +45,12 @@ const PLAUSIBLE: u32 = 3;
 const MIN_READS: usize = 4;
 /// The interval between further tries, at most [`BURST`] of them at once. A try takes up to 100 µs.
 const READ_INTERVAL: Span = Span::from_micros(500);
+/// The number of keys, the most recently confirmed ones, that the caller tries with each Accept. The
+/// Accept packet arrives a round trip after its Confirm packet.
+const NEWEST_KEYS: usize = 32;
+/// The interval between tries of older keys, at most [`BURST`] of them at once. A try takes up to
+/// 5 µs.
+const KEY_INTERVAL: Span = Span::from_micros(25);
 /// Unused time for tries remains usable for this long.
 const BURST: Span = Span::from_millis(500);
 /// The numbers of key exchanges to repeat in one round: of the most frequent cookies, and of those
@@ -131,6 +137,13 @@ struct Candidate {
     is_due: bool,
 }
 
+/// Keys for which a Confirm packet has left.
+struct Confirmed {
+    agreed: Agreed,
+    stale_at: Time,
+    sent: Departures,
+}
+
 /// Work that forged packets cause, at a limited rate.
 struct Allowance {
     interval: Span,
@@ -163,6 +176,10 @@ pub(super) struct Attempt {
     /// Tries of exchanges beyond [`MIN_READS`].
     reads: Allowance,
     answers: Vec<Candidate>,
+    /// In order of their first Confirm packets. Without a passphrase, one for each genuine Answer.
+    confirmed: Vec<Confirmed>,
+    /// Tries of keys beyond [`NEWEST_KEYS`].
+    key_tries: Allowance,
     /// Whether message 2 proves nothing, so that message 3 lets its author test a guess.
     is_guess: bool,
     /// Whether the listener has proved itself and was busy, so that the caller must repeat its
@@ -211,6 +228,8 @@ impl Attempt {
             initials: 0,
             reads: Allowance::new(READ_INTERVAL, now),
             answers: Vec::new(),
+            confirmed: Vec::new(),
+            key_tries: Allowance::new(KEY_INTERVAL, now),
             is_guess: config.credentials.pattern() == Pattern::CPace,
             is_proven: false,
             prompt: PROMPT_TRIES,
@@ -402,18 +421,50 @@ impl Attempt {
         read.collect()
     }
 
-    /// Reads a message 4. Returns its keys, its contents and the round-trip time that it measures;
-    /// `None` if it proves no keys.
+    /// Reads a message 4 with the keys of all Confirm packets, or with some of them if many Accepts
+    /// arrive. Returns its keys, its contents and the round-trip time that it measures; `None` if
+    /// it proves no keys.
     pub(super) fn read_accept(
-        &self,
+        &mut self,
         now: Time,
         message: &[u8],
+        randomness: &mut Randomness,
     ) -> Option<(Agreed, Verdict, Option<Span>)> {
-        self.answers.iter().find_map(|answer| {
-            let verdict = answer.agreed.read_accept(message)?;
-            let round_trip = answer.sent.round_trip(now);
-            Some((answer.agreed.clone(), verdict, round_trip))
+        let older = self.confirmed.len().saturating_sub(NEWEST_KEYS);
+        let (mut first, mut count) = (0, older);
+        if older > 0 && !self.key_tries.take(now, older) {
+            // Nobody on the path can predict which ones.
+            first = (u64::from_be_bytes(randomness.bytes()) % older as u64) as usize;
+            count = NEWEST_KEYS;
+        }
+        let newest = self.confirmed.iter().skip(older).rev();
+        let others = { self.confirmed.iter() }.take(older).cycle();
+        let others = others.skip(first).take(count);
+        newest.chain(others).find_map(|known| {
+            let verdict = known.agreed.read_accept(message)?;
+            Some((known.agreed.clone(), verdict, known.sent.round_trip(now)))
         })
+    }
+
+    /// Notes the departure of the Confirm packet of this Answer.
+    fn on_confirm_sent(&mut self, now: Time, at: usize) {
+        let Some(answer) = self.answers.get_mut(at) else {
+            return;
+        };
+        answer.is_due = false;
+        answer.sent.on_sent(now);
+        let hash = answer.agreed.hash();
+        if let Some(known) = { self.confirmed.iter_mut() }.find(|k| k.agreed.hash() == hash) {
+            return known.sent.on_sent(now);
+        }
+        if self.confirmed.len() >= MAX_ANSWERS {
+            self.confirmed.remove(0);
+        }
+        self.confirmed.push(Confirmed {
+            agreed: answer.agreed.clone(),
+            stale_at: answer.stale_at,
+            sent: Departures::One(now),
+        });
     }
 
     /// Handles a busy listener that has proved itself with these keys: the caller repeats its
@@ -504,6 +555,7 @@ impl Attempt {
         if self.stale_at() <= now {
             self.exchanges.retain(|exchange| now < exchange.stale_at);
             self.answers.retain(|answer| now < answer.stale_at);
+            self.confirmed.retain(|known| now < known.stale_at);
             if self.is_blank() {
                 self.is_proven = false;
                 self.begun_at = now;
@@ -545,11 +597,10 @@ impl Attempt {
             self.begin_round();
         }
         if let Some(at) = self.next_confirm(now, randomness)
-            && let Some(answer) = self.answers.get_mut(at)
+            && let Some(answer) = self.answers.get(at)
         {
-            answer.is_due = false;
-            answer.sent.on_sent(now);
             write_confirm(answer, config, out);
+            self.on_confirm_sent(now, at);
             return true;
         }
         if let Some(due) = self.exchanges.iter_mut().find(|exchange| exchange.is_due) {
@@ -739,7 +790,10 @@ mod tests {
     /// A call with this number of cookies, which it has tried.
     fn tried(cookies: u8, randomness: &mut Randomness) -> (Attempt, Time) {
         let credentials = CallerCredentials::Passphrase(PassphraseKey::new([7; 32]));
-        let config = CallerConfig::new(credentials, Vec::new());
+        let config = CallerConfig {
+            timeout: Span::from_secs(60),
+            ..CallerConfig::new(credentials, Vec::new())
+        };
         let (mut now, id) = (Time::from_secs(1), ConnectionId::new(1));
         let mut attempt = Attempt::new(now, &config);
         assert!(attempt.poll(now, id, &config, randomness, &mut Vec::new()));
@@ -778,6 +832,48 @@ mod tests {
         for at in 0..1_000 {
             assert_eq!(reads(&mut attempt, now, at), 4);
         }
+    }
+
+    /// Each forged Accept is tried with a limited number of keys. The genuine one is read, also if
+    /// its keys are old.
+    #[test]
+    fn accepts_are_read_with_a_limited_number_of_keys() {
+        let mut randomness = Randomness::seeded(Seed::new(1));
+        let (mut attempt, mut now) = tried(1, &mut randomness);
+        let id = ConnectionId::new(1);
+        let credentials = CallerCredentials::Passphrase(PassphraseKey::new([7; 32]));
+        let config = CallerConfig::new(credentials, Vec::new());
+        for at in 0..400 {
+            attempt.on_answer(now, MIN_RESEND, b"ticket", &message(at), &mut randomness);
+            now += GUESS_INTERVAL;
+            while attempt.poll(now, id, &config, &mut randomness, &mut Vec::new()) {}
+        }
+        assert!((395..=400).contains(&attempt.confirmed.len()));
+        let refused = Verdict::Refused(super::super::refusal::Refused::Parameters);
+        let genuine = |at: usize, nonce: u8| {
+            let known = attempt.confirmed.get(at).expect("one of 400");
+            known.agreed.accept(&refused, [nonce; 12])
+        };
+        let (oldest, newest) = (genuine(0, 1), genuine(394, 2));
+        let mut is_read = |attempt: &mut Attempt, now, accept: &[u8]| {
+            attempt.read_accept(now, accept, &mut randomness).is_some()
+        };
+        assert!(is_read(&mut attempt, now, &oldest));
+        // A flood leaves no allowance for old keys. They are tried at random.
+        let forged = [7; 60];
+        let before = attempt.key_tries.used_until;
+        for _ in 0..200 {
+            assert!(!is_read(&mut attempt, now, &forged));
+        }
+        let tries = attempt.key_tries.used_until.saturating_since(before);
+        // 20,000 at once, and those of one Accept.
+        assert!(tries <= BURST + KEY_INTERVAL * 400, "{tries}");
+        assert!(is_read(&mut attempt, now, &newest));
+        let reads = (0..400).filter(|_| is_read(&mut attempt, now, &oldest));
+        let reads = reads.count();
+        // 32 of some 365.
+        assert!((20..=50).contains(&reads), "{reads}");
+        assert!(is_read(&mut attempt, now + BURST, &oldest));
     }
 
     /// A cookie counts once for each Initial packet with another one, however often it comes.

@@ -158,8 +158,8 @@ impl<C: Protocol> Caller<C> {
             }
             Ok(Packet::Accept(accept)) if accept.destination == self.own => {
                 // Ignores an invalid message, since anybody could have sent it.
-                let Some((agreed, verdict, round_trip)) = attempt.read_accept(now, accept.message)
-                else {
+                let read = attempt.read_accept(now, accept.message, &mut self.randomness);
+                let Some((agreed, verdict, round_trip)) = read else {
                     return;
                 };
                 let address = self.address;
