@@ -182,10 +182,19 @@ enum Identity {
     Host(IpAddr, Vec<u8>),
 }
 
+/// A connection whose caller has not used its keys yet.
+struct HalfOpen {
+    /// The packet that may have to be retransmitted.
+    accept: Vec<u8>,
+    until: Time,
+    /// The bytes that came from the caller's address and were not sent back: Confirm packets may be
+    /// replays.
+    credit: usize,
+}
+
 struct Entry<C> {
     session: Session<C>,
-    /// The Accept packet, while it may have to be retransmitted, and when that ends.
-    half_open: Option<(Vec<u8>, Time)>,
+    half_open: Option<HalfOpen>,
     /// The time until which its ticket could open it again.
     ticket_until: Time,
     /// The caller's static key, or else its host and its transport parameters.
@@ -365,6 +374,7 @@ impl<C: Protocol> Listener<C> {
     ) {
         let from = from.into();
         self.latest = now;
+        let length = datagram.len();
         match header::decode(datagram) {
             Ok(Packet::Data { header, .. }) => {
                 let destination = header.destination;
@@ -387,9 +397,9 @@ impl<C: Protocol> Listener<C> {
                 };
                 entry.session.handle_datagram(now, from, ecn, datagram);
                 if entry.session.is_confirmed()
-                    && let Some((_, until)) = entry.half_open.take()
+                    && let Some(half_open) = entry.half_open.take()
                 {
-                    self.half_open.remove(&(until, connection));
+                    self.half_open.remove(&(half_open.until, connection));
                 }
                 while let Some(change) = entry.session.poll_id_change() {
                     change_id(&mut self.later_ids, connection, change);
@@ -397,7 +407,7 @@ impl<C: Protocol> Listener<C> {
                 make_ready(&mut self.ready, connection, entry);
             }
             Ok(Packet::Initial(initial)) => self.on_initial(now, from, &initial),
-            Ok(Packet::Confirm(confirm)) => self.on_confirm(now, from, &confirm),
+            Ok(Packet::Confirm(confirm)) => self.on_confirm(now, from, &confirm, length),
             Ok(Packet::UnknownVersion { source, .. }) => {
                 self.statistics.other_versions += 1;
                 let mut reply = Vec::new();
@@ -433,8 +443,8 @@ impl<C: Protocol> Listener<C> {
         }
         self.by_caller.remove(&(entry.identity.clone(), id));
         self.timers.remove(&(entry.timer, id));
-        if let Some((_, until)) = entry.half_open {
-            self.half_open.remove(&(until, id));
+        if let Some(half_open) = entry.half_open {
+            self.half_open.remove(&(half_open.until, id));
         }
     }
 

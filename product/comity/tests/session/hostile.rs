@@ -1,10 +1,11 @@
 //! Strangers and hostile peers, and the limits of what they can do.
 
 use comity::session::{
-    CallerCredentials, CallerEvent, Closed, Ecn, Event, KeyLimits, ListenerConfig,
-    ListenerCredentials, ListenerEvent, RefusedCaller,
+    BadParameters, CallError, CallerCredentials, CallerEvent, Closed, Ecn, Event, KeyLimits,
+    Listener, ListenerConfig, ListenerCredentials, ListenerEvent, MAX_PARAMETERS, Opener,
+    Randomness, RefusedCaller,
 };
-use comity_units::{Span, Time};
+use comity_units::{Seed, Span, Time};
 
 use crate::session::network::{
     CALLER, Flight, LISTENER, Path, World, address, caller_config, listener_config, passphrase,
@@ -455,6 +456,58 @@ fn a_recorded_confirm_opens_nothing_again() {
     assert_eq!(world.sent(ACCEPT).len(), 2);
 }
 
+/// A replayed Confirm with the caller's address causes no more bytes than it has: neither refusals
+/// with a long stream name, nor an Accept with long parameters.
+#[test]
+fn a_replayed_confirm_is_not_amplified() {
+    for long_name in [true, false] {
+        let config = ListenerConfig {
+            parameters: vec![1; MAX_PARAMETERS],
+            ..listener_config(ListenerCredentials::Shared(shared(7)))
+        };
+        let mut world = World::new(1, Path::GOOD, config.clone());
+        let name = "é".repeat(256);
+        if long_name {
+            let own = name.clone();
+            let opener: Opener<_> = Box::new(move |_, _, _, _| {
+                let (requested, own) = ("other".to_owned(), own.clone());
+                Err(BadParameters::Stream { requested, own })
+            });
+            let randomness = Randomness::seeded(Seed::new(9));
+            world.listener = Listener::new(world.now, config, opener, randomness).expect("valid");
+        }
+        world.call(CALLER, caller_config(CallerCredentials::Shared(shared(7))));
+        world.run_for(Span::from_millis(119));
+        let confirm = world.sent(CONFIRM)[0].bytes.clone();
+        // The caller's packets so far, and the replies.
+        let (mut received, mut sent) = world.traffic[&address(CALLER)];
+        assert!(sent <= received);
+        for replay in 0..1_000 {
+            received += confirm.len() as u64;
+            deliver(&mut world, CALLER, &confirm);
+            sent = world.traffic[&address(CALLER)].1;
+            assert!(sent <= received, "{replay}: {sent} for {received}");
+        }
+        let accepts = world.sent(ACCEPT).len();
+        if long_name {
+            // Each is answered, with the name cut at a character.
+            assert_eq!(accepts, 1_001);
+            let longest = world.sent(ACCEPT).iter().map(|sent| sent.bytes.len()).max();
+            assert!((confirm.len() - 1..=confirm.len()).contains(&longest.expect("some")));
+            world.run_for(Span::from_millis(2));
+            let Some(CallError::Stream { own, .. }) = world.failure(0) else {
+                panic!("{:?}", world.failure(0));
+            };
+            assert!(name.starts_with(&own) && own.len() > 60, "{own}");
+        } else {
+            // A lost Accept still comes again.
+            assert!((150..=400).contains(&accepts), "{accepts}");
+            world.run_for(Span::from_secs(1));
+            assert!(world.callers[0].1.session().is_some());
+        }
+    }
+}
+
 /// An attacker that guesses a passphrase is refused each time and gets few tries.
 #[test]
 fn guesses_of_a_passphrase_are_limited_and_reported() {
@@ -522,7 +575,7 @@ fn connections_are_bounded_and_the_next_caller_is_refused() {
     }
     world.run_for(Span::from_secs(10));
     assert_eq!(world.listener.connections(), 2);
-    let busy = comity::session::CallError::Busy {
+    let busy = CallError::Busy {
         address: address(LISTENER),
     };
     assert_eq!(world.failure(2), Some(busy));
@@ -636,7 +689,7 @@ fn restart(world: &mut World, config: ListenerConfig) {
         world.now,
         config,
         crate::session::network::opener(),
-        comity::session::Randomness::seeded(comity_units::Seed::new(4242)),
+        Randomness::seeded(Seed::new(4242)),
     )
     .expect("it was valid before");
 }

@@ -4,10 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use comity_transport::wire::header::{self, Accept, Answer, Confirm, Initial};
+use comity_transport::wire::limits::{MAX_TICKET, MIN_INITIAL, TAG};
 use comity_units::Time;
+use ring::aead::NONCE_LEN;
 use zeroize::Zeroizing;
 
-use super::{Entry, Identity, Listener, ListenerEvent, RefusedCaller, make_ready};
+use super::{Entry, HalfOpen, Identity, Listener, ListenerEvent, RefusedCaller, make_ready};
 use crate::session::call::MIN_RESEND;
 use crate::session::cookie::SLOT;
 use crate::session::exchange::Channel;
@@ -23,6 +25,12 @@ use crate::session::{Addresses, ConnectionId, ListenerCredentials, Protocol};
 /// The maximum number of a caller's connections that get a challenge when it calls and there is no
 /// room. This costs less than the key exchange of the call.
 const MAX_CHALLENGED: usize = 64;
+
+/// The length of an Accept packet that names no stream: kind, id, nonce, status and tag.
+const REFUSAL: usize = 1 + 8 + NONCE_LEN + 1 + TAG;
+/// The bytes of an Initial packet beyond those of the longest Answer: kind, version, id, length of
+/// the ticket, ticket, and a message 2 of at most 64 bytes. A ticket shows that these came.
+const UNANSWERED: usize = MIN_INITIAL - (1 + 4 + 8 + 1 + MAX_TICKET + 64);
 
 impl<C: Protocol> Listener<C> {
     pub(super) fn on_initial(&mut self, now: Time, addresses: Addresses, initial: &Initial<'_>) {
@@ -108,17 +116,29 @@ impl<C: Protocol> Listener<C> {
         self.push_event(ListenerEvent::Refused { from, why });
     }
 
-    pub(super) fn on_confirm(&mut self, now: Time, addresses: Addresses, confirm: &Confirm<'_>) {
+    /// Handles a Confirm packet of this length. Until the connection is open, the listener sends no
+    /// more bytes than came: the packet may be a replay with a false address.
+    pub(super) fn on_confirm(
+        &mut self,
+        now: Time,
+        addresses: Addresses,
+        confirm: &Confirm<'_>,
+        length: usize,
+    ) {
         let from = addresses.peer;
         let Some(ticket) = self.tickets.open(now, from, confirm.ticket) else {
             self.statistics.unknown += 1;
             return;
         };
-        if let Some(entry) = self.sessions.get(&ticket.own) {
+        if let Some(entry) = self.sessions.get_mut(&ticket.own) {
             // The caller has not received the Accept packet, or this packet is a late duplicate.
-            if let Some((accept, _)) = &entry.half_open {
-                let accept = accept.clone();
-                self.reply(addresses, accept);
+            if let Some(half_open) = &mut entry.half_open {
+                half_open.credit += length;
+                if let Some(left) = half_open.credit.checked_sub(half_open.accept.len()) {
+                    half_open.credit = left;
+                    let accept = half_open.accept.clone();
+                    self.reply(addresses, accept);
+                }
             }
             return;
         }
@@ -159,7 +179,9 @@ impl<C: Protocol> Listener<C> {
             Err(why) => {
                 let refused = match &why {
                     RefusedCaller::Busy => Refused::Busy,
-                    RefusedCaller::Stream { own, .. } => Refused::Stream { own: own.clone() },
+                    RefusedCaller::Stream { own, .. } => Refused::Stream {
+                        own: shortened(own, length.saturating_sub(REFUSAL)),
+                    },
                     _ => Refused::Parameters,
                 };
                 self.report_refused(from, why);
@@ -171,7 +193,11 @@ impl<C: Protocol> Listener<C> {
         if let Some(entry) = self.sessions.get_mut(&ticket.own) {
             let until = now + self.config.half_open_for;
             self.half_open.insert((until, ticket.own));
-            entry.half_open = Some((accept.clone(), until));
+            entry.half_open = Some(HalfOpen {
+                accept: accept.clone(),
+                until,
+                credit: (UNANSWERED + length).saturating_sub(accept.len()),
+            });
         }
         self.reply(addresses, accept);
     }
@@ -275,6 +301,15 @@ impl<C: Protocol> Listener<C> {
         }
         false
     }
+}
+
+/// The first characters of a name, in at most `length` bytes.
+fn shortened(name: &str, length: usize) -> String {
+    let mut name = name.to_owned();
+    while name.len() > length {
+        name.pop();
+    }
+    name
 }
 
 fn answer(destination: ConnectionId, ticket: &[u8], message: &[u8]) -> Vec<u8> {
