@@ -344,6 +344,13 @@ struct Keys {
     opening: Opening,
 }
 
+/// What remains of the keys of a connection that is over.
+struct Erased {
+    cipher: Cipher,
+    phase: u64,
+    forged: u64,
+}
+
 /// The secrets from which the later connection identifiers of both ends follow.
 pub(super) struct IdSecrets {
     pub(super) own: Zeroizing<[u8; 32]>,
@@ -353,6 +360,9 @@ pub(super) struct IdSecrets {
 /// Seals the packets of a connection, opens those of its peer, and refuses duplicates.
 pub struct Protection {
     keys: Option<Keys>,
+    /// Packets are neither sealed nor opened any more. Without this, an end without keys would be
+    /// one without protection.
+    erased: Option<Erased>,
     ids: Option<IdSecrets>,
     window: ReplayWindow<WINDOW>,
 }
@@ -411,6 +421,7 @@ impl Protection {
         });
         Self {
             keys,
+            erased: None,
             ids,
             window: ReplayWindow::new(),
         }
@@ -421,26 +432,49 @@ impl Protection {
         self.ids.take()
     }
 
+    /// Erases all keys: the connection is over.
+    pub(super) fn erase(&mut self) {
+        if let Some(keys) = self.keys.take() {
+            self.erased = Some(Erased {
+                cipher: keys.cipher,
+                phase: keys.sealing.phase,
+                forged: keys.opening.forged,
+            });
+        }
+    }
+
     /// The cipher; `None` without protection.
     pub fn cipher(&self) -> Option<Cipher> {
-        self.keys.as_ref().map(|keys| keys.cipher)
+        let erased = self.erased.as_ref().map(|erased| erased.cipher);
+        self.keys.as_ref().map(|keys| keys.cipher).or(erased)
     }
 
     /// The bytes that sealing adds to a payload: header and tag.
     pub fn overhead(&self) -> usize {
-        DATA_HEADER + if self.keys.is_some() { TAG } else { 0 }
+        DATA_HEADER + if self.cipher().is_some() { TAG } else { 0 }
     }
 
     /// When [`Self::on_timer`] has keys to erase; `Time::MAX` for never.
     pub fn next_timer(&self) -> Time {
-        let previous = { self.keys.as_ref() }.and_then(|keys| keys.opening.previous.as_ref());
-        previous.map_or(Time::MAX, |&(_, until)| until)
+        let Some(keys) = &self.keys else {
+            return Time::MAX;
+        };
+        let previous = { keys.opening.previous.as_ref() }.map_or(Time::MAX, |&(_, until)| until);
+        match self.window.highest() {
+            Some(_) => previous.min(keys.update_at()),
+            None => previous,
+        }
     }
 
-    /// Erases the keys of the previous phase when their time is over, even if no packets arrive.
+    /// Erases the keys of the previous phase when their time is over, and replaces the sealing key
+    /// of the present one, even if no packets leave or arrive.
     pub fn on_timer(&mut self, now: Time) {
+        let has_received = self.window.highest().is_some();
         if let Some(keys) = &mut self.keys {
             keys.forget_previous(now);
+            if has_received && keys.update_at() <= now {
+                keys.advance_sealing();
+            }
         }
     }
 
@@ -451,12 +485,16 @@ impl Protection {
 
     /// The key phase that packets are sealed in, counted from 0.
     pub fn phase(&self) -> u64 {
-        self.keys.as_ref().map_or(0, |keys| keys.sealing.phase)
+        let erased = self.erased.as_ref().map_or(0, |erased| erased.phase);
+        self.keys.as_ref().map_or(erased, |keys| keys.sealing.phase)
     }
 
     /// The number of packets that failed to open.
     pub fn forged(&self) -> u64 {
-        self.keys.as_ref().map_or(0, |keys| keys.opening.forged)
+        let erased = self.erased.as_ref().map_or(0, |erased| erased.forged);
+        self.keys
+            .as_ref()
+            .map_or(erased, |keys| keys.opening.forged)
     }
 
     /// Seals the packet that begins at `start`: room for the header, then the payload.
@@ -475,6 +513,10 @@ impl Protection {
         out: &mut Vec<u8>,
         start: usize,
     ) -> Result<(), KeyUsedUp> {
+        if self.erased.is_some() {
+            out.truncate(start);
+            return Err(KeyUsedUp);
+        }
         let has_received = self.window.highest().is_some();
         let Some(keys) = &mut self.keys else {
             out[start..start + DATA_HEADER].copy_from_slice(&encode(false, to, number));
@@ -522,6 +564,9 @@ impl Protection {
         now: Time,
         datagram: &'a mut [u8],
     ) -> Result<(PacketNumber, &'a [u8]), OpenError> {
+        if self.erased.is_some() {
+            return Err(OpenError::Stale(Stale::TooOld));
+        }
         if let Some(keys) = &mut self.keys
             && !mask(&keys.opening.mask, datagram)
         {
@@ -558,6 +603,9 @@ impl Protection {
     /// [`OpenError::Forged`] or [`OpenError::TooManyForged`] if it is no copy, and
     /// [`OpenError::Stale`] if the keys of its phase are erased.
     pub fn copied(&mut self, datagram: &mut [u8]) -> Result<PacketNumber, OpenError> {
+        if self.erased.is_some() {
+            return Err(OpenError::Stale(Stale::TooOld));
+        }
         // The header is already unmasked.
         let Ok(Packet::Data {
             header: Data {
@@ -627,15 +675,25 @@ impl Keys {
 
     fn wants_update(&self, now: Time) -> bool {
         let used = self.sealing.packets >= self.limits.update_after_packets
-            || self.sealing.bytes >= self.limits.update_after_bytes
-            || { self.sealing.since }.is_some_and(|since| since + self.limits.update_after <= now);
-        let settled = self.sealing.phase == self.opening.phase;
-        let old_gone = self
-            .opening
-            .previous
-            .as_ref()
-            .is_none_or(|&(_, until)| until <= now);
-        used && settled && old_gone
+            || self.sealing.bytes >= self.limits.update_after_bytes;
+        (used && self.may_update_at() <= now) || self.update_at() <= now
+    }
+
+    /// From when this end may begin the next phase; `Time::MAX` before the peer has followed to the
+    /// present one.
+    fn may_update_at(&self) -> Time {
+        match self.sealing.phase == self.opening.phase {
+            true => { self.opening.previous.as_ref() }.map_or(Time::ZERO, |&(_, until)| until),
+            false => Time::MAX,
+        }
+    }
+
+    /// When the sealing key has been in use for its time.
+    fn update_at(&self) -> Time {
+        let since = self.sealing.since;
+        since.map_or(Time::MAX, |since| {
+            self.may_update_at().max(since + self.limits.update_after)
+        })
     }
 
     fn forget_previous(&mut self, now: Time) {
@@ -759,7 +817,8 @@ mod tests {
         let (mut hasty, mut honest) = ends();
         assert_eq!(opened(&mut honest, sealed(&mut hasty, 0)), Ok(0));
         sealed(&mut honest, 0);
-        assert_eq!(honest.next_timer(), Time::MAX);
+        let update = Time::ZERO + KeyLimits::default().update_after;
+        assert_eq!(honest.next_timer(), update);
         advance(&mut hasty);
         assert_eq!(opened(&mut honest, sealed(&mut hasty, 1)), Ok(1));
         let due = Time::ZERO + KeyLimits::default().old_keys_for;
@@ -770,6 +829,57 @@ mod tests {
         honest.on_timer(due);
         assert!(!previous(&honest));
         assert_eq!(honest.next_timer(), Time::MAX);
+    }
+
+    /// An end that sends nothing for two minutes replaces its sealing key once, and goes on when
+    /// the peer does.
+    #[test]
+    fn a_sealing_key_is_replaced_by_the_timer() {
+        let (mut one, mut other) = ends();
+        assert_eq!(opened(&mut other, sealed(&mut one, 0)), Ok(0));
+        assert_eq!(opened(&mut one, sealed(&mut other, 0)), Ok(0));
+        let due = Time::ZERO + KeyLimits::default().update_after;
+        for end in [&mut one, &mut other] {
+            assert_eq!(end.next_timer(), due);
+            end.on_timer(Time::from_nanos(due.as_nanos() - 1));
+            assert_eq!(end.phase(), 0);
+            end.on_timer(due);
+            assert_eq!((end.phase(), end.next_timer()), (1, Time::MAX));
+        }
+        // Both follow.
+        assert_eq!(opened(&mut other, sealed(&mut one, 1)), Ok(1));
+        assert_eq!(opened(&mut one, sealed(&mut other, 1)), Ok(1));
+        assert_eq!((one.phase(), other.phase()), (1, 1));
+        assert_eq!((one.forged(), other.forged()), (0, 0));
+    }
+
+    /// An erased end opens and seals nothing, not even without protection, and keeps its counters.
+    #[test]
+    fn an_erased_end_has_no_keys() {
+        let (mut one, mut other) = ends();
+        assert_eq!(opened(&mut other, sealed(&mut one, 0)), Ok(0));
+        let (known, next) = (sealed(&mut one, 1), sealed(&mut one, 2));
+        assert_eq!(opened(&mut other, known.clone()), Ok(1));
+        let facts = |end: &Protection| (end.cipher(), end.phase(), end.forged(), end.overhead());
+        let before = facts(&other);
+        other.erase();
+        assert!(other.keys.is_none());
+        assert_eq!(facts(&other), before);
+        assert_eq!(other.next_timer(), Time::MAX);
+        let plain = [
+            &encode(false, ConnectionId::new(1), PacketNumber::new(9))[..],
+            b"plain",
+        ];
+        for packet in [known.clone(), next, plain.concat()] {
+            let expected = Err(OpenError::Stale(Stale::TooOld));
+            assert_eq!(opened(&mut other, packet), expected);
+        }
+        let refused = other.copied(&mut known.clone());
+        assert_eq!(refused, Err(OpenError::Stale(Stale::TooOld)));
+        let mut out = [&[0; DATA_HEADER][..], b"deadline"].concat();
+        let (to, number) = (ConnectionId::new(1), PacketNumber::new(9));
+        let sealed = other.seal(Time::ZERO, to, number, &mut out, 0);
+        assert_eq!((sealed, out), (Err(KeyUsedUp), Vec::new()));
     }
 
     /// RFC 9001, section 6.6.

@@ -63,6 +63,12 @@ pub trait Protocol {
     /// Whether it no longer sends or accepts anything.
     fn is_closed(&self) -> bool;
 
+    /// Whether it sends and reads no more packets. It may still have something to deliver before it
+    /// is closed.
+    fn is_silent(&self) -> bool {
+        self.is_closed()
+    }
+
     /// Whether its end has begun. It may still have something to deliver before it is closed.
     fn has_ended(&self) -> bool {
         self.is_closed()
@@ -166,6 +172,10 @@ impl<P: Protocol> Protocol for Arc<Mutex<P>> {
 
     fn is_closed(&self) -> bool {
         lock(self).is_closed()
+    }
+
+    fn is_silent(&self) -> bool {
+        lock(self).is_silent()
     }
 
     fn has_ended(&self) -> bool {

@@ -218,6 +218,9 @@ impl<C: Protocol> Session<C> {
         if self.closed.is_none() {
             self.closed = Some(closed);
             self.events.push_back(Event::Closed(closed));
+            if !self.owes_close {
+                self.protection.erase();
+            }
         }
     }
 
@@ -513,6 +516,8 @@ impl<C: Protocol> Session<C> {
             // A thread of the application panicked.
             true if self.protocol.has_failed() => self.end_internally(),
             true => self.end(Closed::ByProtocol),
+            // An output may be stuck for long.
+            false if self.protocol.is_silent() => self.protection.erase(),
             false => {}
         }
     }
@@ -527,7 +532,11 @@ impl<C: Protocol> Session<C> {
             }
         }
         match std::mem::take(&mut self.owes_close) {
-            true => self.send_close(now, out),
+            true => {
+                let sent = self.send_close(now, out);
+                self.protection.erase();
+                sent
+            }
             false => None,
         }
     }

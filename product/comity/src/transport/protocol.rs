@@ -121,6 +121,10 @@ impl Protocol for Transport {
         self.connection.is_closed() && !self.is_stalled && !self.connection.has_deliveries()
     }
 
+    fn is_silent(&self) -> bool {
+        self.connection.is_closed()
+    }
+
     fn has_ended(&self) -> bool {
         !self.connection.is_open()
     }

@@ -11,11 +11,19 @@ fn a_listener_wakes_up_to_erase_expired_secrets() {
     let mut world = World::with_shared_secret(1, Path::GOOD);
     assert_eq!(world.listener.next_timer(), Time::MAX);
     world.run_for(Span::from_secs(1));
-    for due in [1_016, 1_000 + 3_600, 1_000 + 3_608] {
-        let due = Time::from_secs(due);
-        assert_eq!(world.listener.next_timer(), due);
-        world.run_until(due);
+    // The sealing key of the connection is replaced meanwhile, two minutes after its first packet.
+    let update = Span::from_secs(120);
+    for (due, later) in [
+        (1_016, Span::ZERO),
+        (1_120, Span::from_secs(1)),
+        (1_000 + 3_600, Span::ZERO),
+        (1_000 + 3_608, Span::ZERO),
+    ] {
+        let (due, next) = (Time::from_secs(due), world.listener.next_timer());
+        assert!(due <= next && next <= due + later, "{next}, not {due}");
+        world.run_until(next);
     }
+    assert_eq!(comity::session::KeyLimits::default().update_after, update);
     assert_eq!(world.listener.next_timer(), Time::MAX);
 }
 
@@ -52,8 +60,44 @@ fn keys_change_with_time_too() {
     let id = world.listener.ids().next().expect("a connection");
     let session = world.listener.session(id).expect("open");
     assert_eq!(session.statistics().forged_packets, 0);
-    // Both ends wake up to erase the keys of the last phase.
-    assert!(world.run_to_silence() <= Span::from_secs(2));
+    // Both ends wake up to erase the keys of the last phase and, two minutes after the first packet
+    // under them, the sealing keys of the present one. They go on from there.
+    let before = phase(&world);
+    let silence = world.run_to_silence();
+    assert!((Span::from_secs(100)..=Span::from_secs(120)).contains(&silence));
+    assert_eq!(phase(&world), before.map(|phase| phase + 1));
+    world.caller_core(0).received.clear();
+    world.caller_core(0).send(b"up");
+    world.listener_core().send(b"down");
+    world.run_for(Span::from_secs(1));
+    assert_eq!(world.caller_core(0).received, [b"down"]);
+    let received = world.listener_core().received.len();
+    assert_eq!(received, 371);
+}
+
+/// The output of an end is stuck: its transport has ended, and sections still wait for delivery.
+/// The keys are erased, and a packet from before cannot be opened.
+#[test]
+fn keys_do_not_outlive_the_end_while_something_waits_for_delivery() {
+    for is_silent in [false, true] {
+        let mut world = World::with_shared_secret(1, Path::GOOD);
+        world.run_for(Span::from_secs(1));
+        world.caller_core(0).send(b"before the end");
+        world.run_for(Span::from_secs(1));
+        world.listener_core().silent = is_silent;
+        world.drain();
+        let before = world.listener_core().received.len();
+        world.caller_core(0).send(b"after the end");
+        world.run_for(Span::from_secs(1));
+        let after = world.listener_core().received.len();
+        assert_eq!(after - before, usize::from(!is_silent));
+        let id = world.listener.ids().next().expect("a connection");
+        let session = world.listener.session(id).expect("open");
+        let statistics = session.statistics();
+        assert_eq!(statistics.stale_packets, u64::from(is_silent));
+        assert_eq!(statistics.forged_packets, 0);
+        assert!(session.closed().is_none() && session.protection().cipher().is_some());
+    }
 }
 
 impl World {

@@ -685,7 +685,7 @@ const RESET: u8 = 8;
 
 /// Replaces the listener by another one with the same configuration and no state.
 fn restart(world: &mut World, config: ListenerConfig) {
-    world.listener = comity::session::Listener::new(
+    world.listener = Listener::new(
         world.now,
         config,
         crate::session::network::opener(),

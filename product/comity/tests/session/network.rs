@@ -50,6 +50,8 @@ pub(crate) struct Fake {
     pub(crate) closing: bool,
     /// Has announced its end, and still has something to deliver.
     pub(crate) has_ended: bool,
+    /// Sends and reads nothing more, and still has something to deliver.
+    pub(crate) silent: bool,
     /// Makes it panic at the next packet.
     pub(crate) panics: bool,
     pub(crate) peer_parameters: Vec<u8>,
@@ -151,6 +153,10 @@ impl Protocol for Fake {
 
     fn is_closed(&self) -> bool {
         self.closing
+    }
+
+    fn is_silent(&self) -> bool {
+        self.closing || self.silent
     }
 
     fn has_ended(&self) -> bool {
