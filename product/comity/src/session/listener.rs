@@ -11,10 +11,11 @@
 //! A caller that has not proved itself takes no memory. So any number of unproved callers excludes
 //! nobody.
 
+mod callers;
 mod door;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use comity_transport::wire::header::{self, Packet};
@@ -22,6 +23,7 @@ use comity_transport::wire::limits::{MAX_PARAMETERS, RESET, VERSION};
 use comity_units::{Span, Time};
 use thiserror::Error;
 
+use self::callers::{Callers, Identity};
 use super::budget::Budget;
 use super::cookie::Cookies;
 use super::failed::FailedTickets;
@@ -175,13 +177,6 @@ pub struct ListenerStatistics {
     pub replies_dropped: u64,
 }
 
-/// The identity of a caller across restarts.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Identity {
-    Key(PublicKey),
-    Host(IpAddr, Vec<u8>),
-}
-
 /// A connection whose caller has not used its keys yet.
 struct HalfOpen {
     /// The packet that may have to be retransmitted.
@@ -219,7 +214,7 @@ pub struct Listener<C> {
     /// Boxed: entries are large, and a map of them by value would waste memory and move them.
     sessions: IdMap<Box<Entry<C>>>,
     /// The connections by their callers.
-    by_caller: BTreeSet<(Arc<Identity>, ConnectionId)>,
+    callers: Callers,
     /// The connections by their later ids: at most three for each.
     later_ids: LaterIds,
     /// In order of age.
@@ -271,7 +266,7 @@ impl<C: Protocol> Listener<C> {
             opener,
             randomness,
             sessions: IdMap::default(),
-            by_caller: BTreeSet::new(),
+            callers: Callers::default(),
             later_ids: LaterIds::new(),
             half_open: BTreeSet::new(),
             timers: BTreeSet::new(),
@@ -441,7 +436,7 @@ impl<C: Protocol> Listener<C> {
         if self.latest < entry.ticket_until {
             self.spent.insert(id, entry.ticket_until);
         }
-        self.by_caller.remove(&(entry.identity.clone(), id));
+        self.callers.remove(entry.identity.clone(), id);
         self.timers.remove(&(entry.timer, id));
         if let Some(half_open) = entry.half_open {
             self.half_open.remove(&(half_open.until, id));

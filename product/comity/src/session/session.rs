@@ -74,6 +74,9 @@ pub enum Closed {
     /// The same caller has opened a new connection, and does not respond on this one.
     #[error("the caller does not answer, and has opened a new connection")]
     Replaced,
+    /// The listener is full, and another caller with fewer connections needs the place.
+    #[error("another caller needs the place: this one has the most connections")]
+    Displaced,
     /// The peer requested two key updates at once.
     #[error("keys: the peer requested a key update before it had seen the last one in use")]
     UpdateTooEarly,
@@ -125,8 +128,8 @@ pub struct Session<C> {
     response: Option<(SocketAddr, [u8; 8])>,
     /// The number of the next packet. This end needs it if the transport fails.
     next_number: PacketNumber,
-    /// Whether the peer must still be notified of an internal error.
-    owes_close: bool,
+    /// The code and reason that must still be sent to the peer.
+    owes_close: Option<(CloseCode, &'static str)>,
     events: VecDeque<Event>,
     closed: Option<Closed>,
     statistics: SessionStatistics,
@@ -189,7 +192,7 @@ impl<C: Protocol> Session<C> {
             confirmed: false,
             response: None,
             next_number: PacketNumber::new(0),
-            owes_close: false,
+            owes_close: None,
             events: VecDeque::new(),
             closed: None,
             statistics: SessionStatistics::default(),
@@ -218,7 +221,7 @@ impl<C: Protocol> Session<C> {
         if self.closed.is_none() {
             self.closed = Some(closed);
             self.events.push_back(Event::Closed(closed));
-            if !self.owes_close {
+            if self.owes_close.is_none() {
                 self.protection.erase();
             }
         }
@@ -343,14 +346,29 @@ impl<C: Protocol> Session<C> {
     }
 
     fn end_internally(&mut self) {
-        self.owes_close = self.confirmed;
+        self.owes_close = self.confirmed.then_some((CloseCode::INTERNAL, ""));
         self.end(Closed::Internal);
+    }
+
+    /// Ends the connection because its place is needed.
+    pub(super) fn displace(&mut self) {
+        if self.closed.is_none() {
+            let why = (CloseCode::REFUSED, "the place is needed by others");
+            self.owes_close = self.confirmed.then_some(why);
+            self.end(Closed::Displaced);
+        }
     }
 
     /// The packet with the reason of the end. It is sent once: if it is lost, the peer waits for
     /// its idle timeout, or gets a Reset.
     #[cold]
-    fn send_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Datagram> {
+    fn send_close(
+        &mut self,
+        now: Time,
+        code: CloseCode,
+        reason: &str,
+        out: &mut Vec<u8>,
+    ) -> Option<Datagram> {
         let transmit = Transmit {
             number: self.next_number,
             ecn: Ecn::NotCapable,
@@ -359,9 +377,9 @@ impl<C: Protocol> Session<C> {
         let start = begin(out);
         let age = now.saturating_since(self.opened_at);
         encode_departure(Stamp::of(Time::ZERO + age), out);
-        Frame::Close(Close::new(CloseCode::INTERNAL, ""))
+        Frame::Close(Close::new(code, reason))
             .encode(out)
-            .expect("a frame without a reason is within the limits of the format");
+            .expect("a frame with a short reason is within the limits of the format");
         self.seal(now, self.path.address(), transmit, out, start)
     }
 
@@ -531,14 +549,10 @@ impl<C: Protocol> Session<C> {
                 None => out.truncate(start),
             }
         }
-        match std::mem::take(&mut self.owes_close) {
-            true => {
-                let sent = self.send_close(now, out);
-                self.protection.erase();
-                sent
-            }
-            false => None,
-        }
+        let (code, reason) = self.owes_close.take()?;
+        let sent = self.send_close(now, code, reason, out);
+        self.protection.erase();
+        sent
     }
 
     fn transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Datagram> {

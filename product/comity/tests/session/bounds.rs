@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 
 use comity::session::{
-    CallerCredentials, ConnectionId, Ecn, ListenerCredentials, ListenerEvent, Pattern,
+    CallerConfig, CallerCredentials, Closed, ConnectionId, Ecn, Event, ListenerCredentials,
+    ListenerEvent, Pattern,
 };
 use comity_transport::wire::header::{self, Initial, Packet};
 use comity_units::Span;
@@ -174,4 +175,52 @@ fn a_call_without_room_challenges_a_limited_number_of_connections() {
         "{challenged:?}"
     );
     assert!(world.callers[late].1.session().is_none());
+}
+
+/// A caller has all places of a listener. Others still get in, until nobody has two more than
+/// another one would have. A caller whose stream does not exist takes no place.
+#[test]
+fn a_caller_with_all_places_makes_room_for_others() {
+    let mut config = listener_config(ListenerCredentials::Shared(shared(7)));
+    config.max_served = 8;
+    let mut world = World::new(1, Path::GOOD, config);
+    let call = |world: &mut World, from: String, parameters: &[u8]| {
+        let config = CallerConfig {
+            timeout: Span::from_secs(2),
+            parameters: parameters.to_vec(),
+            ..caller_config(CallerCredentials::Shared(shared(7)))
+        };
+        let call = world.call(&from, config);
+        world.run_for(Span::from_millis(2_500));
+        world.callers[call].1.session().is_some() && world.failure(call).is_none()
+    };
+    for port in 1..=8_u8 {
+        // Other parameters do not make it another caller.
+        assert!(call(&mut world, format!("203.0.113.5:{port}"), &[port]));
+    }
+    assert!(!call(&mut world, "203.0.113.5:9".into(), b"more"));
+    assert!(!call(&mut world, "198.51.100.1:1".into(), b"unacceptable"));
+    let displaced = |world: &World| {
+        let displaced = Event::Closed(Closed::Displaced);
+        let is_displaced = |event: &&ListenerEvent| matches!(event, ListenerEvent::Session(_, event) if *event == displaced);
+        world.listener_events.iter().filter(is_displaced).count()
+    };
+    assert_eq!(displaced(&world), 0);
+    for (host, expected) in [
+        (1, true),
+        (2, true),
+        (3, true),
+        (4, true),
+        (5, true),
+        (6, true),
+    ] {
+        let is_in = call(&mut world, format!("198.51.100.{host}:1"), b"caller's");
+        assert_eq!(is_in, expected, "{host}");
+        assert_eq!((displaced(&world), world.listener.connections()), (host, 8));
+    }
+    // Two are left, and then one: as many as each other caller has.
+    assert!(call(&mut world, "198.51.100.7:1".into(), b"caller's"));
+    assert!(!call(&mut world, "198.51.100.8:1".into(), b"caller's"));
+    assert!(!call(&mut world, "203.0.113.5:10".into(), b"caller's"));
+    assert_eq!((displaced(&world), world.listener.connections()), (7, 8));
 }

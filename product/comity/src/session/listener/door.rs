@@ -32,6 +32,13 @@ const REFUSAL: usize = 1 + 8 + NONCE_LEN + 1 + TAG;
 /// the ticket, ticket, and a message 2 of at most 64 bytes. A ticket shows that these came.
 const UNANSWERED: usize = MIN_INITIAL - (1 + 4 + 8 + 1 + MAX_TICKET + 64);
 
+/// The place of another connection.
+enum Room {
+    Free,
+    /// This one has to end, because its caller has more than its share.
+    InsteadOf(ConnectionId),
+}
+
 impl<C: Protocol> Listener<C> {
     pub(super) fn on_initial(&mut self, now: Time, addresses: Addresses, initial: &Initial<'_>) {
         if !self.answers {
@@ -215,9 +222,7 @@ impl<C: Protocol> Listener<C> {
             None => Identity::Host(addresses.peer.ip(), parameters.to_vec()),
         };
         let identity = Arc::new(identity);
-        if !self.has_room(now, &identity) {
-            return Err(RefusedCaller::Busy);
-        }
+        let room = self.room(now, &identity).ok_or(RefusedCaller::Busy)?;
         let config = &self.config;
         let secrets = ticket.agreed.secrets();
         let protection = Protection::new(secrets, Role::Listener, config.key_limits);
@@ -228,6 +233,12 @@ impl<C: Protocol> Listener<C> {
                     RefusedCaller::Stream { requested, own }
                 }
             })?;
+        if let Room::InsteadOf(id) = room
+            && let Some(entry) = self.sessions.get_mut(&id)
+        {
+            entry.session.displace();
+            make_ready(&mut self.ready, id, entry);
+        }
         let names = Names {
             role: Role::Listener,
             own: ticket.own,
@@ -248,7 +259,7 @@ impl<C: Protocol> Listener<C> {
         while let Some(change) = session.poll_id_change() {
             change_id(&mut self.later_ids, ticket.own, change);
         }
-        self.by_caller.insert((identity.clone(), ticket.own));
+        self.callers.insert(identity.clone(), ticket.own);
         self.sessions.insert(
             ticket.own,
             Box::new(Entry {
@@ -263,10 +274,9 @@ impl<C: Protocol> Listener<C> {
         Ok(())
     }
 
-    /// Whether there is room for a caller. If there is none, the other connections of the caller
-    /// get a challenge. A connection that does not answer is replaced, since the caller was
-    /// restarted.
-    fn has_room(&mut self, now: Time, identity: &Arc<Identity>) -> bool {
+    /// The room for a caller; `None` if there is none. Then the other connections of the caller get
+    /// a challenge. A connection that does not answer is replaced, since the caller was restarted.
+    fn room(&mut self, now: Time, identity: &Arc<Identity>) -> Option<Room> {
         let most = self.config.max_connections.min(self.config.max_served);
         // A closed connection stays in the ready queue until it is settled.
         let is_over = |id: &&ConnectionId| {
@@ -276,14 +286,11 @@ impl<C: Protocol> Listener<C> {
         if self.sessions.len() < most
             || self.sessions.len() - self.ready.iter().filter(is_over).count() < most
         {
-            return true;
+            return Some(Room::Free);
         }
         let any = self.randomness.connection_id();
-        let from = |id| (identity.clone(), ConnectionId::new(id));
-        let (first, middle, last) = (from(0), from(any.get()), from(u64::MAX));
-        let before: Vec<_> = { self.by_caller.range(&middle..=&last) }
-            .chain(self.by_caller.range(&first..&middle))
-            .map(|&(_, id)| id)
+        let displaced = self.callers.displaceable(identity, any);
+        let before: Vec<_> = { self.callers.connections(identity, any) }
             .take(MAX_CHALLENGED)
             .collect();
         for id in before {
@@ -296,10 +303,10 @@ impl<C: Protocol> Listener<C> {
             let is_gone = entry.session.replace(now);
             make_ready(&mut self.ready, id, entry);
             if is_gone {
-                return true;
+                return Some(Room::Free);
             }
         }
-        false
+        displaced.map(Room::InsteadOf)
     }
 }
 
