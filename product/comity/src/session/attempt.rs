@@ -43,20 +43,19 @@ const MAX_COOKIES: usize = 256;
 const PLAUSIBLE: u32 = 3;
 /// The number of plausible key exchanges that the caller tries with each Answer.
 const MIN_READS: usize = 4;
-/// The interval between further tries, at most [`BURST`] of them at once. A try takes up to 100 µs.
+/// The interval between further tries, those of [`BURST`] at once. A try takes up to 100 µs.
 const READ_INTERVAL: Span = Span::from_micros(500);
-/// The number of keys, the most recently confirmed ones, that the caller tries with each Accept. The
+/// The number of keys that the caller tries with each Accept, those that it confirmed last. The
 /// Accept packet arrives a round trip after its Confirm packet.
 const NEWEST_KEYS: usize = 32;
-/// The interval between tries of older keys, at most [`BURST`] of them at once. A try takes up to
-/// 5 µs.
+/// The interval between tries of older keys, those of [`BURST`] at once. A try takes up to 5 µs.
 const KEY_INTERVAL: Span = Span::from_micros(25);
 /// Unused time for tries remains usable for this long.
 const BURST: Span = Span::from_millis(500);
 /// The numbers of key exchanges to repeat in one round: of the most frequent cookies, and of those
-/// sent least recently.
+/// that wait longest.
 const FREQUENT: usize = 2;
-const LEAST_RECENT: usize = 2;
+const OLDEST: usize = 2;
 /// Candidate Answers that the caller keeps until one proves to be genuine. With a passphrase,
 /// message 2 proves nothing yet, and a forged one must not exclude the genuine one.
 const MAX_ANSWERS: usize = 1_024;
@@ -703,7 +702,7 @@ impl Attempt {
         if let Some(others) = due.get_mut(FREQUENT..) {
             others.sort_by_key(|&at| self.last_sent(at));
         }
-        due.truncate(FREQUENT + LEAST_RECENT);
+        due.truncate(FREQUENT + OLDEST);
         // Others may be genuine, too.
         let tried = { self.exchanges.iter().enumerate() }
             .filter(|(_, exchange)| exchange.calling.is_some());

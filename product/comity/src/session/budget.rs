@@ -178,7 +178,7 @@ impl Budget {
         granted
     }
 
-    /// Whether to check a proof of this caller, whose ticket was made at `made_at`. Each granted key
+    /// Whether to check a proof of this caller with a ticket of `made_at`. Each granted key
     /// exchange allows one guess, and the common tokens grant a thousand at once.
     pub(super) fn allows_proof(&mut self, now: Time, from: SocketAddr, made_at: Time) -> bool {
         let records = self.records(from);

@@ -874,7 +874,8 @@ mod tests {
             let expected = Err(OpenError::Stale(Stale::TooOld));
             assert_eq!(opened(&mut other, packet), expected);
         }
-        let refused = other.copied(&mut known.clone());
+        let mut repeated = known;
+        let refused = other.copied(&mut repeated);
         assert_eq!(refused, Err(OpenError::Stale(Stale::TooOld)));
         let mut out = [&[0; DATA_HEADER][..], b"deadline"].concat();
         let (to, number) = (ConnectionId::new(1), PacketNumber::new(9));

@@ -74,8 +74,8 @@ pub enum Closed {
     /// The same caller has opened a new connection, and does not respond on this one.
     #[error("the caller does not answer, and has opened a new connection")]
     Replaced,
-    /// The listener is full, and another caller with fewer connections needs the place.
-    #[error("another caller needs the place: this one has the most connections")]
+    /// The listener is full, and another caller with fewer connections needs room.
+    #[error("the listener is full, and this caller has the most connections")]
     Displaced,
     /// The peer requested two key updates at once.
     #[error("keys: the peer requested a key update before it had seen the last one in use")]
@@ -350,10 +350,13 @@ impl<C: Protocol> Session<C> {
         self.end(Closed::Internal);
     }
 
-    /// Ends the connection because its place is needed.
+    /// Ends the connection because others need its room.
     pub(super) fn displace(&mut self) {
         if self.closed.is_none() {
-            let why = (CloseCode::REFUSED, "the place is needed by others");
+            let why = (
+                CloseCode::REFUSED,
+                "the listener is full, and other callers have fewer connections",
+            );
             self.owes_close = self.confirmed.then_some(why);
             self.end(Closed::Displaced);
         }

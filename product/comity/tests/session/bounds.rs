@@ -177,10 +177,10 @@ fn a_call_without_room_challenges_a_limited_number_of_connections() {
     assert!(world.callers[late].1.session().is_none());
 }
 
-/// A caller has all places of a listener. Others still get in, until nobody has two more than
-/// another one would have. A caller whose stream does not exist takes no place.
+/// A caller has all connections of a listener. Others still get in, until nobody has two more than
+/// another one would have. A caller with other parameters takes no room.
 #[test]
-fn a_caller_with_all_places_makes_room_for_others() {
+fn a_caller_with_all_connections_makes_room_for_others() {
     let mut config = listener_config(ListenerCredentials::Shared(shared(7)));
     config.max_served = 8;
     let mut world = World::new(1, Path::GOOD, config);

@@ -1,7 +1,7 @@
 //! The connections of a listener by their callers.
 //!
 //! A *holder* is a static key, or else a host: an address of IPv4 or a /64 of IPv6. Holders share
-//! the places of a full listener: the one with the most connections makes room for the others.
+//! the room of a full listener: the one with the most connections makes room for the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -82,7 +82,7 @@ impl Callers {
         identity: &Arc<Identity>,
         any: ConnectionId,
     ) -> impl Iterator<Item = ConnectionId> {
-        of(&self.by_identity, identity.clone(), any)
+        of(&self.by_identity, identity, any)
     }
 
     /// A random connection that makes room for another one of this identity: its holder has more
@@ -94,7 +94,7 @@ impl Callers {
     ) -> Option<ConnectionId> {
         let &(most, holder) = self.ranking.last()?;
         let has_more = most > self.count(Holder::of(identity)) + 1;
-        let mut connections = has_more.then(|| of(&self.by_holder, holder, any))?;
+        let mut connections = has_more.then(|| of(&self.by_holder, &holder, any))?;
         connections.next()
     }
 }
@@ -102,7 +102,7 @@ impl Callers {
 /// The connections of one owner, beginning at `any`.
 fn of<T: Ord + Clone>(
     set: &BTreeSet<(T, ConnectionId)>,
-    owner: T,
+    owner: &T,
     any: ConnectionId,
 ) -> impl Iterator<Item = ConnectionId> {
     let from = |id| (owner.clone(), ConnectionId::new(id));
@@ -151,7 +151,7 @@ mod tests {
         let displaced = callers.displaceable(&third, ANY).expect("one of four");
         assert!((20..24).contains(&displaced.get()), "{displaced}");
         assert_eq!(callers.connections(&many, ANY).count(), 0);
-        let [known, other] = [b"", b"x"].map(|parameters: &[u8]| host("192.0.2.2", parameters));
+        let [known, other] = [&b""[..], b"x"].map(|parameters| host("192.0.2.2", parameters));
         assert_eq!(callers.connections(&known, ANY).count(), 4);
         assert_eq!(callers.connections(&other, ANY).count(), 0);
     }

@@ -32,7 +32,7 @@ const REFUSAL: usize = 1 + 8 + NONCE_LEN + 1 + TAG;
 /// the ticket, ticket, and a message 2 of at most 64 bytes. A ticket shows that these came.
 const UNANSWERED: usize = MIN_INITIAL - (1 + 4 + 8 + 1 + MAX_TICKET + 64);
 
-/// The place of another connection.
+/// The room of another connection.
 enum Room {
     Free,
     /// This one has to end, because its caller has more than its share.
