@@ -443,6 +443,11 @@ impl Protection {
         }
     }
 
+    /// Whether no packet can be sealed or opened any more.
+    pub(super) const fn is_erased(&self) -> bool {
+        self.erased.is_some()
+    }
+
     /// The cipher; `None` without protection.
     pub fn cipher(&self) -> Option<Cipher> {
         let erased = self.erased.as_ref().map(|erased| erased.cipher);
@@ -513,7 +518,7 @@ impl Protection {
         out: &mut Vec<u8>,
         start: usize,
     ) -> Result<(), KeyUsedUp> {
-        if self.erased.is_some() {
+        if self.is_erased() {
             out.truncate(start);
             return Err(KeyUsedUp);
         }
@@ -564,7 +569,7 @@ impl Protection {
         now: Time,
         datagram: &'a mut [u8],
     ) -> Result<(PacketNumber, &'a [u8]), OpenError> {
-        if self.erased.is_some() {
+        if self.is_erased() {
             return Err(OpenError::Stale(Stale::TooOld));
         }
         if let Some(keys) = &mut self.keys
@@ -603,7 +608,7 @@ impl Protection {
     /// [`OpenError::Forged`] or [`OpenError::TooManyForged`] if it is no copy, and
     /// [`OpenError::Stale`] if the keys of its phase are erased.
     pub fn copied(&mut self, datagram: &mut [u8]) -> Result<PacketNumber, OpenError> {
-        if self.erased.is_some() {
+        if self.is_erased() {
             return Err(OpenError::Stale(Stale::TooOld));
         }
         // The header is already unmasked.

@@ -559,6 +559,11 @@ impl<C: Protocol> Session<C> {
     }
 
     fn transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Datagram> {
+        if self.protection.is_erased() {
+            // Challenges and responses have no purpose any more.
+            self.notice_the_protocol();
+            return None;
+        }
         if let Some((to, bytes)) = self.response.take()
             && let Some(sent) = self.send_path_frame(now, to, PathFrame::Response(bytes), out)
         {

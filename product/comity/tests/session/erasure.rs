@@ -1,8 +1,11 @@
 //! Expired secrets are erased even if no packet arrives.
 
+use comity::session::{
+    CallerCredentials, Closed, Event, KeyLimits, ListenerCredentials, ListenerEvent,
+};
 use comity_units::{Span, Time};
 
-use super::network::{Path, World};
+use super::network::{Path, World, caller_config, listener_config, shared};
 
 /// After one call, the listener wakes up to erase the key of the ticket, 16 s after the beginning
 /// of its slot, and the secret of the cookie, an hour after it was made.
@@ -23,7 +26,7 @@ fn a_listener_wakes_up_to_erase_expired_secrets() {
         assert!(due <= next && next <= due + later, "{next}, not {due}");
         world.run_until(next);
     }
-    assert_eq!(comity::session::KeyLimits::default().update_after, update);
+    assert_eq!(KeyLimits::default().update_after, update);
     assert_eq!(world.listener.next_timer(), Time::MAX);
 }
 
@@ -98,6 +101,31 @@ fn keys_do_not_outlive_the_end_while_something_waits_for_delivery() {
         assert_eq!(statistics.forged_packets, 0);
         assert!(session.closed().is_none() && session.protection().cipher().is_some());
     }
+}
+
+/// A challenge that is due does not end a connection without keys, whose output is stuck. The caller
+/// replaces it as any other silent one.
+#[test]
+fn a_challenge_after_the_end_does_not_discard_what_waits_for_delivery() {
+    let mut config = listener_config(ListenerCredentials::Shared(shared(7)));
+    config.max_connections = 1;
+    let mut world = World::new(1, Path::GOOD, config);
+    let credentials = CallerCredentials::Shared(shared(7));
+    world.call("198.51.100.7:1", caller_config(credentials.clone()));
+    world.run_for(Span::from_secs(1));
+    world.listener_core().silent = true;
+    let late = world.call("198.51.100.7:2", caller_config(credentials));
+    world.run_for(Span::from_millis(200));
+    let id = world.listener.ids().next().expect("a connection");
+    let closed = world.listener.session(id).expect("open").closed();
+    assert_eq!(closed, None);
+    world.run_for(Span::from_secs(2));
+    assert!(world.callers[late].1.session().is_some());
+    let closed = { world.listener_events.iter() }.filter_map(|event| match event {
+        ListenerEvent::Session(_, Event::Closed(closed)) => Some(*closed),
+        _ => None,
+    });
+    assert_eq!(closed.collect::<Vec<_>>(), [Closed::Replaced]);
 }
 
 impl World {
