@@ -103,8 +103,8 @@ fn keys_do_not_outlive_the_end_while_something_waits_for_delivery() {
     }
 }
 
-/// A challenge that is due does not end a connection without keys, whose output is stuck. The caller
-/// replaces it as any other silent one.
+/// A challenge that is due does not end a connection without keys, whose output is stuck. Its
+/// caller replaces it as any other silent one.
 #[test]
 fn a_challenge_after_the_end_does_not_discard_what_waits_for_delivery() {
     let mut config = listener_config(ListenerCredentials::Shared(shared(7)));
