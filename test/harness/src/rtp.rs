@@ -7,12 +7,15 @@ use comity_units::{Span, Time};
 
 /// How long an early packet may wait for earlier ones.
 const PATIENCE: Span = Span::from_millis(50);
+/// Two sources do not send at the same time any more after this time without packets.
+const SILENCE: Span = Span::from_secs(1);
 
 /// RTP packets, each after a byte of time and one of length.
 ///
 /// The output is not longer than the input, a refused packet returns nothing, and nothing is held
-/// beyond its waiting time. An ordered stream from a source not seen before is returned unchanged
-/// afterwards.
+/// beyond its waiting time. After a second without packets, an ordered stream from a source not
+/// seen before is returned unchanged: until then, it may be one of two sources that send at the
+/// same time.
 pub fn check(bytes: &[u8]) {
     let (mut reorder, mut out, mut now) = (Reorder::default(), Vec::new(), Time::ZERO);
     let (mut rest, mut given, mut sources) = (bytes, 0, BTreeSet::new());
@@ -45,7 +48,7 @@ pub fn check(bytes: &[u8]) {
     }
     reorder.flush(&mut out);
     assert!(out.len() <= given);
-    now += PATIENCE;
+    now += SILENCE;
     let mut media = Vec::new();
     let source = (0..)
         .find(|source| !sources.contains(source))
