@@ -156,7 +156,7 @@ impl Protocol for Scripted {
         None
     }
 
-    fn on_path_changed(&mut self, _now: Time) {}
+    fn on_path_changed(&mut self, _now: Time, _from: SocketAddr, _to: SocketAddr) {}
 
     fn probe_timeout(&self) -> Span {
         Span::from_millis(100)

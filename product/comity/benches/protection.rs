@@ -49,7 +49,7 @@ impl Protocol for Bulk {
     fn poll_path_frame(&mut self) -> Option<PathFrame> {
         None
     }
-    fn on_path_changed(&mut self, _: Time) {}
+    fn on_path_changed(&mut self, _: Time, _: SocketAddr, _: SocketAddr) {}
     fn probe_timeout(&self) -> Span {
         Span::from_secs(1)
     }

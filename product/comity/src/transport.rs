@@ -84,6 +84,7 @@
 //! ```
 
 mod departures;
+mod moves;
 mod protocol;
 
 use std::net::IpAddr;
@@ -105,6 +106,7 @@ use comity_transport::wire::{CloseCode, limits};
 use comity_units::{PacketNumber, Seed, Span, Time};
 
 use self::departures::Departures;
+use self::moves::Moves;
 use crate::config::Config;
 use crate::error::CloseReason;
 use crate::memory::{MemoryBudget, MemoryShare};
@@ -156,6 +158,7 @@ pub struct Transport {
     /// The last time at which it had nothing to send.
     idle_at: Time,
     departures: Departures,
+    moves: Moves,
     opened_at: Time,
     /// The latest time of any call. Threads that share a transport read the clock separately.
     latest: Time,
@@ -259,6 +262,7 @@ impl Transport {
             is_paced: false,
             idle_at: Time::ZERO,
             departures: Departures::default(),
+            moves: Moves::default(),
             opened_at: now,
             latest: now,
             is_finishing: false,

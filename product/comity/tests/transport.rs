@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use comity::session::{
-    CallError, Caller, CallerConfig, CallerCredentials, CallerEvent, ConnectionId, Ecn, KeyLimits,
-    Listener, ListenerConfig, ListenerCredentials, PresharedKey, Randomness, Role, Session,
+    CallError, Caller, CallerConfig, CallerCredentials, CallerEvent, ConnectionId, Ecn, Event,
+    KeyLimits, Listener, ListenerConfig, ListenerCredentials, ListenerEvent, PresharedKey,
+    Randomness, Role, Session,
 };
 use comity::transport::{Delivery, Outgoing, TransportEvent};
 use comity::{
@@ -40,7 +41,12 @@ const CLEAN: Path = Path {
 };
 
 fn options() -> Config {
+    options_with("steady")
+}
+
+fn options_with(controller: &str) -> Config {
     Config::builder()
+        .controller(controller)
         .preshared_key(PresharedKey::new([1; 32]))
         .deliver(Deliver::Early)
         .latency(Duration::from_millis(400))
@@ -59,13 +65,20 @@ struct World {
     failed: Option<CallError>,
     received: Vec<(Time, Delivery<Bytes>)>,
     closed: Vec<CloseReason>,
+    /// The address from which the caller's packets reach the listener.
+    caller_at: SocketAddr,
+    /// How often the listener has followed its caller to another address.
+    moves: usize,
 }
 
 impl World {
     fn new(seed: u64, path: Path, callers_key: u8, limits: KeyLimits) -> Self {
+        Self::with(seed, path, callers_key, limits, options())
+    }
+
+    fn with(seed: u64, path: Path, callers_key: u8, limits: KeyLimits, options: Config) -> Self {
         let seed = Seed::new(seed);
         let mut randomness = Randomness::seeded(seed);
-        let options = options();
         let mut parameters = Vec::new();
         options.parameters().encode(&mut parameters).unwrap();
         let key = PresharedKey::new([callers_key; 32]);
@@ -104,6 +117,8 @@ impl World {
             failed: None,
             received: Vec::new(),
             closed: Vec::new(),
+            caller_at: CALLER.parse().unwrap(),
+            moves: 0,
         }
     }
 
@@ -113,13 +128,13 @@ impl World {
         (self.random.index(self.sequence).get() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    fn carry(&mut self, to_listener: bool, bytes: &[u8]) {
+    fn carry(&mut self, to_listener: bool, bytes: &[u8], further: Span) {
         let copies = 1 + usize::from(self.draw() < self.path.duplication);
         for _ in 0..copies {
             if self.draw() < self.path.loss {
                 continue;
             }
-            let delay = self.path.delay + self.path.jitter.mul_f64(self.draw());
+            let delay = further + self.path.delay + self.path.jitter.mul_f64(self.draw());
             let at = (self.now + delay, self.sequence);
             self.flights.insert(at, (to_listener, bytes.to_vec()));
         }
@@ -146,6 +161,22 @@ impl World {
         let transport = self.sender().expect("open").protocol_mut();
         transport.submit(now, section).expect("there is room")
     }
+
+    /// Submits a section of a life of one second, unless the send buffer is full.
+    fn submit_at_listener(&mut self, length: usize) {
+        let (now, id) = (self.now, self.accepted().expect("open"));
+        let section = Outgoing {
+            stream: StreamId(0),
+            importance: Importance(1),
+            source_time: now,
+            deadline: now + Span::from_secs(1),
+            needs: None,
+            payload: Bytes::from(vec![1; length]),
+        };
+        let transport = self.listener.protocol_mut(id).expect("open");
+        let _ = transport.submit(now, section);
+        self.listener.make_ready(id);
+    }
 }
 
 impl common::World for World {
@@ -161,14 +192,13 @@ impl common::World for World {
     }
 
     fn arrive(&mut self, (to_listener, mut bytes): Self::Flight) {
-        let from = |address: &str| -> SocketAddr { address.parse().unwrap() };
         let (now, ecn) = (self.now, Ecn::NotCapable);
         if to_listener {
             self.listener
-                .handle_datagram(now, from(CALLER), ecn, &mut bytes);
+                .handle_datagram(now, self.caller_at, ecn, &mut bytes);
         } else {
-            self.caller
-                .handle_datagram(now, from(LISTENER), ecn, &mut bytes);
+            let from: SocketAddr = LISTENER.parse().unwrap();
+            self.caller.handle_datagram(now, from, ecn, &mut bytes);
         }
     }
 
@@ -176,7 +206,7 @@ impl common::World for World {
         let mut out = Vec::new();
         while let Some(datagram) = self.caller.poll_transmit(self.now, &mut out) {
             let start = out.len() - datagram.length;
-            self.carry(true, &out[start..]);
+            self.carry(true, &out[start..], Span::ZERO);
         }
         out.clear();
         if let Some(id) = self.accepted()
@@ -197,14 +227,24 @@ impl common::World for World {
         }
         while let Some(datagram) = self.listener.poll_transmit(self.now, &mut out) {
             let start = out.len() - datagram.length;
-            self.carry(false, &out[start..]);
+            // The caller answers challenges to two of its addresses one by one.
+            let is_home = datagram.to == CALLER.parse().unwrap();
+            let further = if is_home {
+                Span::ZERO
+            } else {
+                Span::from_millis(1)
+            };
+            self.carry(false, &out[start..], further);
         }
         while let Some(event) = self.caller.poll_event() {
             if let CallerEvent::Failed(error) = event {
                 self.failed = Some(error);
             }
         }
-        while self.listener.poll_event().is_some() {}
+        while let Some(event) = self.listener.poll_event() {
+            let moved = matches!(event, ListenerEvent::Session(_, Event::PathChanged { .. }));
+            self.moves += usize::from(moved);
+        }
     }
 }
 
@@ -508,4 +548,91 @@ fn duplicate_packets_are_counted_and_reported() {
         reported > 80 && reported <= counted,
         "{reported} of {counted}"
     );
+}
+
+/// Sends more than a path carries that loses 5 % of its packets, for 4 s, to a viewer that moves
+/// between its address and ever new `others`. Returns the bytes of sections sent, and the moves.
+fn sent_to_a_viewer_that_moves(others: impl Fn(u16) -> Option<SocketAddr>) -> (u64, usize) {
+    let lossy = Path {
+        loss: 0.05,
+        ..CLEAN
+    };
+    let mut world = World::with(7, lossy, 1, KeyLimits::default(), options_with("reno"));
+    world.run(START + Span::from_secs(1));
+    let id = world.accepted().unwrap();
+    let sent = |world: &World| {
+        let session = world.listener.session(id).unwrap();
+        let statistics = session.protocol().stats(world.now, &session.statistics());
+        statistics.sent.counters.section_bytes
+    };
+    let (home, before) = (world.caller_at, sent(&world));
+    for step in 0..800 {
+        let (now, at) = (world.now, world.moves / 2);
+        world.caller_at = match world.moves % 2 {
+            0 => others(at as u16).unwrap_or(home),
+            _ => home,
+        };
+        world.submit_at_listener(20_000);
+        // The viewer has something to send from each address.
+        if step % 4 == 0 {
+            world.submit(100, 1, Span::from_secs(1));
+        }
+        world.run(now + Span::from_millis(5));
+        let viewer = world.sender().unwrap().protocol_mut();
+        while viewer.poll_delivery(now).is_some() {}
+    }
+    (sent(&world) - before, world.moves)
+}
+
+/// Each move would undo the reactions to losses, and begin another slow start.
+#[test]
+fn a_viewer_that_moves_to_and_fro_stays_subject_to_congestion_control() {
+    let (still, moves) = sent_to_a_viewer_that_moves(|_| None);
+    assert_eq!(moves, 0);
+    assert!(still > 200_000, "{still} bytes");
+    let ports = |at| Some(SocketAddr::from(([198, 51, 100, 7], 10_000 + at)));
+    let hosts = |at: u16| Some(SocketAddr::from(([203, 0, 113, at as u8], 4_000)));
+    // One move to another host begins afresh.
+    let cases: [&dyn Fn(u16) -> Option<SocketAddr>; 2] = [&ports, &hosts];
+    for others in cases {
+        let (moving, moves) = sent_to_a_viewer_that_moves(others);
+        assert!(moves >= 10, "{moves} moves");
+        assert!(
+            still * 3 < moving * 4 && moving * 4 < still * 5,
+            "{moving} bytes with {moves} moves, {still} without"
+        );
+    }
+}
+
+/// RFC 9000, section 9.4: another host is another path; another port is not.
+#[test]
+fn a_move_to_another_host_begins_afresh() {
+    let ssthresh_after = |to: &str| {
+        let mut world = World::with(7, CLEAN, 1, KeyLimits::default(), options_with("reno"));
+        world.run(START + Span::from_secs(1));
+        let id = world.accepted().unwrap();
+        let mut ssthresh: Vec<u64> = Vec::new();
+        for loss in [0.2, 0.0] {
+            if loss == 0.0 {
+                world.caller_at = to.parse().unwrap();
+            }
+            world.path.loss = loss;
+            for _ in 0..50 {
+                world.submit(100, 1, Span::from_secs(1));
+                world.submit_at_listener(20_000);
+                world.run(world.now + Span::from_millis(20));
+            }
+            let session = world.listener.session(id).unwrap();
+            let statistics = session.protocol().stats(world.now, &session.statistics());
+            ssthresh.push(statistics.path.ssthresh_bytes.expect("losses"));
+        }
+        assert_eq!(world.moves, 1);
+        let [before, after] = ssthresh.try_into().unwrap();
+        (before, after)
+    };
+    // Two losses in ten leave a window of a few packets, which a new slow start forgets.
+    let (before, after) = ssthresh_after("198.51.100.7:4001");
+    assert!(before < 10_000 && after < 10_000, "{before}, {after}");
+    let (before, after) = ssthresh_after("203.0.113.9:4000");
+    assert!(before < 10_000 && after > 20_000, "{before}, {after}");
 }

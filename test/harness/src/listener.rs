@@ -61,7 +61,7 @@ impl Protocol for Echo {
     fn poll_path_frame(&mut self) -> Option<PathFrame> {
         self.frames.pop()
     }
-    fn on_path_changed(&mut self, _: Time) {}
+    fn on_path_changed(&mut self, _: Time, _: SocketAddr, _: SocketAddr) {}
     fn probe_timeout(&self) -> Span {
         Span::from_millis(100)
     }

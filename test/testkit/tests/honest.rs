@@ -184,7 +184,10 @@ fn honest(
     // Packets on the way arrive after later ones, and nothing that was measured holds.
     pair.set_extra_delay(0, Span::from_millis(stall));
     let now = pair.reading(0);
-    change_path(&mut pair.ends[0], now, controller);
+    match seed % 2 {
+        0 => change_path(&mut pair.ends[0], now, controller),
+        _ => pair.ends[0].on_kept_path(true),
+    }
     let more = pair.now() + Span::from_secs(1);
     pair.run_until(more);
     pair.set_extra_delay(0, Span::ZERO);

@@ -1,5 +1,6 @@
 //! The interface of the transport that a session carries.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 pub use comity_transport::datagram::PathFrame;
@@ -54,8 +55,9 @@ pub trait Protocol {
     /// The next path frame of the last packet passed in.
     fn poll_path_frame(&mut self) -> Option<PathFrame>;
 
-    /// Handles a change of the path: measurements of the old path are invalid.
-    fn on_path_changed(&mut self, now: Time);
+    /// Handles a move of the peer, which has proved that it has the address `to`. Measurements of
+    /// the path to `from` may be invalid (RFC 9000, section 9.4).
+    fn on_path_changed(&mut self, now: Time, from: SocketAddr, to: SocketAddr);
 
     /// The time to wait for an answer before repeating a request.
     fn probe_timeout(&self) -> Span;
@@ -162,8 +164,8 @@ impl<P: Protocol> Protocol for Arc<Mutex<P>> {
         lock(self).poll_path_frame()
     }
 
-    fn on_path_changed(&mut self, now: Time) {
-        whole(self, now).on_path_changed(now);
+    fn on_path_changed(&mut self, now: Time, from: SocketAddr, to: SocketAddr) {
+        whole(self, now).on_path_changed(now, from, to);
     }
 
     fn probe_timeout(&self) -> Span {
@@ -250,7 +252,7 @@ mod tests {
             Some(PathFrame::Response([9; 8]))
         }
 
-        fn on_path_changed(&mut self, _: Time) {
+        fn on_path_changed(&mut self, _: Time, _: SocketAddr, _: SocketAddr) {
             self.note("on_path_changed");
         }
 
@@ -283,7 +285,8 @@ mod tests {
         shared.on_established(now, None);
         shared.on_packet(now, PacketNumber::new(0), Ecn::NotCapable, &[]);
         shared.on_duplicate();
-        shared.on_path_changed(now);
+        let [from, to] = [1, 2].map(|port| SocketAddr::from(([192, 0, 2, 1], port)));
+        shared.on_path_changed(now, from, to);
         shared.on_timer(now);
         shared.fail(now);
         assert!(shared.is_closed());

@@ -525,7 +525,7 @@ impl<C: Protocol> Session<C> {
             Some(News::Moved { from }) => {
                 let to = self.path.address();
                 self.push(Event::PathChanged { from, to });
-                self.protocol.on_path_changed(now);
+                self.protocol.on_path_changed(now, from, to);
             }
             Some(News::Stays(address)) => self.push(Event::PathUnanswered { address }),
             None => {}

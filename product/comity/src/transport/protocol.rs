@@ -1,5 +1,7 @@
 //! The transport as the protocol of a session.
 
+use std::net::SocketAddr;
+
 use comity_congestion::Controller;
 use comity_transport::datagram::Connection;
 use comity_transport::wire::CloseCode;
@@ -103,8 +105,12 @@ impl Protocol for Transport {
         self.connection.poll_path_frame()
     }
 
-    fn on_path_changed(&mut self, now: Time) {
+    fn on_path_changed(&mut self, now: Time, from: SocketAddr, to: SocketAddr) {
         let now = self.advance(now);
+        let another_host = from.ip().to_canonical() != to.ip().to_canonical();
+        if !another_host || !self.moves.begins_afresh(now) {
+            return self.connection.on_kept_path(another_host);
+        }
         let fresh: Result<Box<dyn Controller>, _> = self
             .controller
             .build(&self.setup, &self.controller_parameters);

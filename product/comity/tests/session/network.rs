@@ -143,7 +143,7 @@ impl Protocol for Fake {
         self.frames.pop_front()
     }
 
-    fn on_path_changed(&mut self, _now: Time) {
+    fn on_path_changed(&mut self, _now: Time, _from: SocketAddr, _to: SocketAddr) {
         self.paths += 1;
     }
 

@@ -404,6 +404,19 @@ impl<P: Payload> Connection<P> {
         self.ecn.on_path_changed(self.config.ecn);
     }
 
+    /// The peer has another address, and congestion control continues: packets in flight still
+    /// count, and so do their losses. The next packet is ACK-eliciting. Its acknowledgement shows
+    /// within a round trip which packets went to the old address in vain.
+    ///
+    /// At `another_host`, the path may carry only smaller packets, and may treat marks differently.
+    pub fn on_kept_path(&mut self, another_host: bool) {
+        self.ping();
+        if another_host {
+            self.size.on_new_path();
+            self.ecn.on_path_changed(self.config.ecn);
+        }
+    }
+
     /// The system refused to send a packet with this protected payload to the peer: it exceeds the
     /// MTU of the first link.
     pub fn on_too_large(&mut self, now: Time, payload: u32) {
