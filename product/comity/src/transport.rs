@@ -141,8 +141,9 @@ pub struct PathSize {
 /// [`Protocol`](crate::session::Protocol).
 ///
 /// The transport parameters of both ends configure it. The smaller of the two largest datagrams and
-/// the larger latency apply. The peer's parameters determine its acknowledgement delay, its initial
-/// credit, and the meter that this end runs for it.
+/// the larger latency apply. The peer's latency counts up to `max_latency`. The peer's parameters
+/// determine its acknowledgement delay, its initial credit, and the meter that this end runs for
+/// it.
 #[derive(Debug)]
 pub struct Transport {
     connection: Connection<Bytes>,
@@ -251,8 +252,10 @@ impl Transport {
         if trace.is_some() {
             connection.keep_losses();
         }
+        // The memory of a sender grows with the latency, and so does the wait at its end.
+        let requested = peer.latency.min(own.max_latency);
         Ok(Self {
-            latency: Span::from(config.settings().latency).max(peer.latency),
+            latency: Span::from(config.settings().latency).max(requested),
             connection,
             peer,
             controller: config.row(),

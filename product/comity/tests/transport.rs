@@ -276,6 +276,31 @@ fn the_larger_latency_and_the_smaller_datagram_apply() {
     assert_eq!(statistics.path.payload_bytes, 1_452 - 29);
 }
 
+/// A viewer could otherwise make a sender hold sections, and wait at its end, for 285 years.
+#[test]
+fn a_peers_latency_counts_up_to_the_maximum() {
+    let latency = |own: u64, max: u64, peers: u64| {
+        let config = Config::builder()
+            .insecure()
+            .latency(Duration::from_millis(own))
+            .max_latency(Duration::from_millis(max))
+            .build()
+            .unwrap();
+        let peer = Parameters {
+            latency: Span::from_millis(peers),
+            ..Parameters::default()
+        };
+        let transport = Transport::open(START, Role::Listener, &config, 29, peer, Seed::new(1));
+        transport.unwrap().latency().as_millis()
+    };
+    assert_eq!(latency(120, 60_000, 80), 120);
+    assert_eq!(latency(120, 60_000, 5_000), 5_000);
+    assert_eq!(latency(120, 60_000, 3_600_000), 60_000);
+    assert_eq!(latency(120, 2_000, 3_600_000), 2_000);
+    // Each end's own latency is as good as its maximum.
+    assert_eq!(latency(4_000, 2_000, 3_600_000), 4_000);
+}
+
 /// The receiver has acknowledged everything and sends no packet that could cause another Close.
 #[test]
 fn a_lost_close_is_retransmitted() {

@@ -377,8 +377,9 @@ settings! {
         span(bounds::KEEP_ALIVE), uri("keepalive");
 
     /// The maximum time from the arrival of a section's first byte to its deadline. A later
-    /// deadline counts as this one, at this endpoint and behind a relay. The limit is never below
-    /// the `latency` of this endpoint.
+    /// deadline counts as this one, at this endpoint and behind a relay. A larger `latency` of the
+    /// other endpoint counts as this one, too. The limit is never below the `latency` of this
+    /// endpoint.
     max_latency: [Duration] = duration(Transport::DEFAULT.max_latency),
         span(bounds::MAX_LATENCY), uri("maxlatency");
 
