@@ -148,6 +148,13 @@ impl LossDetection {
         rtt.timeout(&self.config) + self.ack_delay
     }
 
+    /// How long to remember lost packets, which may still arrive: three probe timeouts. Of the
+    /// peer's acknowledgement delay, at most [`MAX_REMEMBERED_DELAY`] counts.
+    pub(super) fn memory(&self) -> Span {
+        let delay = self.ack_delay.min(MAX_REMEMBERED_DELAY);
+        (self.base_timeout().saturating_sub(self.ack_delay) + delay) * 3
+    }
+
     /// When the probe timer expires.
     pub(super) fn probe_at(&self) -> Time {
         if self.last_sent_at.is_never() {
@@ -183,6 +190,9 @@ impl LossDetection {
 
 /// `kPacketThreshold` of RFC 9002: three later packets, as three duplicate acknowledgements in TCP.
 pub(super) const MIN_THRESHOLD: u64 = 3;
+
+/// The maximum part of the peer's acknowledgement delay for which lost packets are remembered.
+const MAX_REMEMBERED_DELAY: Span = Span::from_secs(1);
 
 /// The number of consecutive probes that do not back off when a connection finishes.
 pub(super) const STEADY_PROBES: u32 = 8;

@@ -28,6 +28,7 @@ struct Reading {
     is_refused: bool,
     /// Whether the peer requests credit.
     asks_for_room: bool,
+    has_ack: bool,
 }
 
 impl<P: Payload> Connection<P> {
@@ -133,7 +134,10 @@ impl<P: Payload> Connection<P> {
             match frame {
                 Frame::Padding { .. } | Frame::Ping => {}
                 Frame::Blocked => reading.asks_for_room = true,
+                // A second one could only add work.
+                Frame::Ack(_) if reading.has_ack => {}
                 Frame::Ack(ack) => {
+                    reading.has_ack = true;
                     let answered = self.outbox.answered();
                     self.on_ack(now, number, &ack)?;
                     if self.outbox.answered() != answered {
@@ -468,8 +472,8 @@ impl<P: Payload> Connection<P> {
             .sent
             .detect_losses(now, self.loss.threshold(), self.loss.delay());
         self.loss.due_at = due_at.unwrap_or(Time::MAX);
-        let memory = self.loss.base_timeout() * 3;
-        self.sent.forget_missing(now.saturating_sub(memory));
+        self.sent
+            .forget_missing(now.saturating_sub(self.loss.memory()));
         if lost.contents.is_empty() {
             return;
         }
@@ -504,7 +508,7 @@ impl<P: Payload> Connection<P> {
         self.on_signal(now, &signal);
         self.congestion.on_lost(&lost.sent_at);
         let has_samples = self.loss.smoothed().is_some();
-        if has_samples && silence > memory {
+        if has_samples && silence > self.loss.base_timeout() * 3 {
             self.statistics.sent.persistent_congestions += 1;
             self.congestion.on_persistent_congestion(now, in_flight);
         }

@@ -137,6 +137,7 @@ pub(super) struct NeverSent(pub(super) PacketNumber);
 pub(super) struct SentPackets<C> {
     /// In ascending order of numbers, without the skipped ones.
     packets: VecDeque<SentPacket<C>>,
+    /// In ascending order of numbers: packets are declared lost in this order.
     missing: VecDeque<Missing<C>>,
     next: PacketNumber,
     /// The skipped numbers within the range of `packets`.
@@ -230,6 +231,7 @@ impl<C: Carried> SentPackets<C> {
                 is_foreign: true,
             });
         }
+        self.bound_missing();
         for missing in &mut self.missing {
             missing.is_foreign = true;
         }
@@ -382,16 +384,17 @@ impl<C: Carried> SentPackets<C> {
 
     /// Removes packets of this range from the list of missing ones: their losses were spurious.
     fn find_missing(&mut self, now: Time, range: &AckRange, result: &mut Acknowledged<C>) {
-        let is_in = |missing: &Missing<C>| contains(range, missing.number);
-        if !self.missing.iter().any(is_in) {
+        let first = self
+            .missing
+            .partition_point(|missing| missing.number < range.first);
+        let until = self
+            .missing
+            .partition_point(|missing| missing.number <= range.last);
+        if first >= until {
             return;
         }
         let largest = self.largest_acknowledged;
-        let (late, rest): (VecDeque<_>, _) = core::mem::take(&mut self.missing)
-            .into_iter()
-            .partition(is_in);
-        self.missing = rest;
-        for missing in late {
+        for missing in self.missing.drain(first..until) {
             result.late_contents.push(missing.contents);
             if missing.is_foreign {
                 continue;
@@ -483,6 +486,7 @@ impl<C: Carried> SentPackets<C> {
             }
         }
         self.let_go();
+        self.bound_missing();
         (lost, next_due)
     }
 
@@ -508,6 +512,12 @@ impl<C: Carried> SentPackets<C> {
         }
     }
 
+    /// Forgets the oldest lost packets beyond the limit.
+    fn bound_missing(&mut self) {
+        let beyond = self.missing.len().saturating_sub(MAX_MISSING);
+        self.missing.drain(..beyond);
+    }
+
     /// Forgets lost packets that left before `horizon`, because they can no longer arrive.
     pub(super) fn forget_missing(&mut self, horizon: Time) {
         while let Some(first) = self.missing.front()
@@ -518,15 +528,15 @@ impl<C: Carried> SentPackets<C> {
     }
 }
 
-fn contains(range: &AckRange, number: PacketNumber) -> bool {
-    range.first <= number && number <= range.last
-}
-
 /// The number of skipped numbers to remember after the packets around them are settled.
 const MAX_SKIPPED: usize = 64;
 
 /// The maximum number of skipped numbers to remember if nothing is settled.
 const MAX_SKIPPED_EVER: usize = 4_096;
+
+/// The maximum number of lost packets to remember: a round trip of 40 ms at 200,000 packets per
+/// second.
+const MAX_MISSING: usize = 8_192;
 
 /// The maximum number of remembered packets that are not ACK-eliciting, for a peer that
 /// acknowledges no packet. The loss of their contents matters little: each acknowledgement repeats
@@ -633,6 +643,29 @@ mod tests {
     }
 
     #[test]
+    fn lost_packets_are_remembered_up_to_a_limit() {
+        let mut sent = SentPackets::new(Time::ZERO);
+        let most = MAX_MISSING as u64;
+        for round in 1..=3 {
+            for number in (round - 1) * most..round * most {
+                sent.on_sent(at(round), SIZE, number);
+            }
+            let last = round * most - 1;
+            sent.on_ack(at(round), ranges([(last, last)]))
+                .expect("sent");
+            let (lost, _) = sent.detect_losses(at(round), 1, Span::from_secs(1));
+            assert_eq!(lost.contents.len() as u64, most - 1);
+            assert_eq!(sent.missing.len() as u64, (round * (most - 1)).min(most));
+        }
+        // The oldest are forgotten, and the newest still arrive late.
+        let late = sent.on_ack(at(4), ranges([(0, most - 1)])).expect("sent");
+        assert!(late.late_contents.is_empty());
+        let newest = (3 * most - 3, 3 * most - 2);
+        let late = sent.on_ack(at(4), ranges([newest])).expect("sent");
+        assert_eq!(late.late_contents, [newest.0, newest.1]);
+    }
+
+    #[test]
     fn an_acknowledgement_is_timed_by_its_largest_number() {
         let mut sent = ten();
         sent.on_sent(at(20), 0, 10);
@@ -703,6 +736,7 @@ mod tests {
             let mut sent = SentPackets::new(Time::ZERO);
             let mut open: BTreeSet<u64> = BTreeSet::new();
             let mut settled: BTreeSet<u64> = BTreeSet::new();
+            let mut lost_ones: BTreeSet<u64> = BTreeSet::new();
             for (step, (start, length, kind)) in steps.into_iter().enumerate() {
                 let now = at(step as u64);
                 let number = sent.next_number().get();
@@ -718,12 +752,16 @@ mod tests {
                             prop_assert!(open.remove(&contents) && settled.insert(contents));
                             prop_assert!((start..=end).contains(&contents));
                         }
+                        let late: Vec<u64> = lost_ones.range(start..=end).copied().collect();
+                        prop_assert_eq!(acknowledged.late_contents, late.clone());
+                        lost_ones.retain(|number| !late.contains(number));
                         prop_assert!(open.range(start..=end).next().is_none());
                     }
                     _ => {
                         let (lost, _) = sent.detect_losses(now, 3, Span::from_millis(20));
                         for contents in lost.contents {
                             prop_assert!(open.remove(&contents) && settled.insert(contents));
+                            lost_ones.insert(contents);
                         }
                     }
                 }

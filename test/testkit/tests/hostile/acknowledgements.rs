@@ -3,8 +3,8 @@
 use comity_testkit::memory::held;
 use comity_transport::datagram::{CloseReason, Config, Event, Violation};
 use comity_transport::timeline::{DropPolicy, Reliability};
-use comity_transport::wire::CloseCode;
-use comity_transport::wire::frame::{Frame, ReceiverReport};
+use comity_transport::wire::frame::{Ack, AckRange, AckRanges, Frame, ReceiverReport};
+use comity_transport::wire::{CloseCode, Stamp};
 use comity_units::{PacketNumber, Span};
 
 use crate::peer::{World, header};
@@ -98,6 +98,39 @@ fn floods_of_ranges_cost_no_memory() {
     }
     assert!(held() - before < 200_000, "{} bytes", held() - before);
     assert_eq!(world.end.statistics().sent.lost_packets, 0);
+}
+
+/// A peer has no use for a second Ack frame, which could only add work.
+#[test]
+fn of_two_acks_in_a_packet_the_first_counts() {
+    let mut world = World::new(reliable());
+    for _ in 0..3 {
+        world.submit(1_000);
+        world.pass(Span::from_millis(1));
+    }
+    let ranges = [0, 1, 1_000_000].map(|number| {
+        let number = PacketNumber::new(number);
+        let (first, last) = (number, number);
+        [AckRange { first, last }]
+    });
+    let acks = ranges.each_ref().map(|ranges| {
+        Frame::Ack(Ack {
+            proof: None,
+            ranges: AckRanges::new(ranges).expect("one range"),
+            delay: Span::ZERO,
+            arrival: Stamp::from_micros(0),
+            ecn: None,
+        })
+    });
+    let open = |world: &World| {
+        let sections = world.end.statistics().outbox.sections;
+        sections.submitted - sections.acknowledged
+    };
+    assert_eq!(open(&world), 3);
+    world.say(&acks).expect("two are ignored");
+    assert_eq!(open(&world), 2);
+    world.say(&acks[1..2]).expect("the truth");
+    assert_eq!(open(&world), 1);
 }
 
 /// The peer sends without end and never acknowledges anything, so no packet record is ever settled.
