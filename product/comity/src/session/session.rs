@@ -24,6 +24,9 @@ use crate::contain::contain;
 /// The length of a datagram with a challenge or response, within the anti-amplification limit. It
 /// proves that the new path carries packets of the usual size.
 const PATH_DATAGRAM: usize = 1200;
+/// The minimum interval between padded path frames to addresses of the peer, unless a quarter of
+/// the probe timeout is longer. The shortest wait between two challenges is twice as long.
+const MIN_PADDED_INTERVAL: Span = Span::from_millis(50);
 /// The shortest payload with a path frame, in bytes: departure (4), type (1), frame (8).
 const MIN_PATH_PAYLOAD: usize = 13;
 /// The maximum number of events that wait to be polled. Beyond it, only the end is kept.
@@ -126,6 +129,8 @@ pub struct Session<C> {
     /// Whether the peer has proved that it has the keys.
     confirmed: bool,
     response: Option<(SocketAddr, [u8; 8])>,
+    /// When the next path frame to an address of the peer may be padded.
+    pads_at: Time,
     /// The number of the next packet. This end needs it if the transport fails.
     next_number: PacketNumber,
     /// The code and reason that must still be sent to the peer.
@@ -184,6 +189,7 @@ impl<C: Protocol> Session<C> {
             opened_at: now,
             received_at: now,
             asked_at: None,
+            pads_at: Time::ZERO,
             asks: false,
             path: Path::new(addresses),
             protection,
@@ -478,21 +484,17 @@ impl<C: Protocol> Session<C> {
     }
 
     fn is_replaced(&mut self, now: Time) -> bool {
-        match self
-            .asked_at
-            .filter(|&asked_at| self.received_at < asked_at)
-        {
-            None => {
+        let wait = self.protocol.probe_timeout() * 2;
+        match self.asked_at {
+            Some(asked_at) if now < asked_at + wait => false,
+            Some(asked_at) if self.received_at < asked_at => {
+                self.end(Closed::Replaced);
+                true
+            }
+            _ => {
                 self.asked_at = Some(now);
                 self.asks = true;
                 false
-            }
-            Some(asked_at) => {
-                let is_gone = now >= asked_at + self.protocol.probe_timeout() * 2;
-                if is_gone {
-                    self.end(Closed::Replaced);
-                }
-                is_gone
             }
         }
     }
@@ -572,7 +574,8 @@ impl<C: Protocol> Session<C> {
         if core::mem::take(&mut self.asks) {
             let challenge = PathFrame::Challenge(self.randomness.bytes());
             let to = self.path.address();
-            if let Some(sent) = self.send_path_frame(now, to, challenge, out) {
+            let length = self.shortest_path_datagram();
+            if let Some(sent) = self.write_path_frame(now, to, challenge, length, out) {
                 return Some(sent);
             }
         }
@@ -590,6 +593,9 @@ impl<C: Protocol> Session<C> {
         self.seal(now, self.path.address(), transmit, out, start)
     }
 
+    /// Appends a challenge or response. It is padded to [`PATH_DATAGRAM`] as far as the
+    /// anti-amplification limit allows. That limit does not hold for the addresses of the peer, and
+    /// nothing else limits these datagrams, so only one in a while is padded.
     fn send_path_frame(
         &mut self,
         now: Time,
@@ -597,9 +603,34 @@ impl<C: Protocol> Session<C> {
         frame: PathFrame,
         out: &mut Vec<u8>,
     ) -> Option<Datagram> {
-        let overhead = self.protection.overhead();
-        let allowance = usize::try_from(self.path.allowance(to)?).unwrap_or(usize::MAX);
-        let length = allowance.min(PATH_DATAGRAM).checked_sub(overhead)?;
+        let allowance = self.path.allowance(to)?;
+        let length = match allowance {
+            u64::MAX if now < self.pads_at => self.shortest_path_datagram(),
+            _ => usize::try_from(allowance).unwrap_or(usize::MAX),
+        };
+        let length = length.min(PATH_DATAGRAM);
+        let sent = self.write_path_frame(now, to, frame, length, out)?;
+        if allowance == u64::MAX && length == PATH_DATAGRAM {
+            let interval = (self.protocol.probe_timeout() / 4).max(MIN_PADDED_INTERVAL);
+            self.pads_at = now + interval;
+        }
+        Some(sent)
+    }
+
+    fn shortest_path_datagram(&self) -> usize {
+        MIN_PATH_PAYLOAD + self.protection.overhead()
+    }
+
+    /// Appends a datagram of `length` bytes with this frame.
+    fn write_path_frame(
+        &mut self,
+        now: Time,
+        to: SocketAddr,
+        frame: PathFrame,
+        length: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<Datagram> {
+        let length = length.checked_sub(self.protection.overhead())?;
         if length < MIN_PATH_PAYLOAD {
             return None;
         }

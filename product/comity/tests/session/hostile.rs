@@ -841,3 +841,37 @@ fn a_caller_that_was_restarted_replaces_its_silent_predecessor() {
     assert!(world.callers[third].1.session().is_none());
     assert!(!world.callers[again].1.is_over());
 }
+
+/// A caller repeats its Confirm at a listener without room. Each Confirm is a reason to ask whether
+/// an older connection of this host is still alive.
+#[test]
+fn a_repeated_confirm_makes_no_flood_for_the_connections_of_its_host() {
+    let mut config = listener_config(ListenerCredentials::Passphrase(passphrase(7)));
+    config.max_served = 1;
+    let credentials = || CallerCredentials::Passphrase(passphrase(7));
+    let mut world = World::new(1, Path::GOOD, config);
+    world.call(CALLER, caller_config(credentials()));
+    world.run_for(Span::from_secs(2));
+    let second = "198.51.100.7:4001";
+    world.call(second, caller_config(credentials()));
+    let is_confirm = |flight: &&Flight| {
+        flight.from == address(second)
+            && flight
+                .bytes
+                .first()
+                .is_some_and(|kind| kind >> 4 == CONFIRM)
+    };
+    while !world.log.iter().any(|flight| is_confirm(&flight)) {
+        world.run_for(Span::from_millis(1));
+    }
+    let confirm = world.log.iter().rfind(is_confirm).unwrap().bytes.clone();
+    world.traffic.clear();
+    for _ in 0..900 {
+        world.inject(address(second), address(LISTENER), confirm.clone());
+        world.run_for(Span::from_millis(1));
+    }
+    let (_, sent) = world.traffic[&address(CALLER)];
+    // One short challenge in two probe timeouts, which are 300 ms, and nothing else.
+    assert!((42..=4 * 42).contains(&sent), "{sent} bytes");
+    assert!(!world.callers[0].1.is_over());
+}

@@ -258,6 +258,50 @@ fn an_address_gets_three_times_its_bytes_to_the_last_one() {
     }
 }
 
+/// The lengths of the listener's packets to the caller.
+fn to_caller(world: &World) -> Vec<usize> {
+    let to_caller = world
+        .log
+        .iter()
+        .filter(|flight| flight.to == address(CALLER));
+    to_caller.map(|flight| flight.bytes.len()).collect()
+}
+
+/// Neither window nor pacer limits path frames (RFC 9002, section 7.1), so short packets must not
+/// be answered with long ones.
+#[test]
+fn challenges_without_end_are_answered_with_short_packets() {
+    let mut world = connected(1, Path::GOOD);
+    world.log.clear();
+    for token in 0..1_000 {
+        world.caller_core(0).challenge(token);
+        world.run_for(Span::from_millis(1));
+    }
+    let lengths = to_caller(&world);
+    let padded = lengths.iter().filter(|length| **length == 1_200).count();
+    assert!(lengths.len() >= 950, "{} answers", lengths.len());
+    assert!((10..=21).contains(&padded), "{padded} padded answers");
+    let short = lengths.iter().filter(|length| **length <= 42).count();
+    assert_eq!(padded + short, lengths.len());
+}
+
+/// Each packet comes from another port, and so begins another validation.
+#[test]
+fn moves_without_end_are_answered_with_short_packets() {
+    let mut world = connected(1, Path::GOOD);
+    world.log.clear();
+    let home = world.callers[0].0;
+    for port in 0..1_000 {
+        world.caller_core(0).send(b"here");
+        world.callers[0].0 = SocketAddr::new(home.ip(), 10_000 + port);
+        world.run_for(Span::from_millis(1));
+    }
+    let lengths = to_caller(&world);
+    let padded = lengths.iter().filter(|length| **length == 1_200).count();
+    assert!(lengths.len() >= 500, "{} challenges", lengths.len());
+    assert!((1..=21).contains(&padded), "{padded} padded challenges");
+}
+
 /// After the end of a connection, nothing links its ids.
 #[test]
 fn a_reset_for_a_later_id_does_not_name_the_first_one() {

@@ -35,6 +35,7 @@ pub(crate) fn passphrase(byte: u8) -> PassphraseKey {
 pub(crate) struct Fake {
     next: u64,
     outgoing: VecDeque<Vec<u8>>,
+    challenges: VecDeque<[u8; 8]>,
     /// Whether the question is due, by the timer.
     asks: bool,
     ask_at: Option<Time>,
@@ -61,6 +62,11 @@ pub(crate) struct Fake {
 impl Fake {
     pub(crate) fn send(&mut self, message: &[u8]) {
         self.outgoing.push_back(message.to_vec());
+    }
+
+    /// Sends a challenge in a short packet.
+    pub(crate) fn challenge(&mut self, token: u64) {
+        self.challenges.push_back(token.to_be_bytes());
     }
 
     fn transmit(&mut self) -> Option<Transmit> {
@@ -107,6 +113,11 @@ impl Protocol for Fake {
         if let Some(message) = self.outgoing.pop_front() {
             out.push(4);
             out.extend(message);
+            return self.transmit();
+        }
+        if let Some(challenge) = self.challenges.pop_front() {
+            out.push(2);
+            out.extend(challenge);
             return self.transmit();
         }
         if core::mem::take(&mut self.asks) && !self.has_received {
