@@ -476,6 +476,21 @@ impl Receiver {
         self.half_due(now, (section, 100 + 10 * section), second)
     }
 
+    /// The first packet states a departure half an hour after the beginning of the sender's clock.
+    fn set_ahead(&mut self) {
+        self.clock.on_arrival(ms(20), micros(AHEAD + 20));
+        assert_eq!(self.clock.to_local(ms(AHEAD)), Time::ZERO);
+    }
+
+    /// The next packets state departures half an hour earlier.
+    fn set_back(&mut self) {
+        for now in [21, 22] {
+            self.clock.on_arrival(ms(now), micros(now));
+            self.clock.on_round_trip(ms(now), Span::from_millis(1));
+        }
+        assert!(self.clock.to_local(ms(AHEAD)) > ms(AHEAD - 100), "believed");
+    }
+
     fn half_due(&mut self, now: u64, due: (u64, u64), second: bool) -> Result<(), Violation> {
         self.half_that_needs(now, due, None, second)
     }
@@ -764,19 +779,37 @@ fn deadlines_after_the_end_are_bounded() {
     assert!(receiver.inbox.is_empty());
 }
 
+/// The time that the sender's clock seems to have run before the connection, in milliseconds.
+const AHEAD: u64 = 1_800_000;
+
+fn micros(millis: u64) -> u32 {
+    (millis * 1_000) as u32
+}
+
 /// A section with a deadline too far away is due after the maximum latency, and its metadata has
 /// that deadline.
 #[test]
 fn deadlines_are_limited_by_the_maximum_latency() {
-    for is_whole in [false, true] {
+    let far = 3_600_000;
+    for (is_whole, lies, stated) in [
+        (false, false, far),
+        (true, false, far),
+        (false, true, far),
+        (true, true, far),
+        (false, true, 59_000),
+    ] {
         let mut receiver = receiver(Deliver::Paced);
-        let far = 3_600_000;
-        receiver.half_due(20, (0, far), false).unwrap();
+        receiver.set_ahead();
+        let stated = AHEAD + stated;
+        receiver.half_due(20, (0, stated), false).unwrap();
+        if lies {
+            receiver.set_back();
+        }
         if is_whole {
-            receiver.half_due(5_000, (0, far), true).unwrap();
+            receiver.half_due(5_000, (0, stated), true).unwrap();
         }
         // All packets of a section must have the same deadline.
-        assert!(receiver.half_due(21, (0, far + 1), false).is_err());
+        assert!(receiver.half_due(21, (0, stated + 1), false).is_err());
         let due = 60_000 + 20;
         assert_eq!(receiver.poll(5_001), []);
         assert_eq!(receiver.inbox.next_wakeup(&receiver.clock), ms(due));
@@ -795,4 +828,21 @@ fn deadlines_are_limited_by_the_maximum_latency() {
         // A relay forwards this deadline.
         assert_eq!(receiver.clock.to_local(meta.deadline), ms(due));
     }
+}
+
+/// An application or a relay gets no later deadline, even if it gets the section at once.
+#[test]
+fn a_false_clock_postpones_no_deadline() {
+    let mut receiver = receiver(Deliver::Early);
+    receiver.set_ahead();
+    let due = AHEAD + 50_000;
+    receiver.half_due(20, (0, due), false).unwrap();
+    receiver.set_back();
+    receiver.half_due(22, (0, due), true).unwrap();
+    let delivery = receiver.inbox.poll(ms(5_001), &receiver.clock);
+    let Some(Delivery::Section(section)) = delivery else {
+        panic!("{delivery:?}");
+    };
+    let deadline = receiver.clock.to_local(section.meta.deadline);
+    assert_eq!(deadline, ms(60_020));
 }

@@ -235,7 +235,8 @@ impl ClockMap {
     }
 
     /// Restores the departure whose low half was sent: the value nearest to the one that the local
-    /// clock predicts.
+    /// clock predicts. It is not negative, since no packet leaves before the sender's clock begins.
+    /// So every local time from now on has a time on that clock.
     fn unwrap(&self, now: Time, departure: u32) -> i64 {
         let Some((arrival, last)) = self.latest else {
             return i64::from(departure);
@@ -244,7 +245,7 @@ impl ClockMap {
         let expected = last.saturating_add(passed);
         // Modulo 2^32 on purpose: the signed distance between the low halves.
         let ahead = departure.wrapping_sub(expected as u32) as i32;
-        expected.saturating_add(i64::from(ahead))
+        expected.saturating_add(i64::from(ahead)).max(0)
     }
 
     fn push(&mut self, at: i64, least: i64) {

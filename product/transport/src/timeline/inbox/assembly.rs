@@ -6,6 +6,7 @@ use core::ops::Range;
 use comity_units::Time;
 
 use super::{Gap, GapReason, Partial, Received};
+use crate::timeline::clock::ClockMap;
 use crate::timeline::ranges::Ranges;
 use crate::timeline::section::{Meta, Payload, Reason};
 
@@ -15,6 +16,8 @@ pub(super) struct Assembly<P: Payload> {
     pub(super) meta: Meta,
     /// The deadline in its packets, which can be later than that of `meta`.
     stated: Time,
+    /// The latest deadline, on the receiver's clock. The sender's clock cannot postpone it.
+    pub(super) latest: Time,
     buffer: P::Buffer,
     pub(super) have: Ranges,
     /// When the last byte arrived, and whether that was after the deadline.
@@ -26,20 +29,19 @@ pub(super) struct Assembly<P: Payload> {
 }
 
 impl<P: Payload> Assembly<P> {
-    /// Creates an empty section. Its deadline is that of `meta`, and at most `latest`.
+    /// Creates an empty section. Its deadline is that of `meta`, and at most the local time
+    /// `latest`.
     pub(super) fn new(
         meta: Meta,
+        clock: &ClockMap,
         latest: Time,
         buffer: P::Buffer,
         dropped: Option<Reason>,
     ) -> Self {
-        let deadline = match meta.deadline.is_never() {
-            true => meta.deadline,
-            false => meta.deadline.min(latest),
-        };
         Self {
-            meta: Meta { deadline, ..meta },
+            meta: limit_deadline(meta, clock, latest),
             stated: meta.deadline,
+            latest,
             buffer,
             have: Ranges::default(),
             completed: None,
@@ -92,6 +94,15 @@ impl<P: Payload> Assembly<P> {
             }),
         })
     }
+}
+
+/// Limits the deadline, if there is one, to the local time `latest`.
+pub(super) fn limit_deadline(meta: Meta, clock: &ClockMap, latest: Time) -> Meta {
+    let deadline = match meta.deadline.is_never() {
+        true => meta.deadline,
+        false => meta.deadline.min(clock.to_sender(latest)),
+    };
+    Meta { deadline, ..meta }
 }
 
 /// Section numbers as runs that neither touch nor overlap.

@@ -8,7 +8,7 @@ use core::ops::Range;
 
 use comity_units::Time;
 
-use super::assembly::{Assembly, Runs};
+use super::assembly::{Assembly, Runs, limit_deadline};
 use super::spares::Spares;
 use super::{Config, Counters, Delivery, Gap, GapReason, Violation};
 use crate::timeline::clock::ClockMap;
@@ -19,6 +19,8 @@ use crate::timeline::section::{Deliver, Meta, Payload, Reason, SectionId, Stream
 const RECORD: u64 = 512;
 const PIECE: u64 = 16;
 const RUN: u64 = 48;
+/// Below twice this length, the list of the latest deadlines is not searched for settled sections.
+const MIN_LATEST: usize = 32;
 /// The reciprocal of the part of the memory limit that delivered sections, kept for later ones, may
 /// use.
 const SPARE_PART: u64 = 8;
@@ -51,6 +53,9 @@ pub struct Inbox<P: Payload> {
     streams: BTreeMap<StreamId, Stream<P>>,
     /// Unsettled sections by their deadlines, on the sender's clock.
     due: BTreeSet<(Time, StreamId, u64)>,
+    /// The same sections by their latest deadlines, on this end's clock, and settled ones among
+    /// them. The first is unsettled.
+    latest: VecDeque<(Time, StreamId, u64)>,
     /// Streams whose first sections may have become settled.
     changed: BTreeSet<StreamId>,
     ready: VecDeque<Ready<P>>,
@@ -119,7 +124,8 @@ enum Slot<P: Payload> {
 /// No run is empty.
 #[derive(Debug)]
 enum Ready<P> {
-    Delivery(Delivery<P>),
+    /// A section that began to arrive, and its latest deadline on this end's clock.
+    Delivery(Delivery<P>, Time),
     Unseen(StreamId, Range<u64>, GapReason),
 }
 
@@ -182,6 +188,7 @@ impl<P: Payload> Inbox<P> {
             config,
             streams: BTreeMap::new(),
             due: BTreeSet::new(),
+            latest: VecDeque::new(),
             changed: BTreeSet::new(),
             ready: VecDeque::new(),
             spares: Spares::default(),
@@ -283,14 +290,14 @@ impl<P: Payload> Inbox<P> {
             return Err(self.out_of_memory());
         }
         if is_new {
-            let latest = clock.to_sender(now + config.max_latency);
+            let latest = now + config.max_latency;
             let buffer = self.spares.buffer(meta.length);
             let state = self.stream(stream)?;
             let (dropped, is_first) = match state.slots.remove(&number) {
                 Some(Slot::Dropped(reason)) => (Some(reason), false),
                 _ => (None, true),
             };
-            let assembly = Assembly::new(*meta, latest, buffer, dropped);
+            let assembly = Assembly::new(*meta, clock, latest, buffer, dropped);
             let deadline = assembly.meta.deadline;
             state.slots.insert(number, Slot::Open(assembly));
             state.known = state.known.max(number + 1);
@@ -300,6 +307,7 @@ impl<P: Payload> Inbox<P> {
             let waits = config.enforce_deadlines || config.deliver == Deliver::Paced;
             if waits && !deadline.is_never() {
                 self.due.insert((deadline, stream, number));
+                self.push_latest(latest, stream, number);
             }
         }
         let Some(Slot::Open(assembly)) = self
@@ -317,7 +325,7 @@ impl<P: Payload> Inbox<P> {
         self.counters.held += u64::from(new);
         self.counters.duplicate += u64::from(length - new);
         if assembly.is_complete() && !was_complete {
-            let deadline = clock.to_local(assembly.meta.deadline);
+            let deadline = clock.to_local(assembly.meta.deadline).min(assembly.latest);
             let is_late = now > deadline;
             assembly.completed = Some((now, is_late));
             *self.ahead.count(is_late) += 1;
@@ -433,8 +441,11 @@ impl<P: Payload> Inbox<P> {
     fn plays_at(&self, clock: &ClockMap) -> Option<Time> {
         let until = self.plays_out_until?;
         match self.ready.front()? {
-            Ready::Delivery(Delivery::Section(section)) if !section.meta.deadline.is_never() => {
-                Some(clock.to_local(section.meta.deadline).min(until))
+            Ready::Delivery(Delivery::Section(section), latest)
+                if !section.meta.deadline.is_never() =>
+            {
+                let deadline = clock.to_local(section.meta.deadline);
+                Some(deadline.min(*latest).min(until))
             }
             _ => None,
         }
@@ -447,7 +458,16 @@ impl<P: Payload> Inbox<P> {
             return None;
         }
         let delivery = match self.ready.pop_front()? {
-            Ready::Delivery(delivery) => delivery,
+            Ready::Delivery(mut delivery, latest) => {
+                let meta = match &mut delivery {
+                    Delivery::Section(received) => Some(&mut received.meta),
+                    Delivery::Gap(gap) => gap.partial.as_mut().map(|partial| &mut partial.meta),
+                };
+                if let Some(meta) = meta {
+                    *meta = limit_deadline(*meta, clock, latest);
+                }
+                delivery
+            }
             Ready::Unseen(stream, sections, reason) => Delivery::Gap(Gap {
                 stream,
                 section: SectionId(sections.start),
@@ -475,16 +495,33 @@ impl<P: Payload> Inbox<P> {
         if !self.ready.is_empty() || !self.changed.is_empty() {
             return Time::ZERO;
         }
-        self.due
-            .first()
-            .map_or(Time::MAX, |&(deadline, _, _)| clock.to_local(deadline))
+        let due = { self.due.first() }.map(|&(deadline, ..)| clock.to_local(deadline));
+        let latest = { self.latest.front() }.map(|&(latest, ..)| latest);
+        due.into_iter().chain(latest).min().unwrap_or(Time::MAX)
+    }
+
+    /// Adds an unsettled section to `latest`. Settled sections are removed before they outnumber
+    /// the records.
+    fn push_latest(&mut self, latest: Time, stream: StreamId, number: u64) {
+        if self.latest.len() >= 2 * self.records.max(MIN_LATEST) {
+            let streams = &self.streams;
+            self.latest.retain(|entry| waits(streams, entry));
+        }
+        self.latest.push_back((latest, stream, number));
+    }
+
+    /// Removes settled sections from the front of `latest`.
+    fn trim_latest(&mut self) {
+        while { self.latest.front() }.is_some_and(|entry| !waits(&self.streams, entry)) {
+            self.latest.pop_front();
+        }
     }
 
     /// Whether the stream has ended and all of it was delivered.
     pub fn is_finished(&self, stream: StreamId) -> bool {
         let waits = self.ready.iter().any(|ready| match ready {
-            Ready::Delivery(Delivery::Section(received)) => received.meta.stream == stream,
-            Ready::Delivery(Delivery::Gap(gap)) => gap.stream == stream,
+            Ready::Delivery(Delivery::Section(received), _) => received.meta.stream == stream,
+            Ready::Delivery(Delivery::Gap(gap), _) => gap.stream == stream,
             Ready::Unseen(unseen, _, _) => *unseen == stream,
         });
         let state = self.streams.get(&stream);
@@ -582,6 +619,15 @@ impl<P: Payload> Inbox<P> {
             entry => Ok(entry.or_default()),
         }
     }
+}
+
+/// Whether a section waits for its deadline.
+fn waits<P: Payload>(
+    streams: &BTreeMap<StreamId, Stream<P>>,
+    (_, stream, number): &(Time, StreamId, u64),
+) -> bool {
+    let slot = { streams.get(stream) }.and_then(|state| state.slots.get(number));
+    matches!(slot, Some(Slot::Open(assembly)) if !assembly.is_overdue)
 }
 
 fn check_end<P: Payload>(

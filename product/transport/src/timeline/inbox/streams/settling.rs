@@ -58,11 +58,11 @@ impl<P: Payload> Inbox<P> {
         for ready in core::mem::take(&mut self.ready) {
             let (stream, sections, reason) = match ready {
                 Ready::Unseen(stream, sections, reason) => (stream, sections, reason),
-                Ready::Delivery(Delivery::Gap(gap)) => {
+                Ready::Delivery(Delivery::Gap(gap), _) => {
                     let sections = gap.section.0..gap.section.0 + gap.count;
                     (gap.stream, sections, gap.reason)
                 }
-                Ready::Delivery(Delivery::Section(section)) => {
+                Ready::Delivery(Delivery::Section(section), _) => {
                     let Meta { stream, length, .. } = section.meta;
                     let number = section.meta.section.0;
                     self.counters.delivered -= u64::from(length);
@@ -88,14 +88,27 @@ impl<P: Payload> Inbox<P> {
             self.settle_first(stream);
             return true;
         }
-        match self.due.first() {
-            Some(&(deadline, stream, number)) if clock.to_local(deadline) <= now => {
-                self.due.pop_first();
-                self.on_due(stream, number);
-                true
-            }
-            _ => false,
+        if let Some(&(deadline, stream, number)) = self.due.first()
+            && clock.to_local(deadline) <= now
+        {
+            self.due.pop_first();
+            self.on_due(stream, number);
+            return true;
         }
+        // The sender's clock shows less than it would have to.
+        if let Some(&(latest, stream, number)) = self.latest.front()
+            && latest <= now
+        {
+            self.latest.pop_front();
+            if let Some(Slot::Open(assembly)) =
+                { self.streams.get(&stream) }.and_then(|state| state.slots.get(&number))
+            {
+                self.due.remove(&(assembly.meta.deadline, stream, number));
+            }
+            self.on_due(stream, number);
+            return true;
+        }
+        false
     }
 
     /// Handles a section whose deadline has passed.
@@ -109,6 +122,7 @@ impl<P: Payload> Inbox<P> {
         {
             assembly.is_overdue = true;
             self.changed.insert(stream);
+            self.trim_latest();
             return;
         }
         // The sections that it needs are useless after it, even if their deadlines are later.
@@ -230,7 +244,7 @@ impl<P: Payload> Inbox<P> {
                     self.due.remove(&(assembly.meta.deadline, stream, at));
                     self.pieces -= assembly.have.len();
                     let gap = assembly.dropped.map_or(gap, GapReason::Dropped);
-                    let had = u64::from(assembly.have.total());
+                    let (had, latest) = (u64::from(assembly.have.total()), assembly.latest);
                     self.counters.held -= had;
                     let delivery = match assembly.finish(gap) {
                         Ok(received) => {
@@ -248,7 +262,7 @@ impl<P: Payload> Inbox<P> {
                             Delivery::Gap(found)
                         }
                     };
-                    self.ready.push_back(Ready::Delivery(delivery));
+                    self.ready.push_back(Ready::Delivery(delivery, latest));
                     at + 1
                 }
                 Some(Slot::Dropped(dropped)) => {
@@ -279,6 +293,7 @@ impl<P: Payload> Inbox<P> {
         if let Some(end) = state.settled.take_run(state.next) {
             state.next = end;
         }
+        self.trim_latest();
     }
 }
 
