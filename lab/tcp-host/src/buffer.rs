@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::ahead::Ahead;
 
 /// The offset of the first byte of a stream; offset 0 is the SYN.
-const FIRST: u64 = 1;
+pub(crate) const FIRST: u64 = 1;
 /// The memory that an empty buffer keeps.
 const KEPT: usize = 64 << 10;
 

@@ -45,13 +45,15 @@ pub struct Config {
     /// limit. Sections that were submitted with deadlines count, but only `send_buffer` limits
     /// them.
     pub max_send_memory: usize,
-    /// How long a peer may keep its window closed while data waits for it (RFC 6429).
+    /// How long a peer may keep its window closed, or acknowledge less than a segment, while data
+    /// waits for it (RFC 6429).
     pub zero_window_timeout: Span,
     /// How long [`Host::connect`](crate::Host::connect) tries.
     pub connect_timeout: Span,
     /// How long the handshake of a connection that a peer opened may take.
     pub handshake_timeout: Span,
-    /// How long a closed connection that no application holds waits for the peer's FIN.
+    /// How long a closed connection that no application holds waits for the peer's FIN, or for the
+    /// acknowledgement of an eighth of its data.
     pub orphan_timeout: Span,
     /// The probing of idle connections; `None` for no probes, which is the default (RFC 9293,
     /// section 3.8.4).

@@ -8,7 +8,7 @@ use comity_tcp::{self as tcp, Connection, Flags, Options, SackBlocks, Segment, S
 use comity_units::{Seed, SeqNo, Time};
 
 use crate::budget::Budget;
-use crate::buffer::{ReceiveBuffer, SendBuffer};
+use crate::buffer::{FIRST, ReceiveBuffer, SendBuffer};
 use crate::config::{Config, Control, KeepAlive};
 use crate::error::End;
 use crate::icmp::min_mtu;
@@ -84,6 +84,10 @@ pub(crate) struct Socket {
     pub(crate) scheduled: Time,
     /// When the host ends it, because the handshake, or the wait for a FIN, takes too long.
     pub(crate) deadline: Time,
+    /// The first byte that the peer had not acknowledged when it last made progress, and how many
+    /// bytes from there on are progress again.
+    progress_from: u64,
+    pub(crate) progress_step: u64,
     /// The number of bytes in its send buffer at the last count.
     pub(crate) counted: usize,
     /// The number of bytes in order, including gaps, at the last event for the application.
@@ -179,6 +183,8 @@ impl Socket {
             wants_acknowledgement: false,
             scheduled: Time::MAX,
             deadline,
+            progress_from: FIRST,
+            progress_step: mss.into(),
             counted: 0,
             announced: 0,
             peer_initial: SeqNo::ZERO,
@@ -200,6 +206,25 @@ impl Socket {
     /// The number of bytes in order since the beginning, including gaps.
     pub(crate) fn progress(&self) -> u64 {
         self.tcp.delivered() + self.tcp.gap_statistics().bytes
+    }
+
+    /// Whether the peer has acknowledged a whole step, or all data, since this last returned true.
+    /// Single bytes are no progress: a peer could otherwise hold the connection for ever.
+    pub(crate) fn has_progressed(&mut self) -> bool {
+        let start = self.send.start();
+        let is_step = start >= self.progress_from + self.progress_step;
+        let is_rest = start > self.progress_from && self.is_all_acknowledged();
+        let has = is_step || is_rest;
+        if has {
+            self.progress_from = start;
+        }
+        has
+    }
+
+    /// Whether data waits for a peer whose window is closed, or that acknowledges less than a step.
+    pub(crate) fn is_stalled(&self) -> bool {
+        let is_slow = self.tcp.peer_window() == 0 || self.send.start() > self.progress_from;
+        is_slow && !self.is_all_acknowledged()
     }
 
     /// The reason for the end of a connection whose peer did not respond.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use comity_tcp_host::{
     Config, ConnectError, ConnectionId, End, Event, Host, KeepAlive, ListenError,
 };
-use comity_units::Span;
+use comity_units::{Span, Time};
 use etherparse::TcpOptionElement;
 
 use crate::world::{App, PORT, World, config, forge, read, v4};
@@ -241,6 +241,145 @@ fn peers_that_read_nothing_take_bounded_memory_and_time() {
     }
 }
 
+/// A peer that acknowledges one more byte every ten seconds, and the host that sends to it.
+struct Miser {
+    host: Host,
+    now: Time,
+    id: Option<ConnectionId>,
+    /// The host's initial sequence number, and the bytes that it sent and that are acknowledged,
+    /// from there on.
+    initial: u32,
+    sent: u32,
+    acknowledged: u32,
+}
+
+const MISER: u16 = 9_999;
+
+impl Miser {
+    /// Connects, and is sent 100 kB.
+    fn new(timeout: Span) -> Self {
+        let mut settings = Config {
+            zero_window_timeout: timeout,
+            orphan_timeout: timeout,
+            ..config(0)
+        };
+        // It acknowledges without looking at what it gets.
+        settings.tcp.skip_segments = None;
+        let mut host = Host::new(settings, [1; 32]).unwrap();
+        let listener = host.listen(SocketAddr::new(v4(0), PORT), 10).unwrap();
+        let mut miser = Self {
+            host,
+            now: Time::from_secs(1),
+            id: None,
+            initial: 0,
+            sent: 0,
+            acknowledged: 0,
+        };
+        miser.say(|tcp| (tcp.syn, tcp.sequence_number, tcp.window_size) = (true, 99, 1));
+        let mut packet = Vec::new();
+        assert!(miser.host.poll_transmit(miser.now, &mut packet));
+        miser.initial = read(&packet).0.sequence_number;
+        miser.sent = 1;
+        miser.acknowledge(1, 1);
+        let id = miser.host.accept(listener).expect("connected");
+        miser.id = Some(id);
+        miser.host.write(id, &[7; 100_000]).unwrap();
+        miser
+    }
+
+    fn id(&self) -> ConnectionId {
+        self.id.expect("accepted")
+    }
+
+    fn say(&mut self, header: impl FnOnce(&mut etherparse::TcpHeader)) {
+        let (from, to) = (SocketAddr::new(v4(1), MISER), SocketAddr::new(v4(0), PORT));
+        self.host
+            .handle_packet(self.now, &forge(from, to, header, &[]));
+    }
+
+    fn take(&mut self) {
+        let mut packet = Vec::new();
+        while self.host.poll_transmit(self.now, &mut packet) {
+            let (tcp, payload) = read(&packet);
+            let end = tcp.sequence_number.wrapping_add(payload.len() as u32);
+            self.sent = self.sent.max(end.wrapping_sub(self.initial));
+        }
+    }
+
+    /// Acknowledges this many more bytes, if they were sent, and opens the window for `window`
+    /// bytes.
+    fn acknowledge(&mut self, more: u32, window: u16) {
+        self.acknowledged = self.sent.min(self.acknowledged + more);
+        let number = self.initial.wrapping_add(self.acknowledged);
+        self.say(|tcp| {
+            (tcp.sequence_number, tcp.ack, tcp.window_size) = (100, true, window);
+            tcp.acknowledgment_number = number;
+        });
+        self.take();
+    }
+
+    /// Repeats this every ten seconds, until the connection ends. Returns after how many seconds it
+    /// did; `None` after an hour.
+    fn drag(&mut self, mut step: impl FnMut(&mut Self, u64)) -> Option<u64> {
+        for round in 1..360 {
+            let until = Time::from_secs(1 + 10 * round);
+            while self.host.next_timer() <= until {
+                self.now = self.now.max(self.host.next_timer());
+                self.host.on_timer(self.now);
+                self.take();
+            }
+            self.now = until;
+            let is_open = self.host.connection(self.id()).is_some();
+            if !is_open || self.host.end(self.id()).is_some() {
+                return Some(10 * round);
+            }
+            step(self, round);
+        }
+        None
+    }
+}
+
+/// A window that opens for a byte, or acknowledgements of a byte, hold no connection for ever.
+#[test]
+fn a_peer_that_takes_a_byte_now_and_then_is_reset() {
+    let timeout = Span::from_secs(120);
+    for windows in [[0, 1], [1, 1], [0, 40_000], [40_000, 40_000]] {
+        let mut miser = Miser::new(timeout);
+        let ended = miser.drag(|miser, round| {
+            miser.acknowledge(1, windows[round as usize % 2]);
+        });
+        assert!(
+            ended.is_some_and(|ended| (110..=150).contains(&ended)),
+            "{windows:?}: {ended:?}"
+        );
+    }
+    // A peer that takes a segment in this time is served.
+    let mut miser = Miser::new(timeout);
+    let ended = miser.drag(|miser, _| miser.acknowledge(200, 400));
+    assert_eq!(ended, None);
+}
+
+/// The same, after the application has released the connection.
+#[test]
+fn a_released_connection_is_not_held_by_single_bytes() {
+    let timeout = Span::from_secs(60);
+    for (bytes, least, most) in [(1, 50, 80), (4_000, 200, 600)] {
+        let mut miser = Miser::new(timeout);
+        let (now, id) = (miser.now, miser.id());
+        miser.host.release(now, id);
+        let ended = miser.drag(|miser, _| {
+            // In parts, so that the round trips are short.
+            for part in [500; 8].iter().take(bytes as usize / 500) {
+                miser.acknowledge(*part, 4_000);
+            }
+            miser.acknowledge(bytes % 500, 4_000);
+        });
+        let ended = ended.expect("within an hour");
+        assert!((least..=most).contains(&ended), "{bytes}: {ended} s");
+        assert!(miser.host.connection(id).is_none());
+    }
+}
+
 #[test]
 fn idle_connections_live_for_ever_without_probes_and_end_with_them() {
     let keep_alive = KeepAlive {
@@ -389,7 +528,7 @@ fn an_orphan_does_not_wait_for_ever() {
 #[test]
 fn wrong_addresses_are_refused_with_the_address() {
     let mut host = Host::new(config(0), [0; 32]).unwrap();
-    let now = comity_units::Time::ZERO;
+    let now = Time::ZERO;
     let at = |text: &str| text.parse::<SocketAddr>().unwrap();
     for peer in [
         "10.0.0.1:80",

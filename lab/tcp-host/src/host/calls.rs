@@ -260,6 +260,8 @@ impl Host {
         }
         socket.receive.clear();
         socket.deadline = now + self.config.orphan_timeout;
+        // The peer prolongs this at most eight times.
+        socket.progress_step = socket.progress_step.max(socket.send.len() as u64 / 8);
         self.shutdown(now, id);
     }
 

@@ -344,26 +344,27 @@ impl Host {
             }
         }
         let has_left_out = socket.settle_sections(now);
-        if socket.send.drop_below(socket.tcp.lowest_needed()) || has_left_out {
-            if socket.wants_room {
-                socket.wants_room = false;
-                self.events.push_back(Event::Writable(id));
-            }
-            if socket.owner == Owner::Nobody {
-                socket.deadline = now + self.config.orphan_timeout;
-            }
+        let has_room = socket.send.drop_below(socket.tcp.lowest_needed()) || has_left_out;
+        if has_room && std::mem::take(&mut socket.wants_room) {
+            self.events.push_back(Event::Writable(id));
+        }
+        if socket.owner == Owner::Nobody && socket.has_progressed() {
+            socket.deadline = now + self.config.orphan_timeout;
         }
         if socket.wants_acknowledgement && socket.is_all_acknowledged() {
             socket.wants_acknowledgement = false;
             self.events.push_back(Event::Writable(id));
         }
         if socket.owner == Owner::Application && socket.is_connected {
-            // RFC 6429: even a peer that answers probes of its closed window may be reset.
-            let is_stalled = socket.tcp.peer_window() == 0 && !socket.is_all_acknowledged();
-            socket.deadline = match is_stalled {
-                true => socket.deadline.min(now + self.config.zero_window_timeout),
-                false => Time::MAX,
-            };
+            if socket.has_progressed() || socket.is_all_acknowledged() {
+                socket.deadline = Time::MAX;
+            }
+            // RFC 6429: even a peer that answers probes of its closed window may be reset, and so
+            // may one that opens it for a byte now and then.
+            if socket.is_stalled() {
+                let latest = now + self.config.zero_window_timeout;
+                socket.deadline = socket.deadline.min(latest);
+            }
         }
         let (progress, readable) = (socket.progress(), socket.tcp.readable());
         let has_finished = socket.has_finished || is_finished(socket.tcp.state());
