@@ -26,6 +26,8 @@ use crate::args;
 const BACKLOG: usize = 128;
 /// The number of bytes to read at a time.
 const CHUNK: usize = 256 << 10;
+/// The bytes of the file that wait for room in each connection of a server.
+const SERVED_CHUNK: usize = 64 << 10;
 
 /// `comity tcp`.
 ///
@@ -218,7 +220,7 @@ async fn send_file(file: &Arc<File>, stream: &mut TcpStream, sent: &mut u64) -> 
     loop {
         let (file, offset) = (Arc::clone(file), *sent);
         let read = tokio::task::spawn_blocking(move || {
-            let mut chunk = vec![0; CHUNK];
+            let mut chunk = vec![0; SERVED_CHUNK];
             let length = file.read_at(&mut chunk, offset)?;
             chunk.truncate(length);
             Ok::<_, io::Error>(chunk)

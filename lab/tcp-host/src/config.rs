@@ -14,6 +14,9 @@ pub const MIN_MTU: u32 = 576;
 /// The minimum MTU of a host with an IPv6 address (RFC 8200, section 5).
 pub const MIN_MTU_V6: u32 = 1_280;
 
+/// What each connection may hold in each of its buffers, regardless of the others.
+pub(crate) const MIN_SHARE: usize = 16 << 10;
+
 /// The settings of a [`Host`](crate::Host).
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -34,7 +37,7 @@ pub struct Config {
     pub controller: String,
     /// The controller's parameters.
     pub parameters: Parameters,
-    /// The send buffer of each connection in bytes. The receive buffer is
+    /// The send buffer of each connection in bytes. The receive buffer is at most
     /// [`tcp::Config::receive_buffer`].
     pub send_buffer: usize,
     /// The maximum number of connections, including those in TIME-WAIT. At the limit, a new
@@ -45,6 +48,10 @@ pub struct Config {
     /// limit. Sections that were submitted with deadlines count, but only `send_buffer` limits
     /// them.
     pub max_send_memory: usize,
+    /// The maximum number of bytes in the receive buffers of all connections, as far as windows let
+    /// peers fill them. When half of it is promised, each new connection gets an equal share of the
+    /// other half, but at least 16 KiB, even beyond the limit.
+    pub max_receive_memory: usize,
     /// How long a peer may keep its window closed, or acknowledge less than a segment, while data
     /// waits for it (RFC 6429).
     pub zero_window_timeout: Span,
@@ -93,6 +100,7 @@ impl Config {
             send_buffer: 1 << 20,
             max_connections: 4_096,
             max_send_memory: 256 << 20,
+            max_receive_memory: 256 << 20,
             zero_window_timeout: Span::from_secs(120),
             connect_timeout: Span::from_secs(60),
             handshake_timeout: Span::from_secs(30),

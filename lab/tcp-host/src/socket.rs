@@ -5,11 +5,11 @@ mod sections;
 use std::sync::Arc;
 
 use comity_tcp::{self as tcp, Connection, Flags, Options, SackBlocks, Segment, State};
-use comity_units::{Seed, SeqNo, Time};
+use comity_units::{Bytes, Seed, SeqNo, Time};
 
 use crate::budget::Budget;
 use crate::buffer::{FIRST, ReceiveBuffer, SendBuffer};
-use crate::config::{Config, Control, KeepAlive};
+use crate::config::{Config, Control, KeepAlive, MIN_SHARE};
 use crate::error::End;
 use crate::icmp::min_mtu;
 use crate::id::ListenerId;
@@ -90,6 +90,10 @@ pub(crate) struct Socket {
     pub(crate) progress_step: u64,
     /// The number of bytes in its send buffer at the last count.
     pub(crate) counted: usize,
+    /// The number of bytes that its receive buffer may hold.
+    pub(crate) promised: usize,
+    /// The receive buffer of a connection that has a whole one.
+    receive_buffer: Bytes,
     /// The number of bytes in order, including gaps, at the last event for the application.
     pub(crate) announced: u64,
     /// The peer's initial sequence number.
@@ -154,10 +158,13 @@ impl Socket {
             skip_segments: config.tcp.skip_segments.map(|_| skip_seed),
             ..config.tcp
         });
-        let connection = match owner {
+        let mut connection = match owner {
             Owner::Listener(_) => Connection::listen(settings, control.controller),
             _ => Connection::connect(settings, control.controller),
         };
+        // Until the handshake is complete, there is room for an initial window.
+        let initial = u64::from(mss * 10).max(MIN_SHARE as u64);
+        connection.set_receive_buffer(config.tcp.receive_buffer.min(Bytes::new(initial)));
         Self {
             tuple,
             tcp: match control.meter {
@@ -186,6 +193,8 @@ impl Socket {
             progress_from: FIRST,
             progress_step: mss.into(),
             counted: 0,
+            promised: 0,
+            receive_buffer: config.tcp.receive_buffer,
             announced: 0,
             peer_initial: SeqNo::ZERO,
             next_sequence: initial_sequence,
@@ -206,6 +215,16 @@ impl Socket {
     /// The number of bytes in order since the beginning, including gaps.
     pub(crate) fn progress(&self) -> u64 {
         self.tcp.delivered() + self.tcp.gap_statistics().bytes
+    }
+
+    /// Lets the peer send up to `share` bytes before the application reads them, and at least as
+    /// much as the window of the SYN said. Returns how many.
+    pub(crate) fn promise_room(&mut self, share: usize) -> usize {
+        let offered = self.tcp.config().receive_buffer;
+        let share = Bytes::new(share as u64).min(self.receive_buffer);
+        self.tcp.set_receive_buffer(share.max(offered));
+        self.promised = share.max(offered).get() as usize;
+        self.promised
     }
 
     /// Whether the peer has acknowledged a whole step, or all data, since this last returned true.

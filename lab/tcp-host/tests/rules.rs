@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use comity_tcp_host::{
     Config, ConnectError, ConnectionId, End, Event, Host, KeepAlive, ListenError,
 };
-use comity_units::{Span, Time};
+use comity_units::{Bytes, Span, Time};
 use etherparse::TcpOptionElement;
 
 use crate::world::{App, PORT, World, config, forge, read, v4};
@@ -239,6 +239,59 @@ fn peers_that_read_nothing_take_bounded_memory_and_time() {
     for id in &ids {
         assert_eq!(world.hosts[0].end(*id), Some(End::TimedOut));
     }
+}
+
+/// Peers that send to an application that reads nothing.
+#[test]
+fn receive_buffers_share_a_limit() {
+    const LIMIT: usize = 512 << 10;
+    const WHOLE: u64 = 256 << 10;
+    const PEERS: usize = 20;
+    let mut narrow = Config {
+        max_receive_memory: LIMIT,
+        ..config(0)
+    };
+    narrow.tcp.receive_buffer = Bytes::new(WHOLE);
+    let mut world = World::with([narrow, config(1)]);
+    let deaf = || App {
+        read: 0,
+        shuts_down: false,
+        ..App::sending(b"")
+    };
+    let eager = || App {
+        shuts_down: false,
+        ..App::sending(&vec![7; 300_000])
+    };
+    let held = |world: &World, ids: &[ConnectionId]| -> Vec<u64> {
+        let connections = ids.iter().filter_map(|id| world.hosts[0].connection(*id));
+        connections
+            .map(|connection| connection.readable())
+            .collect()
+    };
+    let accepted = |world: &World| world.apps[0].keys().copied().collect::<Vec<_>>();
+    for _ in 0..PEERS {
+        world.open(1, true, eager(), deaf());
+        world.run_for(Span::from_millis(100));
+    }
+    world.run_for(Span::from_secs(10));
+    let ids = accepted(&world);
+    let all = held(&world, &ids);
+    assert_eq!(all.len(), PEERS);
+    let sum: u64 = all.iter().sum();
+    let most = (LIMIT + PEERS * (16 << 10)) as u64;
+    assert!((most / 4..=most).contains(&sum), "{sum}");
+    assert!(all.iter().all(|bytes| *bytes >= 14_000), "{all:?}");
+    // The memory of released connections is free again.
+    for id in ids {
+        world.apps[0].remove(&id);
+        let now = world.now;
+        world.hosts[0].release(now, id);
+    }
+    world.run_for(Span::from_secs(1));
+    world.open(1, true, eager(), deaf());
+    world.run_for(Span::from_secs(10));
+    let last = held(&world, &accepted(&world));
+    assert!(last.len() == 1 && last[0] * 2 > WHOLE, "{last:?}");
 }
 
 /// A peer that acknowledges one more byte every ten seconds, and the host that sends to it.

@@ -6,13 +6,22 @@ use comity_tcp::{self as tcp, State};
 use comity_units::Time;
 
 use super::{Event, Host, Listener};
+use crate::config::MIN_SHARE;
 use crate::error::{ConnectError, End, ListenError, StreamError};
 use crate::id::{ConnectionId, ListenerId};
 use crate::socket::{Owner, Socket};
 use crate::tuple::Tuple;
 
-/// What each connection may hold in its send buffer, regardless of the others.
-const MIN_SHARE: usize = 16 << 10;
+/// The share of one of `connections` connections, which hold `held` bytes together; `None` while
+/// they hold less than half of the limit.
+fn share(limit: usize, held: usize, connections: usize) -> Option<usize> {
+    let half = limit / 2;
+    match held {
+        held if held < half => None,
+        held if held < 2 * half => Some((half / connections.max(1)).max(MIN_SHARE)),
+        _ => Some(MIN_SHARE),
+    }
+}
 
 impl Host {
     /// Listens at an address of the host.
@@ -168,12 +177,19 @@ impl Host {
     /// The maximum number of bytes that one connection may now hold in its send buffer; `None`
     /// while less than half of the memory is used.
     fn share(&self) -> Option<usize> {
-        let half = self.config.max_send_memory / 2;
-        match self.send_memory {
-            held if held < half => None,
-            held if held < 2 * half => Some((half / self.sockets.len().max(1)).max(MIN_SHARE)),
-            _ => Some(MIN_SHARE),
-        }
+        share(
+            self.config.max_send_memory,
+            self.send_memory,
+            self.sockets.len(),
+        )
+    }
+
+    /// The maximum number of bytes that a new connection may hold in its receive buffer.
+    pub(super) fn receive_share(&self) -> usize {
+        let (limit, promised) = (self.config.max_receive_memory, self.receive_memory);
+        let left = limit.saturating_sub(promised);
+        let share = share(limit, promised, self.sockets.len());
+        share.map_or(left, |share| share.min(left)).max(MIN_SHARE)
     }
 
     /// The number of free bytes in the memory for send buffers.
@@ -259,6 +275,7 @@ impl Host {
             return self.abort(now, id);
         }
         socket.receive.clear();
+        self.receive_memory -= std::mem::take(&mut socket.promised);
         socket.deadline = now + self.config.orphan_timeout;
         // The peer prolongs this at most eight times.
         socket.progress_step = socket.progress_step.max(socket.send.len() as u64 / 8);

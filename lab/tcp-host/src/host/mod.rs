@@ -77,6 +77,8 @@ pub struct Host {
     resets: Budget,
     /// The number of bytes in send buffers.
     send_memory: usize,
+    /// The number of bytes that receive buffers of connections may hold.
+    receive_memory: usize,
     next_id: u64,
     /// The number of ephemeral ports used so far.
     ports_used: u32,
@@ -107,6 +109,7 @@ impl Host {
             paths: Paths::default(),
             resets: Budget::default(),
             send_memory: 0,
+            receive_memory: 0,
             next_id: 0,
             ports_used: 0,
             statistics: Statistics::default(),
@@ -311,6 +314,7 @@ impl Host {
 
     /// Updates a connection after a change: its events, its timers, its end.
     fn settle(&mut self, now: Time, id: ConnectionId) {
+        let receive_share = self.receive_share();
         let Some(socket) = self.sockets.get_mut(&id) else {
             return;
         };
@@ -318,6 +322,7 @@ impl Host {
         if !socket.is_over() && !socket.is_connected && is_established(socket.tcp.state()) {
             socket.is_connected = true;
             socket.deadline = Time::MAX;
+            self.receive_memory += socket.promise_room(receive_share);
             match socket.owner {
                 Owner::Listener(listener) => {
                     let is_queued = { self.listeners.get_mut(&listener) }
@@ -461,6 +466,7 @@ impl Host {
             return;
         };
         self.send_memory -= socket.counted;
+        self.receive_memory -= socket.promised;
         if socket.scheduled != Time::MAX {
             self.timers.remove(&(socket.scheduled, id));
         }

@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use comity_units::Time;
+use comity_units::{Bytes, Time};
 
 use super::super::config::Config;
 use super::super::segment::{Flags, Segment};
@@ -18,6 +18,17 @@ impl Connection {
         if mss != self.config.mss {
             self.config = Arc::new(Config {
                 mss,
+                ..*self.config
+            });
+        }
+    }
+
+    /// Sets the receive buffer from now on. The scale of windows stays, and so do the windows that
+    /// were offered: call it before the SYN leaves, or to enlarge the buffer.
+    pub fn set_receive_buffer(&mut self, receive_buffer: Bytes) {
+        if receive_buffer != self.config.receive_buffer {
+            self.config = Arc::new(Config {
+                receive_buffer,
                 ..*self.config
             });
         }
