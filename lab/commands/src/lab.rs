@@ -188,9 +188,11 @@ impl Records {
 
     fn make_folders(&self, run: &Run) -> Result<(), String> {
         for folder in [&self.qlog, &self.logs].into_iter().flatten() {
-            let folder = self.folder(run, folder);
-            std::fs::create_dir_all(&folder)
-                .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+            // The folder of the run lies in it.
+            for folder in [folder, &self.folder(run, folder)] {
+                comity_lab::make_folder(folder)
+                    .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+            }
         }
         Ok(())
     }

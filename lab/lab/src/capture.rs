@@ -1,7 +1,6 @@
 //! Captures the packets offered to links, in files for packet analysers.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
@@ -17,6 +16,7 @@ use pcap_file::pcapng::blocks::interface_description::{
 };
 
 use crate::error::Error;
+use crate::records;
 
 /// A packet and the time of its offer.
 type Offered = (Time, Box<[u8]>);
@@ -46,7 +46,7 @@ impl Captures {
         let mut writers = Writers::default();
         for (link, name, path) in files {
             let purpose = format!("cannot write {}", path.display());
-            let file = File::create(path).map_err(Error::system(purpose))?;
+            let file = records::create(path).map_err(Error::system(purpose))?;
             let (sender, packets) = channel::<Offered>();
             let name = name.clone();
             let thread = std::thread::spawn(move || {

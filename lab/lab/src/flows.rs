@@ -15,6 +15,7 @@ use crate::command::Values;
 use crate::endpoint;
 use crate::error::Error;
 use crate::host::{Counters, Host};
+use crate::records;
 use crate::report::flow_traffic;
 use crate::router::{Interval, Outcome, Traffic};
 use crate::sections;
@@ -216,7 +217,8 @@ impl Start<'_> {
         };
         let file = |kind: &str| {
             let path = folder.join(format!("{}.{end}.{kind}", flow.name));
-            File::create(&path).map_err(Error::system(format!("cannot write {}", path.display())))
+            records::create(&path)
+                .map_err(Error::system(format!("cannot write {}", path.display())))
         };
         Ok(Some([file("out")?, file("err")?]))
     }

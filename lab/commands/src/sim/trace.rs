@@ -232,7 +232,7 @@ impl Target {
     fn create(&self) -> Result<BufWriter<Box<dyn Write>>, Error> {
         let out: Box<dyn Write> = match self {
             Self::File { path, partial } => {
-                Box::new(File::create(partial).map_err(|error| Error::Create(path.clone(), error))?)
+                Box::new(create(partial).map_err(|error| Error::Create(path.clone(), error))?)
             }
             Self::Standard => Box::new(WhileRead::new(io::stdout())),
         };
@@ -259,6 +259,18 @@ impl Target {
         if let Self::File { path, .. } = self {
             say(&format!("wrote {}", path.display()));
         }
+    }
+}
+
+/// Creates a file, and removes one that a killed process has left. Writes to no existing file: it
+/// may be a link that another user made.
+fn create(path: &Path) -> io::Result<File> {
+    match File::create_new(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            std::fs::remove_file(path)?;
+            File::create_new(path)
+        }
+        created => created,
     }
 }
 
@@ -372,6 +384,22 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Err(ErrorKind::StorageFull.into())
         }
+    }
+
+    #[test]
+    fn a_link_with_the_name_of_a_partial_file_is_replaced() {
+        let folder = std::env::temp_dir().join(format!("comity-trace-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let precious = folder.join("precious");
+        std::fs::write(&precious, "text").unwrap();
+        let target = Target::new(&folder.join("link.pcapng"));
+        std::os::unix::fs::symlink(&precious, target.partial().unwrap()).unwrap();
+        target.create().unwrap().write_all(b"trace").unwrap();
+        target.keep().unwrap();
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        assert_eq!(read(&precious), "text");
+        assert_eq!(read(&folder.join("link.pcapng")), "trace");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
