@@ -222,7 +222,7 @@ fn tool(command: &mut Command) -> Option<Child> {
 const SECTIONS: u64 = 786 + LAYOUTS;
 
 /// The layouts of the clip, with their announcement.
-const LAYOUTS: u64 = 144;
+const LAYOUTS: u64 = 145;
 
 struct Folder(TempDir);
 
