@@ -12,7 +12,7 @@ import pytest
 from handshake import AES, CHACHA, Direction, confirmation, exchange, prs, public
 from peer import PATIENCE_S, Connection, Link, call, listen
 
-ROOT = pathlib.Path(__file__).resolve().parents[4]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROGRAM = os.environ.get("COMITY", ROOT / "target" / "debug" / "comity")
 CLIP = ROOT / "experiments" / "demo" / "clip" / "clip.ts"
 OURS = {"initial_credit": 256 * 1024, "idle_timeout": 1000 * PATIENCE_S}
