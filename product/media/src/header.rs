@@ -31,6 +31,12 @@ const TIMESTAMP: u64 = (1 << 33) - 1;
 /// Length of a packet of a transport stream.
 pub const PACKET: usize = 188;
 
+/// Whether these bytes are whole transport packets. Without bytes, they are.
+pub fn is_packets(bytes: &[u8]) -> bool {
+    let (packets, rest) = bytes.as_chunks::<PACKET>();
+    rest.is_empty() && packets.iter().all(|packet| packet[0] == 0x47)
+}
+
 const HAS_PTS: u8 = 1;
 const HAS_DTS: u8 = 2;
 const RANDOM_ACCESS: u8 = 4;
@@ -282,13 +288,7 @@ impl Header {
                 }
             }
             3 => {
-                let rest = input.rest();
-                let whole = !rest.is_empty() && rest.len().is_multiple_of(PACKET);
-                if !whole
-                    || rest
-                        .chunks(PACKET)
-                        .any(|packet| packet.first() != Some(&0x47))
-                {
+                if input.rest().is_empty() || !is_packets(input.rest()) {
                     return Err(HeaderError::Packets);
                 }
                 Self::Packets

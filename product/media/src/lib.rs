@@ -63,7 +63,7 @@ pub use comity_frames::{
     Count, DeadlineRule, Frame, FrameType, Importance, ShedCounters, Shedder, ShedderConfig,
 };
 pub use entry::{Entry, replaces_table, table_identity};
-pub use header::{Header, HeaderError, PACKET, Times, Unit};
+pub use header::{Header, HeaderError, PACKET, Times, Unit, is_packets};
 pub use layout::{LAYOUT_FEATURE, is_announcement, is_layouts, names_section, needs_layouts};
 pub use pacer::{Datagram, Pacer, Spacing};
 pub use reader::{Damaged, ReadError, Reader, ReaderConfig};

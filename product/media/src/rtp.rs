@@ -7,10 +7,8 @@ use std::mem::{Discriminant, discriminant};
 
 use comity_units::{Span, Time};
 
-use crate::header::PACKET;
+use crate::header::is_packets;
 
-/// The first byte of a transport packet.
-const SYNC: u8 = 0x47;
 /// The fixed header, RFC 3550 section 5.1.
 const HEADER: usize = 12;
 /// A transport stream (RFC 3551, table 5).
@@ -160,17 +158,14 @@ impl Recogniser {
             return None;
         }
         let payload_type = datagram.get(1)? & 0x7f;
-        let is_rtp = matches!(Packet::read(datagram, payload_type), Ok(Some(packet)) if is_packets(packet.media));
+        let is_rtp = match Packet::read(datagram, payload_type) {
+            Ok(Some(packet)) => !packet.media.is_empty() && is_packets(packet.media),
+            _ => false,
+        };
         self.in_row = if is_rtp { self.in_row + 1 } else { 0 };
         self.is_known = self.in_row >= ROW;
         self.is_known.then_some(payload_type)
     }
-}
-
-/// Whether these bytes are whole transport packets, at least one.
-fn is_packets(media: &[u8]) -> bool {
-    let (packets, rest) = media.as_chunks::<PACKET>();
-    rest.is_empty() && !packets.is_empty() && packets.iter().all(|packet| packet[0] == SYNC)
 }
 
 /// Puts packets in order. A packet waits for earlier ones, for at most 50 ms or 64 packets; this
@@ -430,6 +425,7 @@ impl Packetiser {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::header::PACKET;
 
     fn packet(sequence: u16, media: &[u8]) -> Vec<u8> {
         Packetiser::new(sequence, 7).packet(Span::ZERO, media)

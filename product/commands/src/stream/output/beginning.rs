@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use comity_media::{Entry, Header, PACKET};
+use comity_media::{Entry, Header, is_packets};
 use comity_stream::{MediaUnit, Missing};
 
 /// Checks the first picture of each stream, and the first bytes of a file.
@@ -82,12 +82,6 @@ impl Beginning {
              comity recv URI - | ffmpeg -i - -c copy {path}"
         ))
     }
-}
-
-/// Whether these bytes are whole transport packets.
-pub(super) fn is_packets(bytes: &[u8]) -> bool {
-    let (packets, rest) = bytes.as_chunks::<PACKET>();
-    rest.is_empty() && packets.iter().all(|packet| packet[0] == 0x47)
 }
 
 /// The PID of a unit's stream.

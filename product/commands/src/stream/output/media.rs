@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use comity::session::Randomness;
 use comity_media::rtp::Packetiser;
-use comity_media::{TsWriter, WriterConfig};
+use comity_media::{TsWriter, WriterConfig, is_packets};
 use comity_stream::{Counters, MediaUnit, Missing, MissingReason, Sink, TransportMonitor, Written};
 use comity_units::{Bytes, Span};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -22,7 +22,7 @@ use super::super::error::Error;
 use super::super::overwrite::Existing;
 use super::super::status::Reporter;
 use super::super::uri::{MediaUri, PAYLOAD};
-use super::beginning::{Beginning, is_packets, pid_of};
+use super::beginning::{Beginning, pid_of};
 use super::ledger::Ledger;
 use super::slow::SlowOutput;
 use super::target::{Datagrams, Fault, Piece, Recording, Target, write_all};

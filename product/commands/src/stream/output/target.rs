@@ -7,14 +7,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use comity_media::rtp::Packetiser;
-use comity_media::{PACKET, Pacer, Spacing};
+use comity_media::{PACKET, Pacer, Spacing, is_packets};
 use comity_units::{Span, Time};
 use rustix::io::Errno;
 use rustix::net::connect_unspec;
 use rustix::thread::{Timespec, nanosleep};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::beginning::is_packets;
 use super::ledger::Taken;
 use crate::clock::now;
 
