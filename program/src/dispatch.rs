@@ -8,17 +8,9 @@ use comity_lab_commands::{emulate, kernel, lab, plot, results, sim, tcp};
 use crate::args::{Cli, Command};
 use crate::list;
 
-/// Draws the picture of `comity plot`.
-#[cfg(feature = "laboratory")]
-type Plotter<'p> = comity_lab_commands::Plotter<'p>;
-#[cfg(not(feature = "laboratory"))]
-type Plotter<'p> = &'p std::convert::Infallible;
-
-/// Runs a command line, and returns the exit code.
-pub(crate) fn dispatch(cli: Cli, plotter: Option<Plotter<'_>>) -> u8 {
-    #[cfg(not(feature = "laboratory"))]
-    let _ = plotter;
-    let done = match cli.command {
+/// Runs a command, and returns the exit code.
+pub(crate) fn dispatch(command: Command) -> u8 {
+    let done = match command {
         #[cfg(feature = "demo")]
         Command::Demo(args) => comity_lab_commands::demo(&args),
         Command::Send(args) => send(&args),
@@ -34,7 +26,7 @@ pub(crate) fn dispatch(cli: Cli, plotter: Option<Plotter<'_>>) -> u8 {
         #[cfg(feature = "laboratory")]
         Command::Kernel(args) => kernel(args),
         #[cfg(feature = "laboratory")]
-        Command::Plot(args) => return plot(args, plotter),
+        Command::Plot(args) => return plot(args, None),
         #[cfg(feature = "laboratory")]
         Command::Emulate(args) => emulate(&args),
         #[cfg(feature = "laboratory")]

@@ -12,7 +12,6 @@ use clap::Parser;
 use comity::session::StaticKey;
 use comity::uri::parts::without_secrets;
 use comity_commands::interrupt;
-use nix::sys::signal::{SigSet, Signal};
 
 #[cfg(feature = "laboratory")]
 pub use comity_lab_commands::{Picture, Plotter};
@@ -20,13 +19,16 @@ pub use comity_lab_commands::{Picture, Plotter};
 /// Runs the command with these words, the program's name first, and returns its exit code. Ends the
 /// process instead if the words are wrong or request help.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
-    dispatch::dispatch(parse(words), None)
+    dispatch::dispatch(parse(words).command)
 }
 
 /// Runs the command as [`run`] does. `comity plot` draws with `plotter`.
 #[cfg(feature = "laboratory")]
 pub fn run_with_plotter(words: impl IntoIterator<Item = OsString>, plotter: Plotter<'_>) -> u8 {
-    dispatch::dispatch(parse(words), Some(plotter))
+    match parse(words).command {
+        args::Command::Plot(args) => comity_lab_commands::plot(args, Some(plotter)),
+        command => dispatch::dispatch(command),
+    }
 }
 
 /// Prepares the process, and parses the words.
@@ -39,8 +41,7 @@ fn parse(words: impl IntoIterator<Item = OsString>) -> args::Cli {
             std::process::abort();
         }
     }));
-    block_file_size_signal();
-    interrupt::keep_ignored_hangup();
+    interrupt::block_signals();
     let words: Vec<OsString> = words.into_iter().collect();
     args::Cli::try_parse_from(&words).unwrap_or_else(|error| {
         // The message repeats the wrong words, and one of them may contain a secret.
@@ -48,15 +49,6 @@ fn parse(words: impl IntoIterator<Item = OsString>) -> args::Cli {
         let error = args::Cli::try_parse_from(shown).err().unwrap_or(error);
         error.exit()
     })
-}
-
-/// Makes a write beyond the file size limit fail, instead of ending the program without a summary.
-/// Threads that start later inherit this setting.
-fn block_file_size_signal() {
-    let mut signals = SigSet::empty();
-    signals.add(Signal::SIGXFSZ);
-    // It fails only for signals that do not exist.
-    let _ = signals.thread_block();
 }
 
 /// A word of the command line without secrets, for a message.

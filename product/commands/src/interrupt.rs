@@ -44,20 +44,23 @@ pub const LINGER: Duration = Duration::from_secs(1);
 /// The additional time after `linger` for the whole end.
 const GRACE: Duration = Duration::from_millis(900);
 
-/// Keeps a hang-up (SIGHUP) ignored that the caller of the program ignores, as `nohup` and
-/// `trap "" HUP` do: the handler of [`on_request`] would replace that. Threads that start later
-/// inherit this setting.
+/// Blocks the signals that must not end the program. Threads that start later inherit this setting.
+///
+/// Without SIGXFSZ, a write beyond the file size limit fails, and the program can still print a
+/// summary. A hang-up (SIGHUP) that the caller of the program ignores, as `nohup` and
+/// `trap "" HUP` do, stays ignored: the handler of [`on_request`] would replace that.
 ///
 /// SIGINT still requests an end if the caller ignores it, because shells without job control ignore
 /// it for each command in the background, and scripts stop such a command with it.
-pub fn keep_ignored_hangup() {
+pub fn block_signals() {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGXFSZ);
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     if ignores(&status, Signal::SIGHUP) {
-        let mut signals = SigSet::empty();
         signals.add(Signal::SIGHUP);
-        // It fails only for signals that do not exist.
-        let _ = signals.thread_block();
     }
+    // It fails only for signals that do not exist.
+    let _ = signals.thread_block();
 }
 
 /// Whether a process with this `/proc/PID/status` ignores a signal: bit n - 1 of `SigIgn`, proc(5).
