@@ -13,14 +13,13 @@ use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use comity::session::Randomness;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper::header::{
     ALLOW, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, WWW_AUTHENTICATE,
 };
@@ -131,31 +130,6 @@ fn is_equal(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && differences == 0
 }
 
-/// The body of an answer.
-#[derive(Debug)]
-struct Content(Bytes);
-
-impl Body for Content {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let rest = std::mem::take(&mut self.0);
-        Poll::Ready((!rest.is_empty()).then(|| Ok(Frame::data(rest))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.len() as u64)
-    }
-}
-
 /// The limits on clients.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
@@ -218,7 +192,7 @@ async fn serve(stream: TcpStream, page: Arc<Page>) {
     let _ = connection.await;
 }
 
-fn respond(request: &Request<Incoming>, page: &Page) -> Response<Content> {
+fn respond(request: &Request<Incoming>, page: &Page) -> Response<Full<Bytes>> {
     let refused = page.refuses(request.headers());
     let resource = (request.method(), request.uri().path());
     let (status, kind, body) = match (refused, resource) {
@@ -239,7 +213,7 @@ fn respond(request: &Request<Incoming>, page: &Page) -> Response<Content> {
         ),
         (None, _) => (StatusCode::NOT_FOUND, PLAIN, "see /metrics\n".into()),
     };
-    let mut response = Response::new(Content(body));
+    let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
