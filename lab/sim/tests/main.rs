@@ -24,6 +24,7 @@ mod pictures;
 #[path = "properties/main.rs"]
 mod properties;
 mod psp_scale;
+mod result_sets;
 mod results;
 mod results_of_runs;
 mod rtt;

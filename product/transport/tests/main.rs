@@ -13,6 +13,7 @@ mod pair;
 mod timeline;
 mod timeline_admission;
 mod timeline_counters;
+mod timeline_receiving;
 mod timeline_rules;
 mod timeline_sending;
 #[path = "wire/main.rs"]

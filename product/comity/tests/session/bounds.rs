@@ -10,11 +10,9 @@ use comity_transport::wire::header::{self, Initial, Packet};
 use comity_units::Span;
 
 use super::network::{
-    LISTENER, Path, World, address, caller_config, listener_config, passphrase, shared,
+    CONFIRM, DATA, LISTENER, Path, World, address, caller_config, listener_config, passphrase,
+    shared,
 };
-
-const DATA: u8 = 4;
-const CONFIRM: u8 = 6;
 
 /// One stranger in each /24.
 fn stranger(at: u32) -> SocketAddr {

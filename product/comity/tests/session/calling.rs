@@ -10,12 +10,9 @@ use comity_transport::wire::header::Retry;
 use comity_units::{Seed, Span, Time};
 
 use super::network::{
-    CALLER, LISTENER, Path, World, address, caller_config, listener_config, opener, shared,
+    ACCEPT, CALLER, CONFIRM, INITIAL, LISTENER, Path, World, address, caller_config,
+    listener_config, opener, shared,
 };
-
-const INITIAL: u8 = 1;
-const CONFIRM: u8 = 6;
-const ACCEPT: u8 = 7;
 
 /// A caller whose listener receives no packet.
 fn unanswered() -> World {

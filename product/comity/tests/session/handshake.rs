@@ -3,19 +3,14 @@
 use std::collections::BTreeSet;
 
 use crate::session::network::{
-    CALLER, LISTENER, Path, World, address, caller_config, listener_config, passphrase, shared,
+    ACCEPT, ANSWER, CALLER, CONFIRM, INITIAL, LISTENER, Path, RETRY, World, address, caller_config,
+    listener_config, passphrase, shared,
 };
 use comity::session::{
     Allow, CallError, CallerConfig, CallerCredentials, CallerEvent, Cipher, Closed, Ecn, Event,
     ListenerCredentials, ListenerEvent, RefusedCaller, StaticKey,
 };
 use comity_units::{Span, Time};
-
-const INITIAL: u8 = 1;
-const RETRY: u8 = 2;
-const ANSWER: u8 = 3;
-const CONFIRM: u8 = 6;
-const ACCEPT: u8 = 7;
 
 /// Messages in both directions over an open connection.
 fn exchange(world: &mut World) {

@@ -7,8 +7,8 @@ use comity::session::{
 use comity_units::{Seed, Span};
 
 use super::network::{
-    CALLER, Flight, LISTENER, Path, World, address, caller_config, listener_config, opener,
-    passphrase, shared,
+    ANSWER, CALLER, Flight, LISTENER, Path, RETRY, World, address, caller_config, listener_config,
+    opener, passphrase, shared,
 };
 
 /// Another listener has the same passphrase. It does not know the connection, and its Reset does
@@ -49,9 +49,6 @@ fn a_reset_of_another_listener_with_the_same_passphrase_ends_nothing() {
 }
 
 // -------------------------------------------------------------------- the caller
-
-const RETRY: u8 = 2;
-const ANSWER: u8 = 3;
 
 /// The packets that the attacker forges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

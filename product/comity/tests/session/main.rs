@@ -10,4 +10,5 @@ mod injected;
 mod moving;
 mod neighbours;
 mod network;
+mod restarts;
 mod serving;

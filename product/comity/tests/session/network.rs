@@ -15,6 +15,15 @@ pub(crate) const LISTENER: &str = "192.0.2.1:5000";
 pub(crate) const CALLER: &str = "198.51.100.7:4000";
 pub(crate) const PROBE: Span = Span::from_millis(150);
 
+// The types of packets, in the first four bits.
+pub(crate) const INITIAL: u8 = 1;
+pub(crate) const RETRY: u8 = 2;
+pub(crate) const ANSWER: u8 = 3;
+pub(crate) const DATA: u8 = 4;
+pub(crate) const CONFIRM: u8 = 6;
+pub(crate) const ACCEPT: u8 = 7;
+pub(crate) const RESET: u8 = 8;
+
 pub(crate) fn address(text: &str) -> SocketAddr {
     text.parse().expect("a socket address")
 }

@@ -7,13 +7,9 @@ use comity_transport::wire::header::{self, Packet};
 use comity_units::{Span, Time};
 
 use super::network::{
-    CALLER, LISTENER, Path, World, address, caller_config, listener_config, shared,
+    CALLER, CONFIRM, DATA, INITIAL, LISTENER, Path, RETRY, World, address, caller_config,
+    listener_config, shared,
 };
-
-const INITIAL: u8 = 1;
-const RETRY: u8 = 2;
-const DATA: u8 = 4;
-const CONFIRM: u8 = 6;
 
 /// Delivers a datagram to the listener without polling it.
 fn inject(world: &mut World, from: &str, bytes: &[u8]) {

@@ -2,6 +2,7 @@
 
 mod clock;
 mod config;
+mod numbers;
 mod packet;
 mod tables;
 
@@ -17,6 +18,7 @@ use crate::layout::{self, Action, Arrived, Restorer, Resume};
 use crate::psi;
 use clock::{Clock, Copied, Step};
 pub use config::{Output, WriterConfig};
+use numbers::FirstNumbers;
 use packet::{Field, Packetiser};
 use tables::{Room, Tables};
 
@@ -111,40 +113,6 @@ pub struct TsWriter {
     /// How many bytes of repeated tables and of clock references may be written.
     repeats: Allowance,
     statistics: WriterStatistics,
-}
-
-/// The numbers of stream 0, which every source has. They show where another connection begins.
-#[derive(Clone, Copy, Debug, Default)]
-struct FirstNumbers {
-    /// The first number of the connection so far.
-    first: Option<u64>,
-    /// Whether the numbers have begun anew with a missing section.
-    has_missed_first: bool,
-}
-
-impl FirstNumbers {
-    fn is_anew(&self, number: u64) -> bool {
-        self.first.is_none_or(|first| number <= first)
-    }
-
-    /// Adds a section that is written.
-    fn write(&mut self, number: u64) {
-        let first = self.first.map_or(number, |first| first.min(number));
-        *self = Self {
-            first: Some(first),
-            has_missed_first: false,
-        };
-    }
-
-    /// Adds a missing section.
-    fn miss(&mut self, number: u64) {
-        self.has_missed_first |= self.first.is_some() && self.is_anew(number);
-    }
-
-    /// Whether this section may be the first one of another connection.
-    fn may_begin(&self, number: u64) -> bool {
-        self.has_missed_first || self.is_anew(number)
-    }
 }
 
 /// The clock of a program.
