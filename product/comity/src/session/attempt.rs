@@ -353,8 +353,8 @@ impl Attempt {
                 continue;
             }
             // Nobody on the path can predict which one is evicted.
-            let any = u64::from_be_bytes(randomness.bytes()) % MAX_ANSWERS as u64;
-            if let Some(last) = self.answers.get_mut(any as usize) {
+            let any = randomness.index(MAX_ANSWERS);
+            if let Some(last) = self.answers.get_mut(any) {
                 *last = candidate;
             }
         }
@@ -405,9 +405,8 @@ impl Attempt {
         if order.len() > MIN_READS && !self.reads.take(now, order.len()) {
             // The most frequent ones, and others that nobody on the path can predict.
             for at in MIN_READS / 2..MIN_READS {
-                let left = (order.len() - at) as u64;
-                let any = u64::from_be_bytes(randomness.bytes()) % left;
-                order.swap(at, at + any as usize);
+                let any = randomness.index(order.len() - at);
+                order.swap(at, at + any);
             }
             order.truncate(MIN_READS);
         }
@@ -433,7 +432,7 @@ impl Attempt {
         let (mut first, mut count) = (0, older);
         if older > 0 && !self.key_tries.take(now, older) {
             // Nobody on the path can predict which ones.
-            first = (u64::from_be_bytes(randomness.bytes()) % older as u64) as usize;
+            first = randomness.index(older);
             count = NEWEST_KEYS;
         }
         let newest = self.confirmed.iter().skip(older).rev();
@@ -668,8 +667,7 @@ impl Attempt {
             Some(at) => at,
             None => {
                 // Nobody on the path can predict which Answer is next.
-                let any = u64::from_be_bytes(randomness.bytes()) % (waiting.len().max(1) as u64);
-                *waiting.get(any as usize)?
+                *waiting.get(randomness.index(waiting.len()))?
             }
         };
         self.testing = self.answers.get(at).map(|answer| answer.message.clone());

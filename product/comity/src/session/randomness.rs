@@ -53,6 +53,11 @@ impl Randomness {
         }
     }
 
+    /// An index below `count`, or zero without any.
+    pub(super) fn index(&mut self, count: usize) -> usize {
+        (u64::from_be_bytes(self.bytes()) % count.max(1) as u64) as usize
+    }
+
     /// `N` random bytes.
     pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
         let mut out = [0; N];
