@@ -96,10 +96,12 @@ COLUMNS = {
     "CPU s": lambda row: f"{row.mean(row.cpu_s):.1f}",
 }
 MEANINGS = """\
-- *on time*: the share of frames that are complete within the latency after their submission. The first frames count, too.
+- *on time*: the share of frames that are complete within the latency after their submission. The first frames count,
+  too.
 - *delay*: from submission to completion, over all complete frames.
 - *wire / submitted*: bytes of IP packets that the source's host sent, over the bytes that the source submitted.
-- *wire bound*: these bytes over the sum of 1.06 times the submitted bytes and 1.5 times the lost bytes; the goal is at most 1.
+- *wire bound*: these bytes over the sum of 1.06 times the submitted bytes and 1.5 times the lost bytes; the goal is at
+  most 1.
 - *lost*: the share of the packets of the source's host that the bottleneck dropped.
 - *share carried*: bytes on time and decodable, over the submitted bytes, or over the bytes that an equal share of the
   link carries in that time (headers included) if those are fewer.
