@@ -56,7 +56,7 @@ fn section(page: &mut String, row: &Row) -> std::fmt::Result {
     if row.has_meter() {
         writeln!(page, "\nThe receiver runs the other half of it.")?;
     }
-    if !row.repeats_losses() {
+    if !row.repeats_losses {
         writeln!(
             page,
             "\nIts paper retransmits nothing: what is lost stays lost unless `reliability` says otherwise\n\

@@ -213,7 +213,7 @@ impl Runs {
     fn new(row: &'static Row) -> Self {
         Self {
             row,
-            builds: if row.drives_tcp() {
+            builds: if row.drives_tcp {
                 &[sections, tcp, old_tcp, urgent]
             } else {
                 &[sections, urgent]

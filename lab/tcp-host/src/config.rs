@@ -144,7 +144,7 @@ impl Config {
             return Err(ConfigError::Simulated);
         }
         let row = table::find(&self.controller).map_err(ConfigError::Controller)?;
-        if !row.drives_tcp() {
+        if !row.drives_tcp {
             return Err(ConfigError::NotForTcp { name: row.name });
         }
         self.control(row, self.mtu, Seed::new(0))?;

@@ -13,7 +13,7 @@ use crate::world::{App, Fate, World, bytes, config, read};
 /// The controllers of a host. The receiver of the others has a half of its own.
 fn controllers() -> Vec<&'static str> {
     let rows = TABLE.iter();
-    let rows = rows.filter(|row| row.drives_tcp() && !row.has_meter());
+    let rows = rows.filter(|row| row.drives_tcp && !row.has_meter());
     rows.map(|row| row.name).collect()
 }
 

@@ -67,6 +67,14 @@ pub struct Row {
     pub source: &'static str,
     /// Its parameters, in the order of the documentation.
     pub parameters: &'static [Parameter],
+    /// Whether it can drive a flow of a byte sequence. Every row can drive a flow of sections. The
+    /// rows that cannot drive a byte sequence need acknowledgements of packet numbers, or tags and
+    /// reports that TCP does not carry.
+    pub drives_tcp: bool,
+    /// Whether lost bytes are retransmitted by default. The papers of the other rows do not
+    /// retransmit, because late data is of no use to their applications (IFTP, section 4; packet
+    /// spacing, section 2, footnote 2).
+    pub repeats_losses: bool,
     /// Builds the receiver's half, if there is one.
     pub(super) meter: Option<BuildMeter>,
     pub(super) build: BuildController,
@@ -114,19 +122,6 @@ impl Row {
         self.meter.is_some()
     }
 
-    /// Whether it can drive a flow of a byte sequence. Every row can drive a flow of sections. The
-    /// rows that cannot drive a byte sequence need acknowledgements of packet numbers, or tags and
-    /// reports that TCP does not carry.
-    pub fn drives_tcp(&self) -> bool {
-        !SECTIONS_ONLY.contains(&self.name)
-    }
-
-    /// Whether lost bytes are retransmitted by default. The papers of the other rows do not
-    /// retransmit, because late data is of no use to their applications.
-    pub fn repeats_losses(&self) -> bool {
-        !WITHOUT_REPETITION.contains(&self.name)
-    }
-
     /// Reads the text of the parameter `name`, as it comes from a command line or a URI.
     ///
     /// # Errors
@@ -170,9 +165,3 @@ impl fmt::Debug for Row {
             .finish_non_exhaustive()
     }
 }
-
-/// Rows that drive sections only.
-const SECTIONS_ONLY: &[&str] = &["tfrc", "rap", "iftp", "psp", "gcc", "scream"];
-
-/// Rows whose papers do not retransmit (IFTP, section 4; packet spacing, section 2, footnote 2).
-const WITHOUT_REPETITION: &[&str] = &["iftp", "psp"];

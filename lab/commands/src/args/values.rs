@@ -18,7 +18,7 @@ pub(super) struct ControllerName(fn(&Row) -> bool);
 impl ControllerName {
     pub(super) const ANY: Self = Self(|_| true);
     #[cfg(feature = "laboratory")]
-    pub(super) const DRIVES_TCP: Self = Self(Row::drives_tcp);
+    pub(super) const DRIVES_TCP: Self = Self(|row| row.drives_tcp);
 
     fn names(self) -> impl Iterator<Item = &'static str> {
         let rows = TABLE.iter().filter(move |row| (self.0)(row));

@@ -29,7 +29,7 @@ pub(crate) fn situation(setup: &Setup) -> String {
         1 => format!("one greedy {} flow", setup.rival()),
         flows => format!("{flows} greedy {} flows", setup.rival()),
     };
-    let is_silent = |name: &str| table::find(name).is_ok_and(|row| !row.repeats_losses());
+    let is_silent = |name: &str| table::find(name).is_ok_and(|row| !row.repeats_losses);
     let repeats = if is_silent(&setup.controller) {
         ". As in its paper, this controller retransmits nothing: a lost packet costs its section"
     } else {

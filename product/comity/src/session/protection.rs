@@ -357,12 +357,33 @@ pub(super) struct IdSecrets {
     pub(super) peer: Zeroizing<[u8; 32]>,
 }
 
+/// What packets are protected with.
+enum State {
+    /// Nothing: `--insecure`.
+    Unprotected,
+    Keys(Box<Keys>),
+    /// Packets are neither sealed nor opened any more.
+    Erased(Erased),
+}
+
+impl State {
+    /// The keys for a packet; `None` without protection.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Stale`] if they are erased.
+    fn keys(&mut self) -> Result<Option<&mut Keys>, OpenError> {
+        match self {
+            Self::Unprotected => Ok(None),
+            Self::Keys(keys) => Ok(Some(keys)),
+            Self::Erased(_) => Err(OpenError::Stale(Stale::TooOld)),
+        }
+    }
+}
+
 /// Seals the packets of a connection, opens those of its peer, and refuses duplicates.
 pub struct Protection {
-    keys: Option<Keys>,
-    /// Packets are neither sealed nor opened any more. Without this, an end without keys would be
-    /// one without protection.
-    erased: Option<Erased>,
+    state: State,
     ids: Option<IdSecrets>,
     window: ReplayWindow<WINDOW>,
 }
@@ -381,7 +402,7 @@ impl Protection {
     /// The protection of `role`'s end; no protection without secrets.
     pub(super) fn new(secrets: Option<Secrets>, role: Role, limits: KeyLimits) -> Self {
         let mut ids = None;
-        let keys = secrets.map(|secrets| {
+        let state = secrets.map_or(State::Unprotected, |secrets| {
             let Secrets {
                 cipher,
                 to_listener,
@@ -397,7 +418,7 @@ impl Protection {
             });
             let (mask_sent, mask_received) = (cipher.mask_key(&send), cipher.mask_key(&receive));
             let current = Phase::new(cipher, receive);
-            Keys {
+            State::Keys(Box::new(Keys {
                 cipher,
                 limits,
                 sealing: Sealing {
@@ -417,11 +438,10 @@ impl Protection {
                     lowest: u64::MAX,
                     forged: 0,
                 },
-            }
+            }))
         });
         Self {
-            keys,
-            erased: None,
+            state,
             ids,
             window: ReplayWindow::new(),
         }
@@ -434,8 +454,8 @@ impl Protection {
 
     /// Erases all keys: the connection is over.
     pub(super) fn erase(&mut self) {
-        if let Some(keys) = self.keys.take() {
-            self.erased = Some(Erased {
+        if let State::Keys(keys) = &self.state {
+            self.state = State::Erased(Erased {
                 cipher: keys.cipher,
                 phase: keys.sealing.phase,
                 forged: keys.opening.forged,
@@ -445,13 +465,16 @@ impl Protection {
 
     /// Whether no packet can be sealed or opened any more.
     pub(super) const fn is_erased(&self) -> bool {
-        self.erased.is_some()
+        matches!(self.state, State::Erased(_))
     }
 
     /// The cipher; `None` without protection.
     pub fn cipher(&self) -> Option<Cipher> {
-        let erased = self.erased.as_ref().map(|erased| erased.cipher);
-        self.keys.as_ref().map(|keys| keys.cipher).or(erased)
+        match &self.state {
+            State::Unprotected => None,
+            State::Keys(keys) => Some(keys.cipher),
+            State::Erased(erased) => Some(erased.cipher),
+        }
     }
 
     /// The bytes that sealing adds to a payload: header and tag.
@@ -461,7 +484,7 @@ impl Protection {
 
     /// When [`Self::on_timer`] has keys to erase; `Time::MAX` for never.
     pub fn next_timer(&self) -> Time {
-        let Some(keys) = &self.keys else {
+        let State::Keys(keys) = &self.state else {
             return Time::MAX;
         };
         let previous = { keys.opening.previous.as_ref() }.map_or(Time::MAX, |&(_, until)| until);
@@ -475,7 +498,7 @@ impl Protection {
     /// of the present one, even if no packets leave or arrive.
     pub fn on_timer(&mut self, now: Time) {
         let has_received = self.window.highest().is_some();
-        if let Some(keys) = &mut self.keys {
+        if let State::Keys(keys) = &mut self.state {
             keys.forget_previous(now);
             if has_received && keys.update_at() <= now {
                 keys.advance_sealing();
@@ -490,16 +513,20 @@ impl Protection {
 
     /// The key phase that packets are sealed in, counted from 0.
     pub fn phase(&self) -> u64 {
-        let erased = self.erased.as_ref().map_or(0, |erased| erased.phase);
-        self.keys.as_ref().map_or(erased, |keys| keys.sealing.phase)
+        match &self.state {
+            State::Unprotected => 0,
+            State::Keys(keys) => keys.sealing.phase,
+            State::Erased(erased) => erased.phase,
+        }
     }
 
     /// The number of packets that failed to open.
     pub fn forged(&self) -> u64 {
-        let erased = self.erased.as_ref().map_or(0, |erased| erased.forged);
-        self.keys
-            .as_ref()
-            .map_or(erased, |keys| keys.opening.forged)
+        match &self.state {
+            State::Unprotected => 0,
+            State::Keys(keys) => keys.opening.forged,
+            State::Erased(erased) => erased.forged,
+        }
     }
 
     /// Seals the packet that begins at `start`: room for the header, then the payload.
@@ -518,14 +545,17 @@ impl Protection {
         out: &mut Vec<u8>,
         start: usize,
     ) -> Result<(), KeyUsedUp> {
-        if self.is_erased() {
-            out.truncate(start);
-            return Err(KeyUsedUp);
-        }
         let has_received = self.window.highest().is_some();
-        let Some(keys) = &mut self.keys else {
-            out[start..start + DATA_HEADER].copy_from_slice(&encode(false, to, number));
-            return Ok(());
+        let keys = match &mut self.state {
+            State::Keys(keys) => keys,
+            State::Unprotected => {
+                out[start..start + DATA_HEADER].copy_from_slice(&encode(false, to, number));
+                return Ok(());
+            }
+            State::Erased(_) => {
+                out.truncate(start);
+                return Err(KeyUsedUp);
+            }
         };
         if has_received && keys.wants_update(now) {
             keys.advance_sealing();
@@ -569,10 +599,8 @@ impl Protection {
         now: Time,
         datagram: &'a mut [u8],
     ) -> Result<(PacketNumber, &'a [u8]), OpenError> {
-        if self.is_erased() {
-            return Err(OpenError::Stale(Stale::TooOld));
-        }
-        if let Some(keys) = &mut self.keys
+        let mut keys = self.state.keys()?;
+        if let Some(keys) = &mut keys
             && !mask(&keys.opening.mask, datagram)
         {
             return Err(keys.forged());
@@ -587,12 +615,12 @@ impl Protection {
             return Err(OpenError::Forged);
         };
         if datagram[0] & UNUSED_FLAGS != 0 {
-            return Err(self.keys.as_mut().map_or(OpenError::Forged, Keys::forged));
+            return Err(keys.map_or(OpenError::Forged, Keys::forged));
         }
         let number = number::restore(number, self.window.highest());
         self.window.check(number).map_err(OpenError::Stale)?;
         let (header, sealed) = datagram.split_at_mut(DATA_HEADER);
-        let payload: &[u8] = match &mut self.keys {
+        let payload: &[u8] = match keys {
             None => sealed,
             Some(keys) => keys.open(now, key_phase, number.get(), header, sealed)?,
         };
@@ -608,9 +636,7 @@ impl Protection {
     /// [`OpenError::Forged`] or [`OpenError::TooManyForged`] if it is no copy, and
     /// [`OpenError::Stale`] if the keys of its phase are erased.
     pub fn copied(&mut self, datagram: &mut [u8]) -> Result<PacketNumber, OpenError> {
-        if self.is_erased() {
-            return Err(OpenError::Stale(Stale::TooOld));
-        }
+        let keys = self.state.keys()?;
         // The header is already unmasked.
         let Ok(Packet::Data {
             header: Data {
@@ -623,7 +649,7 @@ impl Protection {
         };
         let number = number::restore(number, self.window.highest());
         let (header, sealed) = datagram.split_at_mut(DATA_HEADER);
-        let Some(keys) = &mut self.keys else {
+        let Some(keys) = keys else {
             return Ok(number);
         };
         let Some((_, phase)) = keys.opening.choose(key_phase, number.get()) else {

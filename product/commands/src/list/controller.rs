@@ -75,7 +75,7 @@ fn document(row: &Row) -> Value {
         "source": row.source,
         "transports": transports,
         "receiver_half": row.has_meter(),
-        "repeats_losses": row.repeats_losses(),
+        "repeats_losses": row.repeats_losses,
         "parameters": parameters,
     })
 }
@@ -140,7 +140,7 @@ fn limit(text: &str) -> Value {
 
 /// The transports that the controller supports.
 fn transports(row: &Row) -> &'static str {
-    if row.drives_tcp() {
+    if row.drives_tcp {
         "tcp, sections"
     } else {
         "sections"
@@ -157,7 +157,7 @@ fn receiver(row: &Row) -> &'static str {
 
 /// What happens to lost bytes of sections by default.
 fn losses(row: &Row) -> &'static str {
-    match row.repeats_losses() {
+    match row.repeats_losses {
         true => "retransmitted until the deadline (reliability timeline)",
         false => "not retransmitted, as in its paper (reliability none)",
     }

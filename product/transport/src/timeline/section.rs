@@ -193,7 +193,7 @@ impl Reliability {
     /// The default with this controller: until the deadline, but never if the paper of the
     /// controller retransmits nothing.
     pub fn usual(row: &Row) -> Self {
-        match row.repeats_losses() {
+        match row.repeats_losses {
             true => Self::Timeline,
             false => Self::None,
         }

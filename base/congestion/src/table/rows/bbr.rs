@@ -15,6 +15,8 @@ pub(super) const ROW: Row = Row {
     summary: "Paces at the measured bandwidth, whatever the losses: version 1, the `bbr` of Linux.",
     source: "Linux, net/ipv4/tcp_bbr.c; N. Cardwell and others, ACM Queue 14 (2016)",
     parameters: PARAMETERS,
+    drives_tcp: true,
+    repeats_losses: true,
     meter: None,
     build,
 };
@@ -24,6 +26,8 @@ pub(super) const ROW3: Row = Row {
     summary: "Version 3 of BBR: losses bound the data in flight, and probes are rarer and shorter.",
     source: "draft-ietf-ccwg-bbr-06",
     parameters: PARAMETERS3,
+    drives_tcp: true,
+    repeats_losses: true,
     meter: None,
     build: build3,
 };

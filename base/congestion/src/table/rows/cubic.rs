@@ -14,6 +14,8 @@ pub(super) const ROW: Row = Row {
               the default of today's systems.",
     source: "RFC 9438; RFC 9406 for its first slow start; Linux 6 for variant \"linux\"",
     parameters: PARAMETERS,
+    drives_tcp: true,
+    repeats_losses: true,
     meter: None,
     build,
 };

@@ -16,6 +16,8 @@ pub(super) const ROW: Row = Row {
               none it is the packet-spacing agent without feedback; by default losses are retransmitted.",
     source: "none",
     parameters: PARAMETERS,
+    drives_tcp: true,
+    repeats_losses: true,
     meter: None,
     build,
 };

@@ -16,6 +16,8 @@ pub(super) const ROW: Row = Row {
               marks.",
     source: "draft-ietf-rmcat-gcc-02; constants that it leaves open as in libwebrtc and pion",
     parameters: PARAMETERS,
+    drives_tcp: false,
+    repeats_losses: true,
     meter: Some(every_packet),
     build,
 };

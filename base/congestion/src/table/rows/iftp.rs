@@ -15,6 +15,8 @@ pub(super) const ROW: Row = Row {
     summary: "A gap between packets that emulates TCP's window round by round.",
     source: "ElAarag and Bassiouni, \"A TCP-friendly Protocol for Media Streams over Best Effort Networks\"",
     parameters: PARAMETERS,
+    drives_tcp: false,
+    repeats_losses: false,
     meter: Some(every_packet),
     build,
 };

@@ -17,6 +17,8 @@ pub(super) const ROW: Row = Row {
     source: "Marfia, Palazzi, Pau, Gerla, Sanadidi and Roccetti, Mobimedia 2007; \
              CapProbe (SIGCOMM 2004) for the capacity",
     parameters: PARAMETERS,
+    drives_tcp: true,
+    repeats_losses: true,
     meter: None,
     build,
 };

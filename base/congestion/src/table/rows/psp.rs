@@ -17,6 +17,8 @@ pub(super) const ROW: Row = Row {
     source: "Feng, Feng and Belford, \"Packet Spacing: An Enabling Mechanism for Delivering Multimedia Content in \
              Computational Grids\"",
     parameters: PARAMETERS,
+    drives_tcp: false,
+    repeats_losses: false,
     meter: Some(build_meter),
     build,
 };

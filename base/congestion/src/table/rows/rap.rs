@@ -14,6 +14,8 @@ pub(super) const ROW: Row = Row {
               trip, half the rate after a loss event.",
     source: "Rejaie, Handley and Estrin, INFOCOM 1999; constants as in ns-2",
     parameters: PARAMETERS,
+    drives_tcp: false,
+    repeats_losses: true,
     meter: Some(every_packet),
     build,
 };

@@ -14,6 +14,8 @@ pub(super) const ROW: Row = Row {
               Tahoe, NewReno and SACK share it and differ in their recovery.",
     source: "RFC 5681; RFC 3465 for byte counting",
     parameters: PARAMETERS,
+    drives_tcp: true,
+    repeats_losses: true,
     meter: None,
     build,
 };

@@ -16,6 +16,8 @@ pub(super) const ROW: Row = Row {
               below it. Made for media: a source that is not limited fills one and a half times the target.",
     source: "draft-ietf-ccwg-rfc8298bis-screamv2-01; constants that it leaves open as in Ericsson's implementation",
     parameters: PARAMETERS,
+    drives_tcp: false,
+    repeats_losses: true,
     meter: Some(every_packet),
     build,
 };

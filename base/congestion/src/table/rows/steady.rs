@@ -18,6 +18,8 @@ pub(super) const ROW: Row = Row {
               a short queue unevenly; docs/results/punctual.md has the list.",
     source: "this project; RFC 5348 for the equation and the history of losses",
     parameters: PARAMETERS,
+    drives_tcp: true,
+    repeats_losses: true,
     meter: None,
     build,
 };

@@ -16,6 +16,8 @@ pub(super) const ROW: Row = Row {
               do not reduce it. Flows keep the shares with which they began.",
     source: "Zhang and Tsaoussidis, NOSSDAV 2001, section 2.2 and figure 1",
     parameters: PARAMETERS,
+    drives_tcp: true,
+    repeats_losses: true,
     meter: Some(build_meter),
     build,
 };

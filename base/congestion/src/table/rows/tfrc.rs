@@ -16,6 +16,8 @@ pub(super) const ROW: Row = Row {
               counts. With `small_packets` the variant for small packets.",
     source: "RFC 5348; RFC 4828 for small packets",
     parameters: PARAMETERS,
+    drives_tcp: false,
+    repeats_losses: true,
     meter: Some(build_meter),
     build,
 };

@@ -17,6 +17,8 @@ pub(super) const ROW: Row = Row {
               `delayed_ack = false` it fills the link.",
     source: "Brakmo and Peterson, IEEE JSAC 13(8), 1995; details as in ns-2",
     parameters: PARAMETERS,
+    drives_tcp: true,
+    repeats_losses: true,
     meter: None,
     build,
 };

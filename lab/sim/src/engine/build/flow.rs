@@ -115,7 +115,7 @@ pub(in crate::engine) fn tcp_ends(
         return Err(FlowError::ReadInterval);
     }
     let row = table::find(&tcp.controller).ok();
-    if row.is_some_and(|row| !row.drives_tcp()) {
+    if row.is_some_and(|row| !row.drives_tcp) {
         return Err(FlowError::NotForTcp);
     }
     let setup = Setup {

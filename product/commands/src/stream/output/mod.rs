@@ -132,7 +132,7 @@ impl Sink for Output {
 fn warn_of_losses(uri: &ComityUri, reporter: &Reporter) {
     let name = &uri.settings.controller;
     if uri.settings.effective_reliability() == Reliability::None
-        && table::find(name).is_ok_and(|row| !row.repeats_losses())
+        && table::find(name).is_ok_and(|row| !row.repeats_losses)
     {
         reporter.note(&format!(
             "cc={name}: lost packets are not retransmitted, as in its paper; reliability=timeline in the URI \
