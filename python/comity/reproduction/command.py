@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import fnmatch
 import json
 import os
 import sys
@@ -17,6 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from .. import _patterns
 from .._progress import Due
 from ..errors import Error
 from ..suites.case import found_in as suites_in
@@ -49,26 +49,18 @@ exit codes:
 
 
 def chosen(claims: list[tuple[str, Claim]], patterns: list[str]) -> list[tuple[str, Claim]]:
-    """The claims with these ids or of these systems; without patterns, all."""
-    for pattern in patterns:
-        if not any(_matches(system, claim, pattern) for system, claim in claims):
-            names = ", ".join(
-                sorted({system for system, _ in claims} | {claim.id for _, claim in claims})
-            )
-            raise SystemExit(
-                f"error: no claim and no system is called {pattern!r}: expected one of {names}"
-            )
-    if not patterns:
-        return claims
+    """The claims with these ids or of these systems; without patterns, all.
+
+    Raises:
+        ValueError: A pattern names nothing.
+    """
+    names = {system for system, _ in claims} | {claim.id for _, claim in claims}
+    _patterns.check(patterns, names, "claim and no system")
     return [
         (system, claim)
         for system, claim in claims
-        if any(_matches(system, claim, p) for p in patterns)
+        if _patterns.fits(patterns, claim.id, system)
     ]
-
-
-def _matches(system: str, claim: Claim, pattern: str) -> bool:
-    return fnmatch.fnmatchcase(claim.id, pattern) or fnmatch.fnmatchcase(system, pattern)
 
 
 def main(arguments: list[str] | None = None) -> int:

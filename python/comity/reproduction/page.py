@@ -4,7 +4,7 @@ causes."""
 from __future__ import annotations
 
 import os
-import re
+import tomllib
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -31,11 +31,6 @@ __all__ = ["page", "readme"]
 #: The lines of a README between which its sentence stands.
 BEGIN = "<!-- claims: begin, made by python -m comity.reproduction --readme -->"
 END = "<!-- claims: end -->"
-
-#: Lines of a scenario file.
-_DESCRIPTION = re.compile(r'^description = "(.*)"$', re.MULTILINE)
-_DURATION = re.compile(r'^duration = "(.*)"$', re.MULTILINE)
-_SEEDS = re.compile(r"^seeds = \{ first = \d+, count = (\d+) \}$", re.MULTILINE)
 
 
 def page(
@@ -133,9 +128,10 @@ def _section(claim: Claim, checks: list[Check], form: Form, folder: Path) -> Ite
 
 def _described(scenario: str) -> str:
     """The description, the duration and the seeds of a scenario file."""
-    said = [found[1] for found in [_DESCRIPTION.search(scenario)] if found]
-    said += [found[1] for found in [_DURATION.search(scenario)] if found]
-    said += [f"{found[1]} seeds" for found in [_SEEDS.search(scenario)] if found]
+    table = tomllib.loads(scenario)["scenario"]
+    said = [table[key] for key in ("description", "duration") if key in table]
+    if seeds := table.get("seeds"):
+        said.append(f"{len(seeds) if isinstance(seeds, list) else seeds['count']} seeds")
     return f": {', '.join(said)}" if said else ""
 
 

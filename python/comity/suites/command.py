@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import difflib
-import fnmatch
 import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from .. import _patterns
 from .._progress import Due
 from ..errors import Error
 from ..reproduction.claims import Form
@@ -44,21 +43,10 @@ def chosen(suites: Sequence[Suite], patterns: Sequence[str]) -> list[tuple[Suite
     """
     names = {suite.id for suite in suites}
     names |= {f"{suite.id}-{case.id}" for suite in suites for case in suite.cases}
-    for pattern in patterns:
-        if not fnmatch.filter(names, pattern):
-            near = difflib.get_close_matches(pattern, sorted(names), 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ValueError(
-                f"no suite and no case is called {pattern!r}: expected one of "
-                f"{', '.join(sorted(names))}{hint}"
-            )
+    _patterns.check(patterns, names, "suite and no case")
 
     def wanted(suite: Suite, case: Case) -> bool:
-        return not patterns or any(
-            fnmatch.fnmatchcase(name, pattern)
-            for name in (suite.id, f"{suite.id}-{case.id}")
-            for pattern in patterns
-        )
+        return _patterns.fits(patterns, suite.id, f"{suite.id}-{case.id}")
 
     pairs = [(suite, [case for case in suite.cases if wanted(suite, case)]) for suite in suites]
     return [(suite, cases) for suite, cases in pairs if cases]
