@@ -1,11 +1,11 @@
 //! The simulator's verbs.
 
+mod columns;
+mod entry;
 pub(crate) mod list;
 pub(crate) mod load;
 pub(crate) mod run;
 pub(crate) mod schema;
-mod sections;
-mod statistics;
 mod summary;
 pub(crate) mod trace;
 

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use comity_sim::metrics;
-use comity_sim::report::{FlowReport, Lateness, PlaybackReport, RunReport};
-use comity_sim::results::AxisValue;
+use comity_sim::report::{Lateness, RunReport};
+use comity_sim::results::{AxisValue, Measures};
 use comity_sim::scenario::{Run, Scenario};
-use comity_units::Span;
 use serde_json::{Map, Value, json};
 
-use super::super::figures::{RateUnit, digits, or_dash, percent};
+use super::super::figures::{RateUnit, digits};
 use super::super::tables::Table;
-use super::sections::{self, Sections};
-use super::statistics::{estimate, least, mean, most};
+use super::columns::{GROUPS, LINKS, SECTIONS, Style, table};
+use super::entry::Entry;
 use crate::numbers::thousands;
 
 /// The version of the JSON document. It increases when a key changes its meaning or is removed.
@@ -71,216 +69,76 @@ impl Routers {
 struct Point {
     number: usize,
     values: Arc<[AxisValue]>,
-    groups: Vec<Group>,
-    links: Vec<Link>,
+    groups: Vec<Entry>,
+    links: Vec<Entry>,
     runs: Vec<Value>,
 }
 
-/// A group of flows at one point. Each list has one value per run.
-#[derive(Debug, Default)]
-struct Group {
-    name: String,
-    flows: usize,
-    /// The minimum and maximum base round-trip time of its flows, in seconds.
-    base_rtt: Option<[f64; 2]>,
-    goodput: Vec<f64>,
-    throughput: Vec<f64>,
-    least: Vec<f64>,
-    most: Vec<f64>,
-    jain: Vec<f64>,
-    loss: Vec<f64>,
-    data_loss: Vec<f64>,
-    retransmitted: Vec<f64>,
-    timeouts: Vec<f64>,
-    delay: Vec<f64>,
-    /// The time from the last start until equal shares, for runs that reached them.
-    convergence: Vec<f64>,
-    /// The number of runs in which this time was measured.
-    sought: usize,
-    /// The share of reads, by playback readers, that found their data.
-    reads: Vec<f64>,
-    /// Means over the players: start-up delay, number of stalls, seconds of stalls.
-    startup: Vec<f64>,
-    stalls: Vec<f64>,
-    stalled: Vec<f64>,
-    /// The mean completion time of flows that started in measured time and ended.
-    completion: Vec<f64>,
-    /// The mean rate of these flows until completion, in bit/s.
-    transfer: Vec<f64>,
-    completed: usize,
-    /// The number of flows, over all runs, that started in measured time, have an end and did not
-    /// reach it.
-    unfinished: usize,
-    sections: Sections,
+/// The estimates of a group whose keys are the names of measures.
+const ESTIMATES: [&str; 10] = [
+    "jain",
+    "loss_ratio",
+    "data_loss_ratio",
+    "retransmitted_ratio",
+    "timeouts",
+    "reads_satisfied_ratio",
+    "startup_delay_s",
+    "stalls",
+    "stalled_s",
+    "convergence_s",
+];
+
+fn group_json(group: &Entry) -> Value {
+    let mut document = json!({
+        "group": group.name,
+        "flows": group.flows,
+        "base_rtt_min_s": group.least("base_rtt_min_s"),
+        "base_rtt_max_s": group.most("base_rtt_max_s"),
+        "goodput_bps": group.estimate_json("mean_goodput_bps"),
+        "goodput_min_bps": group.least("goodput_min_bps"),
+        "goodput_max_bps": group.most("goodput_max_bps"),
+        "throughput_bps": group.estimate_json("mean_throughput_bps"),
+        "delay_s": group.estimate_json("mean_delay_s"),
+        "completed_flows": group.completed,
+        "unfinished_flows": group.unfinished,
+        "completion_s": group.estimate_json("completion_mean_s"),
+        "transfer_bps": group.estimate_json("transfer_bps"),
+        "sections": sections_json(group),
+    });
+    for measure in ESTIMATES {
+        document[measure] = group.estimate_json(measure);
+    }
+    document
 }
 
-/// A link at one point. Each list has one value per run.
-#[derive(Debug, Default)]
-struct Link {
-    name: String,
-    utilisation: Vec<f64>,
-    queue: Vec<f64>,
-    drops: Vec<f64>,
-    queueing_delay: Vec<f64>,
+/// The fates of the sections of a group; null if it has none.
+fn sections_json(group: &Entry) -> Value {
+    if !group.has("sections_submitted") {
+        return Value::Null;
+    }
+    let of_sections = |measure: &'static str| {
+        let key = measure.strip_prefix("sections_")?;
+        Some((key.to_owned(), group.estimate_json(measure)))
+    };
+    let mut document: Map<String, Value> = group.measures().filter_map(of_sections).collect();
+    for (key, measure) in [
+        ("on_time_least_ratio", "sections_on_time_ratio"),
+        (
+            "decodable_of_share_least_ratio",
+            "sections_decodable_of_share_ratio",
+        ),
+    ] {
+        document.insert(key.to_owned(), json!(group.least(measure)));
+    }
+    document.into()
 }
 
-impl Group {
-    fn add(&mut self, report: &RunReport, flows: &[&FlowReport]) {
-        let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bps).collect();
-        let throughputs: Vec<f64> = flows.iter().map(|flow| flow.throughput_bps).collect();
-        let sum = |of: fn(&FlowReport) -> u64| flows.iter().map(|flow| of(flow)).sum::<u64>();
-        let sent = sum(|flow| flow.sent_packets);
-        let offered = sent + sum(|flow| flow.acks);
-        self.flows = self.flows.max(flows.len());
-        // All runs of a point have the same network.
-        self.base_rtt = FlowReport::base_rtt_range(flows.iter().copied());
-        self.goodput.extend(mean(&goodputs));
-        self.throughput.extend(mean(&throughputs));
-        self.least.extend(least(&goodputs));
-        self.most.extend(most(&goodputs));
-        self.jain.extend(metrics::jain(&throughputs));
-        self.loss.extend(metrics::loss_ratio(
-            sum(|flow| flow.dropped_packets),
-            offered,
-        ));
-        self.data_loss.extend(metrics::loss_ratio(
-            sum(|flow| flow.dropped_packets.saturating_sub(flow.dropped_acks)),
-            sent,
-        ));
-        if sent > 0 {
-            let again = sum(|flow| flow.retransmitted_packets);
-            self.retransmitted.push(again as f64 / sent as f64);
-        }
-        self.timeouts.push(sum(|flow| flow.timeouts) as f64);
-        let delays: u64 = sum(|flow| flow.delay.count);
-        if delays > 0 {
-            let total: f64 = flows
-                .iter()
-                .map(|flow| flow.delay.mean * flow.delay.count as f64)
-                .sum();
-            self.delay.push(total / delays as f64);
-        }
-        let is_sought = report
-            .series
-            .as_ref()
-            .is_some_and(|series| series.convergence.is_some());
-        if is_sought && flows.len() > 1 {
-            self.sought += 1;
-            let time = report.convergence(&self.name);
-            self.convergence.extend(time.map(Span::as_secs_f64));
-        }
-        self.add_playback(flows);
-        self.add_completion(report, flows);
-        self.sections.add(flows);
+fn link_json(link: &Entry) -> Value {
+    let mut document = json!({ "link": link.name });
+    for measure in link.measures() {
+        document[measure] = link.estimate_json(measure);
     }
-
-    /// The mean time to equal shares, and the number of runs that reached them, unless all did.
-    fn convergence_text(&self) -> String {
-        match (mean(&self.convergence), self.sought) {
-            (_, 0) => "-".into(),
-            (None, _) => "never".into(),
-            (Some(mean), sought) if self.convergence.len() == sought => digits(mean),
-            (Some(mean), sought) => {
-                format!("{} in {} of {sought}", digits(mean), self.convergence.len())
-            }
-        }
-    }
-
-    /// The base round-trip time in milliseconds, or its minimum and maximum.
-    fn base_rtt_text(&self) -> String {
-        let Some([least, most]) = self.base_rtt else {
-            return "-".into();
-        };
-        let [least, most] = [least, most].map(|rtt| {
-            let text = digits(rtt * 1e3);
-            match text.contains('.') {
-                true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-                false => text,
-            }
-        });
-        match least == most {
-            true => least,
-            false => format!("{least}-{most}"),
-        }
-    }
-
-    /// Adds the results of the players among the flows.
-    fn add_playback(&mut self, flows: &[&FlowReport]) {
-        let players: Vec<_> = flows.iter().filter_map(|flow| flow.playback).collect();
-        let sum = |of: fn(&PlaybackReport) -> u64| players.iter().map(of).sum::<u64>() as f64;
-        let reads = sum(|of| of.reads);
-        if reads > 0.0 {
-            self.reads.push(sum(|of| of.satisfied) / reads);
-        }
-        let of_each = |of: fn(&PlaybackReport) -> Option<f64>| {
-            let values: Vec<f64> = players.iter().filter_map(of).collect();
-            mean(&values)
-        };
-        self.startup.extend(of_each(|of| of.startup_delay_s));
-        self.stalls.extend(of_each(|of| Some(of.stalls as f64)));
-        self.stalled.extend(of_each(|of| Some(of.stalled_s)));
-    }
-
-    /// Adds the completion times of the flows that ended, and counts those that did not end.
-    fn add_completion(&mut self, report: &RunReport, flows: &[&FlowReport]) {
-        let (mut times, mut rates) = (Vec::new(), Vec::new());
-        for flow in flows
-            .iter()
-            .filter(|flow| report.is_measured_transfer(flow))
-        {
-            if let Some(time) = flow.completion_time() {
-                times.push(time.as_secs_f64());
-                rates.push(flow.delivered_bytes_total as f64 * 8.0 / time.as_secs_f64());
-            } else {
-                self.unfinished += 1;
-            }
-        }
-        self.completed += times.len();
-        self.completion.extend(mean(&times));
-        rates.retain(|rate: &f64| rate.is_finite());
-        self.transfer.extend(mean(&rates));
-    }
-
-    fn json(&self) -> Value {
-        json!({
-            "group": self.name,
-            "flows": self.flows,
-            "base_rtt_min_s": self.base_rtt.map(|[least, _]| least),
-            "base_rtt_max_s": self.base_rtt.map(|[_, most]| most),
-            "goodput_bps": estimate(&self.goodput),
-            "goodput_min_bps": least(&self.least),
-            "goodput_max_bps": most(&self.most),
-            "throughput_bps": estimate(&self.throughput),
-            "jain": estimate(&self.jain),
-            "loss_ratio": estimate(&self.loss),
-            "data_loss_ratio": estimate(&self.data_loss),
-            "retransmitted_ratio": estimate(&self.retransmitted),
-            "timeouts": estimate(&self.timeouts),
-            "delay_s": estimate(&self.delay),
-            "reads_satisfied_ratio": estimate(&self.reads),
-            "startup_delay_s": estimate(&self.startup),
-            "stalls": estimate(&self.stalls),
-            "stalled_s": estimate(&self.stalled),
-            "convergence_s": estimate(&self.convergence),
-            "completed_flows": self.completed,
-            "unfinished_flows": self.unfinished,
-            "completion_s": estimate(&self.completion),
-            "transfer_bps": estimate(&self.transfer),
-            "sections": self.sections.json(),
-        })
-    }
-}
-
-impl Link {
-    fn json(&self) -> Value {
-        json!({
-            "link": self.name,
-            "utilisation": estimate(&self.utilisation),
-            "mean_queue_packets": estimate(&self.queue),
-            "dropped_packets": estimate(&self.drops),
-            "queueing_delay_s": estimate(&self.queueing_delay),
-        })
-    }
+    document
 }
 
 /// The value of an axis as JSON.
@@ -355,8 +213,8 @@ impl Summary {
                     .collect();
                 json!({
                     "axes": values,
-                    "groups": point.groups.iter().map(Group::json).collect::<Vec<_>>(),
-                    "links": point.links.iter().map(Link::json).collect::<Vec<_>>(),
+                    "groups": point.groups.iter().map(group_json).collect::<Vec<_>>(),
+                    "links": point.links.iter().map(link_json).collect::<Vec<_>>(),
                     "runs": point.runs,
                 })
             })
@@ -449,224 +307,62 @@ impl Summary {
         self.points.iter().any(|point| point.runs.len() > 1)
     }
 
+    /// The groups, or the links, of each point with the values of its axes.
+    fn rows<'a>(
+        &'a self,
+        of: impl Fn(&'a Point) -> &'a [Entry],
+    ) -> Vec<(&'a [AxisValue], &'a Entry)> {
+        let points = self.points.iter();
+        let rows = points.flat_map(|point| of(point).iter().map(|entry| (&*point.values, entry)));
+        rows.collect()
+    }
+
+    /// How the cells of a table are written, whose rates are near this measure.
+    fn style(&self, rows: &[(&[AxisValue], &Entry)], rate: &str) -> Style {
+        Style {
+            unit: RateUnit::of(rows.iter().filter_map(|(_, entry)| entry.mean(rate))),
+            has_intervals: self.has_intervals(),
+        }
+    }
+
     fn groups(&self, scenario: &Scenario) -> Table {
-        let groups = || self.points.iter().flat_map(|point| &point.groups);
-        let unit = RateUnit::of(groups().filter_map(|group| mean(&group.goodput)));
-        let intervals = self.has_intervals();
-        let axes = scenario.axes();
-        let mut header: Vec<String> = axes.iter().map(|axis| (*axis).to_owned()).collect();
-        header.extend(["group", "flows", "base RTT ms"].map(Into::into));
-        header.push(format!("goodput {}", unit.name));
-        if intervals {
-            header.push("±95%".into());
-        }
-        header.extend(
-            [
-                "min",
-                "max",
-                "Jain",
-                "loss",
-                "retransmitted",
-                "timeouts",
-                "delay ms",
-            ]
-            .map(Into::into),
-        );
-        let is_convergence_sought = groups().any(|group| group.sought > 0);
-        if is_convergence_sought {
-            header.push("fair after s".into());
-        }
-        let has_readers = groups().any(|group| !group.reads.is_empty());
-        if has_readers {
-            header
-                .extend(["reads in time", "begins after s", "stalls", "stalled s"].map(Into::into));
-        }
-        let has_ends = groups().any(|group| group.completed > 0);
-        if has_ends {
-            header.push("done after s".into());
-            header.push(format!("transfer {}", unit.name));
-        }
-        let has_unfinished = groups().any(|group| group.unfinished > 0);
-        if has_unfinished {
-            header.push("unfinished".into());
-        }
-        let columns = header.len();
-        let mut table = Table::new(header);
-        for column in axes.len() + 1..columns {
-            table.right(column);
-        }
-        for point in &self.points {
-            for group in &point.groups {
-                let mut row: Vec<String> = point.values.iter().map(AxisValue::to_string).collect();
-                row.extend([
-                    group.name.clone(),
-                    group.flows.to_string(),
-                    group.base_rtt_text(),
-                ]);
-                let rate = |value: Option<f64>| or_dash(value, |value| unit.show(value));
-                row.push(rate(mean(&group.goodput)));
-                if intervals {
-                    let half = metrics::mean_with_interval(&group.goodput)
-                        .ok()
-                        .and_then(|estimate| estimate.half_width);
-                    row.push(rate(half));
-                }
-                row.extend([
-                    rate(least(&group.least)),
-                    rate(most(&group.most)),
-                    // The index of a single flow is always 1.
-                    or_dash(mean(&group.jain).filter(|_| group.flows > 1), |jain| {
-                        format!("{jain:.4}")
-                    }),
-                    or_dash(mean(&group.data_loss), percent),
-                    or_dash(mean(&group.retransmitted), percent),
-                    or_dash(mean(&group.timeouts), |timeouts| {
-                        if intervals {
-                            format!("{timeouts:.1}")
-                        } else {
-                            format!("{timeouts:.0}")
-                        }
-                    }),
-                    or_dash(mean(&group.delay), |delay| digits(delay * 1e3)),
-                ]);
-                if is_convergence_sought {
-                    row.push(group.convergence_text());
-                }
-                if has_readers {
-                    row.push(or_dash(mean(&group.reads), percent));
-                    for values in [&group.startup, &group.stalls, &group.stalled] {
-                        row.push(or_dash(mean(values), digits));
-                    }
-                }
-                if has_ends {
-                    row.push(or_dash(mean(&group.completion), digits));
-                    row.push(rate(mean(&group.transfer)));
-                }
-                if has_unfinished {
-                    row.push(thousands(group.unfinished as u64));
-                }
-                table.row(row);
-            }
-        }
-        table
+        let rows = self.rows(|point| &point.groups);
+        let style = self.style(&rows, "mean_goodput_bps");
+        table(&scenario.axes(), &rows, GROUPS, &style)
     }
 
     /// The outcomes of sections; `None` if there are no sections.
     fn sections(&self, scenario: &Scenario) -> Option<Table> {
-        let groups = || {
-            let all = self.points.iter().flat_map(|point| &point.groups);
-            all.filter(|group| !group.sections.is_empty())
-        };
-        groups().next()?;
-        let unit = RateUnit::of(groups().filter_map(|group| group.sections.target()));
-        let axes = scenario.axes();
-        let mut header: Vec<String> = axes.iter().map(|axis| (*axis).to_owned()).collect();
-        header.push("group".into());
-        header.extend(sections::header(unit));
-        let columns = header.len();
-        let mut table = Table::new(header);
-        for column in axes.len() + 1..columns {
-            table.right(column);
-        }
-        for point in &self.points {
-            for group in &point.groups {
-                if group.sections.is_empty() {
-                    continue;
-                }
-                let mut row: Vec<String> = point.values.iter().map(AxisValue::to_string).collect();
-                row.push(group.name.clone());
-                row.extend(group.sections.row(unit));
-                table.row(row);
-            }
-        }
-        Some(table)
+        let mut rows = self.rows(|point| &point.groups);
+        rows.retain(|(_, group)| group.has("sections_submitted"));
+        let style = self.style(&rows, "sections_target_bitrate_bps");
+        (!rows.is_empty()).then(|| table(&scenario.axes(), &rows, SECTIONS, &style))
     }
 
     fn links(&self, scenario: &Scenario) -> Table {
-        let axes = scenario.axes();
-        let mut header: Vec<String> = axes.iter().map(|axis| (*axis).to_owned()).collect();
-        header.extend(
-            [
-                "link",
-                "utilisation",
-                "mean queue",
-                "dropped",
-                "queueing delay ms",
-            ]
-            .map(Into::into),
-        );
-        let columns = header.len();
-        let mut table = Table::new(header);
-        for column in axes.len() + 1..columns {
-            table.right(column);
-        }
-        for point in &self.points {
-            for link in &point.links {
-                let mut row: Vec<String> = point.values.iter().map(AxisValue::to_string).collect();
-                row.extend([
-                    link.name.clone(),
-                    or_dash(mean(&link.utilisation), percent),
-                    or_dash(mean(&link.queue), digits),
-                    or_dash(mean(&link.drops), |drops| thousands(drops.round() as u64)),
-                    or_dash(mean(&link.queueing_delay), |delay| digits(delay * 1e3)),
-                ]);
-                table.row(row);
-            }
-        }
-        table
+        let rows = self.rows(|point| &point.links);
+        let style = self.style(&rows, "");
+        table(&scenario.axes(), &rows, LINKS, &style)
     }
 }
 
 impl Point {
     fn add(&mut self, report: &RunReport, backbone: usize) {
-        for name in report.groups() {
-            let flows: Vec<_> = report
-                .flows
-                .iter()
-                .filter(|flow| flow.is_in(name))
-                .collect();
-            named(
-                &mut self.groups,
-                name,
-                |group| &group.name,
-                |name| Group {
-                    name,
-                    ..Group::default()
-                },
-            )
-            .add(report, &flows);
+        for group in Measures::of_groups(report) {
+            named(&mut self.groups, group.name).add_group(report, &group);
         }
         for link in report.links.iter().take(backbone) {
-            let entry = named(
-                &mut self.links,
-                &link.name,
-                |link| &link.name,
-                |name| Link {
-                    name,
-                    ..Link::default()
-                },
-            );
-            entry.utilisation.extend(link.utilisation);
-            entry.queue.push(link.mean_queue_packets);
-            entry.drops.push(link.dropped_measured as f64);
-            if link.queueing_delay.count > 0 {
-                entry.queueing_delay.push(link.queueing_delay.mean);
-            }
+            named(&mut self.links, &link.name).add_link(link);
         }
     }
 }
 
 /// The entry with this `name`, created if it does not exist.
-fn named<'e, T>(
-    entries: &'e mut Vec<T>,
-    name: &str,
-    name_of: impl Fn(&T) -> &String,
-    make: impl Fn(String) -> T,
-) -> &'e mut T {
-    let index = match entries.iter().position(|entry| name_of(entry) == name) {
+fn named<'e>(entries: &'e mut Vec<Entry>, name: &str) -> &'e mut Entry {
+    let index = match entries.iter().position(|entry| entry.name == name) {
         Some(index) => index,
         None => {
-            entries.push(make(name.to_owned()));
+            entries.push(Entry::new(name));
             entries.len() - 1
         }
     };

@@ -7,7 +7,7 @@
 //! | table | one row for | holds |
 //! |---|---|---|
 //! | `runs` | a run | seed, versions, fingerprint, totals, fairness over its flows, cost |
-//! | `groups` | a group of flows in a run | totals, fairness within it, friendliness to all others, how long after its last start it came to share equally ([`RunReport::convergence`](crate::report::RunReport::convergence)) |
+//! | `groups` | a group of flows in a run | totals, fairness within it, friendliness to all others, how long after its last start it came to share equally ([`RunReport::convergence`](crate::report::RunReport::convergence)), loss, delay, playback, the fates of its sections |
 //! | `flows` | a flow in a run | every field of [`FlowReport`](crate::report::FlowReport) |
 //! | `links` | a link in a run | every field of [`LinkReport`](crate::report::LinkReport) |
 //! | `flow_series` | a flow in a bin | [`FlowSeries`](crate::report::FlowSeries), if the scenario has `bins` |
@@ -37,6 +37,7 @@ mod error;
 mod flows_and_links;
 mod json;
 mod meaning;
+mod measures;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod partial;
@@ -54,6 +55,7 @@ pub use columnar::{ColumnarColumn, ColumnarTable, ColumnarValues, table};
 pub use compare::{Comparison, Difference, RunKey, compare};
 pub use error::WriteError;
 pub use meaning::{TABLES, meaning, meanings};
+pub use measures::Measures;
 pub use receive_window::LimitedByReceiveWindow;
 pub use seeds::SeedsWithoutEffect;
 pub use set::{AxisValue, CompletedRun, ENGINE_VERSION, ResultSet, SCHEMA_VERSION, ScenarioInfo};

@@ -1,75 +1,19 @@
 //! The tables and their columns.
 
-use comity_units::Span;
-
 use super::column::{Columns, Filled, Table, Values, Visitor};
 use super::error::WriteError;
 use super::flows_and_links::{NumberedRun, Row, Things};
+use super::measures::{COUNTS, Measures, NUMBERS, SHARING, loss_ratio, mean_delay};
 use super::set::{CompletedRun, ENGINE_VERSION, ScenarioInfo};
 use super::variation::{Variation, variations};
-use crate::histogram::{Distribution, Summary};
-use crate::metrics;
-use crate::report::{FlowReport, RunReport};
+use crate::report::FlowReport;
 
 /// The runs, with values computed from the flows of each.
 pub(super) struct Tables<'a> {
     scenario: &'a ScenarioInfo,
     things: Things<'a>,
-    /// The sharing of the flows of each run.
-    shares: Vec<Shares<'a>>,
-}
-
-/// The sharing of the flows of a run.
-struct Shares<'a> {
-    all: Sharing,
-    groups: Vec<Group<'a>>,
-}
-
-/// A group of flows.
-struct Group<'a> {
-    name: &'a str,
-    sharing: Sharing,
-    friendliness: Option<f64>,
-    convergence: Option<f64>,
-    /// The minimum and maximum base round trip of its flows, in seconds.
-    base_rtt: Option<[f64; 2]>,
-    completion: Completion,
-}
-
-/// The flows of a group that have an end and started in measured time.
-struct Completion {
-    /// The completion times of the flows that ended.
-    times: Summary,
-    /// How many flows did not end; `None` if no flow has an end.
-    unfinished: Option<u64>,
-}
-
-/// The sharing of a set of flows.
-struct Sharing {
-    flows: u64,
-    goodput: f64,
-    throughput: f64,
-    jain: Option<f64>,
-    baseline: Option<metrics::Baseline>,
-    max_min_ratio: Option<f64>,
-}
-
-impl Sharing {
-    fn of<'f>(flows: impl Iterator<Item = &'f FlowReport> + Clone) -> Self {
-        let throughputs: Vec<f64> = flows.clone().map(|flow| flow.throughput_bps).collect();
-        Self {
-            flows: throughputs.len() as u64,
-            goodput: flows.map(|flow| flow.goodput_bps).sum(),
-            throughput: throughputs.iter().sum(),
-            jain: metrics::jain(&throughputs).ok(),
-            baseline: metrics::baseline(&throughputs).ok(),
-            max_min_ratio: metrics::max_min_ratio(&throughputs).ok(),
-        }
-    }
-
-    fn mean(&self, total: f64) -> Option<f64> {
-        (self.flows > 0).then(|| total / self.flows as f64)
-    }
+    /// The measures of each run: of all flows, and of each group.
+    measures: Vec<(Measures<'a>, Vec<Measures<'a>>)>,
 }
 
 impl<'a> Tables<'a> {
@@ -84,7 +28,10 @@ impl<'a> Tables<'a> {
         Ok(Self {
             scenario,
             things: Things::new(runs.clone())?,
-            shares: runs.map(|run| Shares::of(&run.report)).collect(),
+            measures: runs
+                .map(|run| &run.report)
+                .map(|report| (Measures::of_run(report), Measures::of_groups(report)))
+                .collect(),
         })
     }
 
@@ -105,9 +52,9 @@ impl<'a> Tables<'a> {
         Ok(())
     }
 
-    fn runs(&self) -> Table<'_, Row<'_, Sharing>> {
+    fn runs(&self) -> Table<'_, Row<'_, Measures<'_>>> {
         let first = Columns::new()
-            .unsigned("run", |row: &Row<'_, Sharing>| row.run.number)
+            .unsigned("run", |row: &Row<'_, Measures<'_>>| row.run.number)
             .text("scenario", |_| self.scenario.name.as_str().into())
             .text("scenario_hash", |row| {
                 format!("{:016x}", row.run.scenario_hash).into()
@@ -121,7 +68,7 @@ impl<'a> Tables<'a> {
             .unsigned("engine_version", |_| u64::from(ENGINE_VERSION))
             .maybe(
                 "fingerprint".into(),
-                Values::Text(Box::new(|row: &Row<'_, Sharing>| {
+                Values::Text(Box::new(|row: &Row<'_, Measures<'_>>| {
                     let report = row.run.report;
                     let fingerprint = format!("{:016x}", report.fingerprint);
                     report
@@ -146,8 +93,10 @@ impl<'a> Tables<'a> {
                 total(row, |flow| flow.dropped_packets)
             })
             .unsigned("timeouts", |row| total(row, |flow| flow.timeouts))
-            .maybe_number("loss_ratio", |row| loss_ratio(&row.run.report.flows))
-            .maybe_number("mean_delay_s", |row| mean_delay(&row.run.report.flows))
+            .maybe_number("loss_ratio", |row| loss_ratio(row.run.report.flows.iter()))
+            .maybe_number("mean_delay_s", |row| {
+                mean_delay(row.run.report.flows.iter())
+            })
             .maybe_number("max_delay_s", |row| {
                 let measured = row
                     .run
@@ -183,17 +132,13 @@ impl<'a> Tables<'a> {
             })
             .maybe(
                 "trusted".into(),
-                Values::Boolean(Box::new(|row: &Row<'_, Sharing>| {
+                Values::Boolean(Box::new(|row: &Row<'_, Measures<'_>>| {
                     row.run.report.world.lateness().map(|late| late.is_trusted)
                 })),
             )
             .unsigned("memory_bytes", |row| row.run.report.cost.memory_bytes);
-        let rows = self.things.runs.iter().zip(&self.shares);
-        let rows = rows.map(|(run, shares)| Row {
-            run,
-            index: 0,
-            of: &shares.all,
-        });
+        let rows = self.things.runs.iter().zip(&self.measures);
+        let rows = rows.map(|(run, (of, _))| Row { run, index: 0, of });
         Table {
             name: "runs",
             columns,
@@ -201,25 +146,25 @@ impl<'a> Tables<'a> {
         }
     }
 
-    fn groups(&self) -> Table<'_, Row<'_, Group<'_>>> {
+    fn groups(&self) -> Table<'_, Row<'_, Measures<'_>>> {
         let first = self
             .things
-            .leading("group", |row: &Row<'_, Group<'_>>| row.of.name);
-        let columns = sharing(first, |row| &row.of.sharing)
-            .maybe_number("base_rtt_min_s", |row| {
-                row.of.base_rtt.map(|[least, _]| least)
-            })
-            .maybe_number("base_rtt_max_s", |row| {
-                row.of.base_rtt.map(|[_, most]| most)
-            })
-            .maybe_number("friendliness", |row| row.of.friendliness)
-            .maybe_number("convergence_s", |row| row.of.convergence)
-            .summary("completion", |row| row.of.completion.times)
-            .maybe_unsigned("unfinished_flows", |row| row.of.completion.unfinished);
-        let rows = self.things.runs.iter().zip(&self.shares);
-        let rows = rows.flat_map(|(run, shares)| {
+            .leading("group", |row: &Row<'_, Measures<'_>>| row.of.name);
+        let columns = sharing(first, |row| row.of)
+            .summary("completion", |row| row.of.completion)
+            .maybe_unsigned("unfinished_flows", |row| row.of.unfinished);
+        let columns = (0..).zip(COUNTS).fold(columns, |columns, (at, (name, _))| {
+            columns.maybe_unsigned(*name, move |row| value(&row.of.counts, at))
+        });
+        let columns = (0..)
+            .zip(NUMBERS)
+            .fold(columns, |columns, (at, (name, _))| {
+                columns.maybe_number(*name, move |row| value(&row.of.numbers, at))
+            });
+        let rows = self.things.runs.iter().zip(&self.measures);
+        let rows = rows.flat_map(|(run, (_, groups))| {
             (0..)
-                .zip(&shares.groups)
+                .zip(groups)
                 .map(move |(index, of)| Row { run, index, of })
         });
         Table {
@@ -256,98 +201,25 @@ impl<'a> Tables<'a> {
     }
 }
 
-impl<'a> Shares<'a> {
-    fn of(report: &'a RunReport) -> Self {
-        let flows = &report.flows;
-        let group = |name: &'a str| {
-            let (inside, outside): (Vec<&FlowReport>, _) =
-                flows.iter().partition(|flow| flow.is_in(name));
-            let throughputs = |flows: &[&FlowReport]| -> Vec<f64> {
-                flows.iter().map(|flow| flow.throughput_bps).collect()
-            };
-            Group {
-                name,
-                sharing: Sharing::of(inside.iter().copied()),
-                friendliness: metrics::friendliness(&throughputs(&inside), &throughputs(&outside))
-                    .ok(),
-                convergence: report.convergence(name).map(Span::as_secs_f64),
-                base_rtt: FlowReport::base_rtt_range(inside.iter().copied()),
-                completion: Completion::of(&inside, report),
-            }
-        };
-        Self {
-            all: Sharing::of(flows.iter()),
-            groups: report.groups().into_iter().map(group).collect(),
-        }
-    }
-}
-
-impl Completion {
-    fn of(flows: &[&FlowReport], report: &RunReport) -> Self {
-        let mut times = Distribution::new();
-        let mut unfinished = None;
-        for flow in flows
-            .iter()
-            .filter(|flow| report.is_measured_transfer(flow))
-        {
-            let unfinished = unfinished.get_or_insert(0);
-            match flow.completion_time() {
-                Some(time) => times.record(time),
-                None => *unfinished += 1,
-            }
-        }
-        Self {
-            times: times.summary(),
-            unfinished,
-        }
-    }
-}
-
-/// Adds how flows share: totals, means and the measures of [`metrics`].
+/// Adds how flows share: totals, and the measures of [`SHARING`].
 fn sharing<'a, R: 'a>(
     columns: Columns<'a, R>,
-    of: impl Fn(&R) -> &'a Sharing + Copy + 'a,
+    of: impl Fn(&R) -> &'a Measures<'a> + Copy + 'a,
 ) -> Columns<'a, R> {
-    columns
+    let totals = columns
         .unsigned("flows", move |row| of(row).flows)
         .number("goodput_bps", move |row| of(row).goodput)
-        .number("throughput_bps", move |row| of(row).throughput)
-        .maybe_number("mean_goodput_bps", move |row| of(row).mean(of(row).goodput))
-        .maybe_number("mean_throughput_bps", move |row| {
-            of(row).mean(of(row).throughput)
-        })
-        .maybe_number("jain", move |row| of(row).jain)
-        .maybe_number("f_best", move |row| {
-            of(row).baseline.map(|halves| halves.best)
-        })
-        .maybe_number("f_worst", move |row| {
-            of(row).baseline.map(|halves| halves.worst)
-        })
-        .maybe_number("max_min_ratio", move |row| of(row).max_min_ratio)
+        .number("throughput_bps", move |row| of(row).throughput);
+    (0..).zip(SHARING).fold(totals, |columns, (at, (name, _))| {
+        columns.maybe_number(*name, move |row| value(&of(row).sharing, at))
+    })
+}
+
+fn value<T: Copy>(values: &[Option<T>], at: usize) -> Option<T> {
+    values.get(at).copied().flatten()
 }
 
 /// A count summed over the flows of a run.
-fn total(row: &Row<'_, Sharing>, field: fn(&FlowReport) -> u64) -> u64 {
+fn total(row: &Row<'_, Measures<'_>>, field: fn(&FlowReport) -> u64) -> u64 {
     row.run.report.flows.iter().map(field).sum()
-}
-
-/// The share of dropped packets among all packets in the network, duplicates and acknowledgements
-/// included.
-fn loss_ratio(flows: &[FlowReport]) -> Option<f64> {
-    let dropped = flows.iter().map(|flow| flow.dropped_packets).sum();
-    let offered = flows
-        .iter()
-        .map(|flow| flow.sent_packets + flow.acks + flow.duplicated_packets)
-        .sum();
-    metrics::loss_ratio(dropped, offered).ok()
-}
-
-/// The mean one-way delay over all measured packets of all flows.
-fn mean_delay(flows: &[FlowReport]) -> Option<f64> {
-    let count: u64 = flows.iter().map(|flow| flow.delay.count).sum();
-    let sum: f64 = flows
-        .iter()
-        .map(|flow| flow.delay.mean * flow.delay.count as f64)
-        .sum();
-    (count > 0).then(|| sum / count as f64)
 }
