@@ -29,6 +29,7 @@ mod event;
 mod loss_intervals;
 mod meter;
 mod pacer;
+mod ranges;
 pub mod recovery;
 mod rtt;
 mod size_search;
@@ -42,6 +43,7 @@ pub use event::{Ack, Arrived, Event, Feedback, Idle, InOrderAck, Loss, LossCause
 pub use loss_intervals::LossIntervals;
 pub use meter::{Arrival, Meter, Report, Tag};
 pub use pacer::Pacer;
+pub use ranges::{Position, Ranges};
 pub use recovery::{AnyRecovery, Recovery};
 pub use rtt::{RttConfig, RttEstimator};
 pub use size_search::{SEARCH_INTERVAL, SizeSearch};

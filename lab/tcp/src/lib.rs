@@ -13,7 +13,6 @@ pub mod checksum;
 pub mod codec;
 mod config;
 mod connection;
-mod ranges;
 mod receiver;
 mod scoreboard;
 mod segment;

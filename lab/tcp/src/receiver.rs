@@ -3,11 +3,10 @@
 use alloc::boxed::Box;
 use core::ops::Range;
 
-use comity_congestion::Ecn;
+use comity_congestion::{Ecn, Ranges};
 use comity_units::{SeqNo, Time};
 
 use super::config::Config;
-use super::ranges::Ranges;
 use super::segment::{Flags, SackBlock, SackBlocks};
 use super::timeline::{GapStatistics, Gaps, MAX_REACH, Piece};
 
@@ -19,7 +18,7 @@ const MAX_RANGES: usize = 256;
 #[derive(Debug, Default)]
 struct Disorder {
     /// Each range with the count of its latest arrival, which orders SACK blocks by recency.
-    ranges: Ranges<u32>,
+    ranges: Ranges<u64, u32>,
     /// The number of out-of-order arrivals.
     arrivals: u32,
 }
@@ -527,7 +526,7 @@ impl Receiver {
 impl Disorder {
     fn insert(&mut self, start: u64, end: u64) {
         self.arrivals = self.arrivals.wrapping_add(1);
-        self.ranges.insert(start, end, self.arrivals);
+        self.ranges.insert(start..end, self.arrivals);
     }
 
     /// Removes the ranges that follow `next` without a gap; returns their end.

@@ -1,6 +1,6 @@
 //! Selective acknowledgements, and their consequences for sending.
 
-use super::ranges::Ranges;
+use comity_congestion::Ranges;
 
 /// The sender's scoreboard: which bytes above the cumulative acknowledgement have arrived.
 ///
@@ -9,7 +9,7 @@ use super::ranges::Ranges;
 #[derive(Debug, Default)]
 pub(super) struct Scoreboard {
     /// The acknowledged ranges.
-    ranges: Ranges,
+    ranges: Ranges<u64>,
     /// `HighRxt`: the offset after the highest byte retransmitted in this recovery.
     pub(super) retransmitted: u64,
     /// `RescueRxt`: once the acknowledgement passes this offset, the last segment may be
@@ -26,7 +26,7 @@ pub(super) struct Scoreboard {
 impl Scoreboard {
     /// `Update()`: adds one block; returns whether any of it was new.
     pub(super) fn insert(&mut self, start: u64, end: u64) -> bool {
-        self.ranges.insert(start, end, ())
+        self.ranges.insert(start..end, ()) > 0
     }
 
     /// Removes the ranges that the cumulative acknowledgement covers.

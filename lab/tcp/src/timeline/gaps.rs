@@ -1,12 +1,13 @@
 //! The receiver's side of a time-lined stream: the gaps.
 
-use super::super::ranges::Ranges;
+use comity_congestion::Ranges;
+
 use super::{GapStatistics, Piece};
 
 /// The gaps that the application has not read past, in wire offsets.
 #[derive(Debug)]
 pub(crate) struct Gaps {
-    ranges: Ranges,
+    ranges: Ranges<u64>,
     /// The wire offset of the application's next byte.
     position: u64,
     /// The end of the last gap below the expected number.
@@ -18,9 +19,9 @@ pub(crate) struct Gaps {
 
 impl Gaps {
     /// Creates an empty list for an application at the wire offset `position`.
-    pub(crate) const fn new(position: u64) -> Self {
+    pub(crate) fn new(position: u64) -> Self {
         Self {
-            ranges: Ranges::new(),
+            ranges: Ranges::default(),
             position,
             passed_to: 0,
             ahead: 0,
@@ -35,7 +36,7 @@ impl Gaps {
     /// Records `[start, end)`, in which nothing arrived and nothing was recorded.
     pub(crate) fn record(&mut self, start: u64, end: u64) {
         self.ahead += end - start;
-        self.ranges.insert(start, end, ());
+        self.ranges.insert(start..end, ());
     }
 
     /// Handles a move of the expected number from `before` to `next`. Returns the bytes of gaps

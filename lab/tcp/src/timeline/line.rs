@@ -4,10 +4,9 @@
 use alloc::collections::VecDeque;
 use core::cmp::Ordering;
 
-use comity_congestion::RttConfig;
+use comity_congestion::{Ranges, RttConfig};
 use comity_units::{SeqNo, Span, Time};
 
-use super::super::ranges::Ranges;
 use super::{
     DeadlineClock, MAX_REACH, SectionError, SeqUpdate, TimelineConfig, TimelineStatistics,
 };
@@ -94,7 +93,7 @@ pub(crate) struct Line {
     floor: u64,
     /// Outstanding obsolete offsets without content: another packet replaced the data, or a timeout
     /// marked it lost. They are not retransmitted.
-    free: Ranges,
+    free: Ranges<u64>,
     /// The number of offsets that acknowledgements have passed by jumps since the last timeout and
     /// that still take up the window ([`TimelineConfig::holds_passed`]).
     held: u64,
@@ -138,7 +137,7 @@ impl Line {
             confirmed: 1,
             obsolete: 0,
             floor: 0,
-            free: Ranges::new(),
+            free: Ranges::default(),
             held: 0,
             answered: 0,
             retransmitted: 0,
@@ -353,7 +352,7 @@ impl Line {
         let next = stream.next.max(self.obsolete);
         if stream.next < self.obsolete {
             // As much stays outstanding as before.
-            self.free.insert(stream.next, self.obsolete, ());
+            self.free.insert(stream.next..self.obsolete, ());
             self.abandon_free(stream.una);
         }
         Moved { next, end }
@@ -528,7 +527,7 @@ impl Line {
     pub(crate) fn abandon_obsolete(&mut self, una: u64) {
         self.floor = self.obsolete;
         self.answered = 0;
-        self.free.insert(una, self.obsolete, ());
+        self.free.insert(una..self.obsolete, ());
     }
 
     pub(crate) fn begin_recovery(&mut self) {
@@ -592,7 +591,7 @@ impl Line {
     /// lost_end)`.
     pub(crate) fn on_replacement(&mut self, (start, lost_end): (u64, u64), end: u64) {
         self.answered = end;
-        self.free.insert(start, lost_end, ());
+        self.free.insert(start..lost_end, ());
         self.statistics.replacements += 1;
     }
 

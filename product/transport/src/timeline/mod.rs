@@ -32,7 +32,6 @@ pub mod clock;
 pub mod feasible;
 pub mod inbox;
 pub mod outbox;
-mod ranges;
 pub mod section;
 mod tokens;
 

@@ -128,7 +128,7 @@ fn memory_grows_with_sections_and_with_jumps() {
     let section = size_of::<Section>();
     assert!((1_000 * section..=2_048 * section).contains(&more));
     for number in 0..1_000 {
-        line.free.insert(10 * number, 10 * number + 5, ());
+        line.free.insert(10 * number..10 * number + 5, ());
     }
     let free = line.heap_memory() - empty - with_jumps - more;
     assert_eq!(free, line.free.heap_memory());

@@ -3,11 +3,11 @@
 use alloc::collections::BTreeMap;
 use core::ops::Range;
 
+use comity_congestion::Ranges;
 use comity_units::Time;
 
 use super::{Gap, GapReason, Partial, Received};
 use crate::timeline::clock::ClockMap;
-use crate::timeline::ranges::Ranges;
 use crate::timeline::section::{Meta, Payload, Reason};
 
 /// A section after the arrival of its first byte.
@@ -19,7 +19,7 @@ pub(super) struct Assembly<P: Payload> {
     /// The latest deadline, on the receiver's clock. The sender's clock cannot postpone it.
     pub(super) latest: Time,
     buffer: P::Buffer,
-    pub(super) have: Ranges,
+    pub(super) have: Ranges<u32>,
     /// When the last byte arrived, and whether that was after the deadline.
     pub(super) completed: Option<(Time, bool)>,
     /// Why the sender will not send the rest, if it has reported that.
@@ -63,7 +63,7 @@ impl<P: Payload> Assembly<P> {
     /// Accepts a piece. Returns how many of its bytes are new.
     pub(super) fn write_at(&mut self, range: Range<u32>, bytes: &[u8]) -> u32 {
         P::write_at(&mut self.buffer, range.start, bytes);
-        self.have.insert(range)
+        self.have.insert(range, ())
     }
 
     pub(super) const fn is_complete(&self) -> bool {

@@ -261,8 +261,8 @@ impl<P: Payload> Inbox<P> {
                 return Err(Violation::Contradiction { stream, section });
             }
             Some(Slot::Open(assembly)) => {
-                let pieces = assembly.have.fragments_with(offset..end);
-                if pieces > assembly.have.len() && memory < PIECE {
+                let pieces = assembly.have.len_with(offset..end);
+                if pieces > assembly.have.as_slice().len() && memory < PIECE {
                     return Err(self.out_of_memory());
                 }
                 if pieces > config.max_fragments {
@@ -318,9 +318,9 @@ impl<P: Payload> Inbox<P> {
             return Ok(());
         };
         let was_complete = assembly.is_complete();
-        let pieces = assembly.have.len();
+        let pieces = assembly.have.as_slice().len();
         let new = assembly.write_at(offset..end, bytes);
-        self.pieces = self.pieces + assembly.have.len() - pieces;
+        self.pieces = self.pieces + assembly.have.as_slice().len() - pieces;
         self.counters.received += u64::from(length);
         self.counters.held += u64::from(new);
         self.counters.duplicate += u64::from(length - new);

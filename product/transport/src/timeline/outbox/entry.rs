@@ -3,11 +3,11 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use comity_congestion::Ranges;
 use comity_units::{Span, Time};
 
 use super::{ByteCounters, Fate};
 use crate::timeline::feasible::Work;
-use crate::timeline::ranges::Ranges;
 use crate::timeline::section::{Meta, Reason, Reliability, SectionId, StreamId};
 use crate::timeline::tokens::Borrowing;
 
@@ -49,9 +49,9 @@ pub(super) struct Entry<P> {
     pub(super) order: u64,
     /// The offset below which all bytes were handed out at least once.
     pub(super) sent: u32,
-    pub(super) acked: Ranges,
+    pub(super) acked: Ranges<u32>,
     /// Sent, lost, and neither retransmitted nor acknowledged.
-    pub(super) lost: Ranges,
+    pub(super) lost: Ranges<u32>,
     /// Bytes with a duplicate transmission, or retransmitted although the first transmission may
     /// have arrived. The loss of one of the two does not count.
     pub(super) twice: Vec<Range<u32>>,
@@ -148,7 +148,7 @@ impl<P> Entry<P> {
     pub(super) fn on_acked(&mut self, range: &Range<u32>) {
         let range = self.handed_out(range);
         self.lost.remove(range.clone());
-        self.acked.insert(range);
+        self.acked.insert(range, ());
     }
 
     /// Marks the unacknowledged part of the range as lost.
@@ -169,7 +169,7 @@ impl<P> Entry<P> {
 
     fn miss(&mut self, range: &Range<u32>) {
         for missing in self.acked.missing(self.handed_out(range)) {
-            self.lost.insert(missing);
+            self.lost.insert(missing, ());
         }
     }
 

@@ -3,6 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
+use comity_congestion::Ranges;
 use comity_units::Time;
 
 use super::claims::{Claim, Claims};
@@ -12,7 +13,6 @@ use super::intake::Intake;
 use super::{
     Chunk, Config, Counters, Fate, IntakeError, Notice, Outcome, PathEstimate, SubmitError,
 };
-use crate::timeline::ranges::Ranges;
 use crate::timeline::section::{
     DropPolicy, Meta, Outgoing, Payload, Reason, Reliability, SectionId, StreamId,
 };

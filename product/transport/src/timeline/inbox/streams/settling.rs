@@ -242,7 +242,7 @@ impl<P: Payload> Inbox<P> {
             let until = match slot {
                 Some(Slot::Open(assembly)) => {
                     self.due.remove(&(assembly.meta.deadline, stream, at));
-                    self.pieces -= assembly.have.len();
+                    self.pieces -= assembly.have.as_slice().len();
                     let gap = assembly.dropped.map_or(gap, GapReason::Dropped);
                     let (had, latest) = (u64::from(assembly.have.total()), assembly.latest);
                     self.counters.held -= had;
