@@ -87,6 +87,8 @@ pub struct Group {
     references: VecDeque<Reference>,
     position: u8,
     repair: Repair,
+    /// The latest times between consecutive intra pictures.
+    distances: VecDeque<Span>,
 }
 
 /// How a stream recovers from a missing reference.
@@ -94,8 +96,8 @@ pub struct Group {
 enum Repair {
     /// Unknown: the stream has had no intra picture yet.
     Unknown,
-    /// By the next intra picture. The latest one was decoded at `at`, `period` after the one before
-    /// it.
+    /// By the next intra picture. The latest one was decoded at `at`. `period` is the longest of
+    /// the latest distances.
     Intra { at: Time, period: Option<Span> },
     /// By the pictures that follow, each in a part of its area (gradual refresh).
     Refresh,
@@ -120,8 +122,16 @@ impl Repair {
 /// at least this long if it is known.
 const FADE: Span = Span::from_secs(1);
 
-/// The longest time between two intra pictures with which pictures are bound.
-const LONGEST_PERIOD: Span = Span::from_secs(2);
+/// The longest time between two intra pictures with which pictures are bound. Encoders that are set
+/// to two seconds take up to a picture more, as 60 pictures of 30/1.001 per second do.
+const LONGEST_PERIOD: Span = Span::from_millis(2_500);
+
+/// How many distances between intra pictures are remembered. Encoders that place intra pictures at
+/// cuts have short distances among long ones.
+const DISTANCES: usize = 8;
+
+/// Intra pictures closer than this are one way in: two fields, or pictures of an intra codec.
+const ONE_WAY_IN: Span = Span::from_millis(100);
 
 /// No supported codec keeps more than 16 decoded pictures.
 const KEPT: usize = 16;
@@ -134,6 +144,7 @@ impl Group {
             references: VecDeque::new(),
             position: 0,
             repair: Repair::Unknown,
+            distances: VecDeque::new(),
         }
     }
 
@@ -142,6 +153,7 @@ impl Group {
         self.references.clear();
         self.position = 0;
         self.repair = Repair::Unknown;
+        self.distances.clear();
     }
 
     /// Adds the next picture of the stream, in decoding order.
@@ -156,11 +168,13 @@ impl Group {
     /// A picture is bound to its dependency, which means that it is worthless without it, while an
     /// intra picture is expected soon:
     ///
-    /// | time between the last two intra pictures | a picture is bound |
+    /// | longest of the last eight times between intra pictures | a picture is bound |
     /// |---|---|
-    /// | at most 2 s | for that time after the last one, and for 1 s at least |
+    /// | at most 2.5 s | for that time after the last one, and for 1 s at least |
     /// | unknown | for 1 s after the last one |
     /// | longer, or none has come yet, or the stream has gradual refresh | never |
+    ///
+    /// Intra pictures less than 100 ms apart count as one.
     ///
     /// A sender drops the pictures that are bound to a missing picture. If pictures were always
     /// bound, the loss of one picture would end a video without intra pictures. Decoders show the
@@ -266,10 +280,17 @@ impl Group {
     fn follow_repair(&mut self, arrival: &Arrival) {
         let now = arrival.source_time;
         if arrival.frame_type.is_intra() {
-            let period = match self.repair {
-                Repair::Intra { at, .. } => Some(now.saturating_since(at)),
-                Repair::Unknown | Repair::Refresh => None,
-            };
+            match self.repair {
+                Repair::Intra { at, .. } if now.saturating_since(at) < ONE_WAY_IN => return,
+                Repair::Intra { at, .. } => {
+                    if self.distances.len() == DISTANCES {
+                        self.distances.pop_front();
+                    }
+                    self.distances.push_back(now.saturating_since(at));
+                }
+                Repair::Unknown | Repair::Refresh => self.distances.clear(),
+            }
+            let period = self.distances.iter().copied().max();
             self.repair = Repair::Intra { at: now, period };
         } else if arrival.begins_refresh {
             self.repair = Repair::Refresh;
@@ -483,12 +504,22 @@ mod tests {
 
     #[test]
     fn pictures_are_bound_while_an_intra_picture_is_near() {
-        // Each second, each two seconds, and each 2.04 s: 24 P pictures in the first second.
+        // Each second, each two seconds, each 2.48 s, and each 2.52 s: 24 P pictures in the first
+        // second.
         assert_eq!(bound(false, &[0, 25, 50], 75), [24, 24, 24]);
         assert_eq!(bound(false, &[0, 50, 100], 150), [24, 49, 49]);
-        assert_eq!(bound(false, &[0, 51, 102], 153), [24, 0, 0]);
+        assert_eq!(bound(false, &[0, 62, 124], 186), [24, 61, 61]);
+        assert_eq!(bound(false, &[0, 63, 126], 189), [24, 0, 0]);
         // Each half second, and then none.
         assert_eq!(bound(false, &[0, 12, 24], 300), [11, 11, 24]);
+        // Intra pictures at cuts: a short distance does not hide the long ones before it, until
+        // eight others have come.
+        assert_eq!(bound(false, &[0, 100, 115], 200), [24, 0, 0]);
+        let cuts = [0, 100, 125, 150, 175, 200, 225, 250, 275, 300];
+        let expected = [24, 0, 0, 0, 0, 0, 0, 0, 0, 24];
+        assert_eq!(bound(false, &cuts, 400), expected);
+        // Two fields of a group of ten seconds: the period is unknown, and then long.
+        assert_eq!(bound(false, &[0, 1, 250, 251], 300), [0, 23, 0, 0]);
         assert_eq!(bound(true, &[0, 50], 100), [0, 0]);
         assert_eq!(bound(false, &[30], 40), [9], "before the first, none is");
     }
