@@ -214,11 +214,11 @@ pub(super) fn mark(start: &[u8], seen: &mut Sequence) -> Mark {
 #[cfg(test)]
 mod tests {
     use super::super::begins_unit as begins;
-    use super::super::{Class, Codec, ExtraSliceBits, classify};
+    use super::super::{Class, Codec, H265State, classify};
     use comity_frames::FrameType;
 
     fn class(unit: &[u8]) -> FrameType {
-        classify(Codec::H264, unit, false, &mut ExtraSliceBits::default()).frame
+        classify(Codec::H264, unit, false, &mut H265State::default()).frame
     }
 
     /// A slice with a header that begins with `1` (first_mb 0) and then the code of `slice_type`.
@@ -271,7 +271,7 @@ mod tests {
             let message = [&[0, 0, 1, 0x06, 1, 2, 9, 9, 6, 2][..], &count, &[0x80]].concat();
             move |fields| {
                 let unit = [&message[..], &slice(0x41, fields)].concat();
-                classify(Codec::H264, &unit, false, &mut ExtraSliceBits::default())
+                classify(Codec::H264, &unit, false, &mut H265State::default())
             }
         };
         let (at_once, gradual) = (point([0b1100_0000, 0]), point([0b0000_0110, 0b0101_0000]));

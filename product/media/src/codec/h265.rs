@@ -5,13 +5,21 @@ use super::bits::{Bits, start_codes};
 use super::message::recovery_point;
 use super::picture::{Beginning, Findings, Mark, Picture, Recovery, SliceKind, Structure};
 
-/// The `num_extra_slice_header_bits` of each picture parameter set, which shift `slice_type`.
+/// What the earlier units of a stream have shown.
 #[derive(Debug)]
-pub(crate) struct ExtraSliceBits([u8; 64]);
+pub(crate) struct H265State {
+    /// The `num_extra_slice_header_bits` of each picture parameter set, which shift `slice_type`.
+    extra_slice_bits: [u8; 64],
+    /// The highest temporal layer of a picture.
+    highest_layer: u8,
+}
 
-impl Default for ExtraSliceBits {
+impl Default for H265State {
     fn default() -> Self {
-        Self([0; 64])
+        Self {
+            extra_slice_bits: [0; 64],
+            highest_layer: 0,
+        }
     }
 }
 
@@ -29,7 +37,7 @@ fn nal_type(header: u8) -> u8 {
 }
 
 /// The slice type. `None` for a slice that does not begin a picture, or that is unreadable.
-fn first_slice(nal_type: u8, bytes: &[u8], extra: &ExtraSliceBits) -> Option<SliceKind> {
+fn first_slice(nal_type: u8, bytes: &[u8], state: &H265State) -> Option<SliceKind> {
     let mut bits = Bits::new(bytes);
     if !bits.bit()? {
         return None;
@@ -38,7 +46,7 @@ fn first_slice(nal_type: u8, bytes: &[u8], extra: &ExtraSliceBits) -> Option<Sli
         bits.bit()?;
     }
     let parameters = usize::try_from(bits.golomb()?).ok()?;
-    bits.field(*extra.0.get(parameters)?)?;
+    bits.field(*state.extra_slice_bits.get(parameters)?)?;
     match bits.golomb()? {
         0 => Some(SliceKind::Bidirectional),
         1 => Some(SliceKind::Predicted),
@@ -47,22 +55,23 @@ fn first_slice(nal_type: u8, bytes: &[u8], extra: &ExtraSliceBits) -> Option<Sli
     }
 }
 
-fn learn(bytes: &[u8], extra: &mut ExtraSliceBits) -> Option<()> {
+fn learn(bytes: &[u8], state: &mut H265State) -> Option<()> {
     let mut bits = Bits::new(bytes);
     let id = usize::try_from(bits.golomb()?).ok()?;
     bits.golomb()?;
     bits.field(2)?;
-    *extra.0.get_mut(id)? = u8::try_from(bits.field(3)?).ok()?;
+    *state.extra_slice_bits.get_mut(id)? = u8::try_from(bits.field(3)?).ok()?;
     Some(())
 }
 
 /// Sub-layer non-reference pictures (TRAIL_N, TSA_N, STSA_N, RADL_N, RASL_N and the reserved types)
-/// have even types below 16. No picture of the same or a lower temporal layer refers to them.
-fn is_referenced(nal_type: u8) -> bool {
-    nal_type > LAST_SUBLAYER_PICTURE || nal_type % 2 == 1
+/// have even types below 16. No picture of the same or a lower temporal layer refers to them
+/// (7.4.2.2). Those of higher layers may.
+fn is_referenced(nal_type: u8, layer: u8, state: &H265State) -> bool {
+    nal_type > LAST_SUBLAYER_PICTURE || nal_type % 2 == 1 || layer < state.highest_layer
 }
 
-pub(super) fn walk(unit: &[u8], extra: &mut ExtraSliceBits) -> Findings {
+pub(super) fn walk(unit: &[u8], state: &mut H265State) -> Findings {
     let mut findings = Findings::default();
     for at in start_codes(unit) {
         let Some(&[header, layer, ref rest @ ..]) = unit.get(at..) else {
@@ -82,10 +91,13 @@ pub(super) fn walk(unit: &[u8], extra: &mut ExtraSliceBits) -> Findings {
                         .filter(|&&byte| byte & 0x80 != 0)
                         .map(|_| SliceKind::Intra)
                 } else {
-                    first_slice(kind, rest, extra)
+                    first_slice(kind, rest, state)
                 };
                 if let Some(slice) = slice {
-                    let referenced = is_referenced(kind);
+                    // `nuh_temporal_id_plus1`
+                    let temporal_layer = (layer & 7).saturating_sub(1);
+                    state.highest_layer = state.highest_layer.max(temporal_layer);
+                    let referenced = is_referenced(kind, temporal_layer, state);
                     findings.pictures.push(Picture {
                         kind: slice,
                         referenced,
@@ -95,7 +107,7 @@ pub(super) fn walk(unit: &[u8], extra: &mut ExtraSliceBits) -> Findings {
             }
             PICTURE_PARAMETERS => {
                 // An unreadable set is ignored; its slices are then read without extra bits.
-                let _ = learn(rest, extra);
+                let _ = learn(rest, state);
             }
             PREFIX_INFORMATION => {
                 let recovery = recovery_point(rest).and_then(recovery);
@@ -150,7 +162,7 @@ pub(super) fn mark(start: &[u8]) -> Mark {
 #[cfg(test)]
 mod tests {
     use super::super::begins_unit as begins;
-    use super::super::{Class, Codec, ExtraSliceBits, classify};
+    use super::super::{Class, Codec, H265State, classify};
     use comity_frames::FrameType;
 
     /// A slice of this unit type: first slice, parameter set 0, then the code of `slice_type`.
@@ -160,7 +172,7 @@ mod tests {
 
     #[test]
     fn unit_and_slice_types_determine_the_type() {
-        let extra = &mut ExtraSliceBits::default();
+        let state = &mut H265State::default();
         // first_slice 1, pps 0: 1, slice_type 0: 1, 1: 010, 2: 011.
         let (bidirectional, predicted, intra) = (0b1110_0000, 0b1101_0000, 0b1101_1000);
         for (nal_type, fields, frame) in [
@@ -208,26 +220,40 @@ mod tests {
         ] {
             let unit = slice(nal_type, fields);
             assert_eq!(
-                classify(Codec::H265, &unit, false, extra).frame,
+                classify(Codec::H265, &unit, false, state).frame,
                 frame,
                 "{nal_type}"
             );
         }
     }
 
+    /// The middle layer of a pyramid is marked as unreferenced, and the highest layer refers to it.
+    #[test]
+    fn a_picture_below_the_highest_temporal_layer_is_referenced() {
+        let state = &mut H265State::default();
+        // TSA_N at layers 1, 2 and 1 again.
+        let expected = [(1, false), (2, false), (1, true), (2, false)];
+        for (layer, referenced) in expected {
+            let mut unit = slice(2, 0b1110_0000);
+            unit[4] = layer + 1;
+            let frame = FrameType::Bidirectional { referenced };
+            assert_eq!(classify(Codec::H265, &unit, false, state).frame, frame);
+        }
+    }
+
     #[test]
     fn announced_extra_bits_are_skipped() {
-        let extra = &mut ExtraSliceBits::default();
+        let state = &mut H265State::default();
         // pps 0: 1, sps 0: 1, two flags 00, two extra bits 010: 1100 0100.
         let parameters = [0, 0, 1, 34 << 1, 1, 0b1100_0100, 0x80];
         assert_eq!(
-            classify(Codec::H265, &parameters, false, extra).frame,
+            classify(Codec::H265, &parameters, false, state).frame,
             FrameType::Parameters
         );
         // first 1, pps 0 1, extra 11, slice_type 1: 010.
         let unit = slice(1, 0b1111_0100);
         let frame = FrameType::Predicted { referenced: true };
-        assert_eq!(classify(Codec::H265, &unit, false, extra).frame, frame);
+        assert_eq!(classify(Codec::H265, &unit, false, state).frame, frame);
     }
 
     /// Message 6 of one byte: `recovery_poc_cnt` 0 is 1, 2 is 00100, -1 is 011.
@@ -236,7 +262,7 @@ mod tests {
         let class = |count: u8, fields: u8| {
             let message = [0, 0, 1, 39 << 1, 1, 6, 1, count, 0x80];
             let unit = [&message[..], &slice(1, fields)].concat();
-            classify(Codec::H265, &unit, false, &mut ExtraSliceBits::default())
+            classify(Codec::H265, &unit, false, &mut H265State::default())
         };
         let (predicted, intra) = (0b1101_0000, 0b1101_1000);
         let frame = FrameType::Predicted { referenced: true };

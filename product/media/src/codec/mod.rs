@@ -10,7 +10,7 @@ mod picture;
 
 pub(crate) use audio::{AudioFrame, audio_frame, may_begin_frame};
 pub(crate) use bits::start_codes;
-pub(crate) use h265::ExtraSliceBits;
+pub(crate) use h265::H265State;
 pub(crate) use mpeg2::{Headers, picture_header, sequence_header};
 pub(crate) use picture::{Beginning, Class, Mark, Structure};
 
@@ -93,17 +93,17 @@ impl Marker {
 
 /// Classifies a unit for its stream.
 ///
-/// `random_access` comes from the transport stream; `extra` comes from the stream's earlier units.
+/// `random_access` comes from the transport stream; `h265` comes from the stream's earlier units.
 pub(crate) fn classify(
     codec: Codec,
     unit: &[u8],
     random_access: bool,
-    extra: &mut ExtraSliceBits,
+    h265: &mut H265State,
 ) -> Class {
     match codec {
         Codec::Mpeg2 => mpeg2::walk(unit).class(random_access),
         Codec::H264 => h264::walk(unit).class(random_access),
-        Codec::H265 => h265::walk(unit, extra).class(random_access),
+        Codec::H265 => h265::walk(unit, h265).class(random_access),
         Codec::Audio | Codec::WholeAudio => Class::of(FrameType::Audio),
     }
 }

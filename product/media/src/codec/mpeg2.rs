@@ -103,7 +103,7 @@ pub(super) fn mark(start: &[u8]) -> Mark {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Codec, ExtraSliceBits, classify};
+    use super::super::{Codec, H265State, classify};
     use super::*;
     use comity_frames::FrameType;
 
@@ -124,7 +124,7 @@ mod tests {
         let picture = |kind: u8| vec![0, 0, 1, 0, 0, kind << 3, 0, 0, 1, 1, 9];
         let sequence = [0, 0, 1, 0xb3, 0x14, 0, 0xb4, 0x13];
         let class =
-            |unit: &[u8]| classify(Codec::Mpeg2, unit, false, &mut ExtraSliceBits::default()).frame;
+            |unit: &[u8]| classify(Codec::Mpeg2, unit, false, &mut H265State::default()).frame;
         assert_eq!(class(&picture(1)), FrameType::Intra);
         assert_eq!(
             class(&[&sequence[..], &picture(1)].concat()),

@@ -10,7 +10,7 @@ use super::pictures::Pictures;
 use super::slices::payload;
 use super::unit::Units;
 use crate::codec::{
-    Codec, ExtraSliceBits, Headers, classify, picture_header, sequence_header, start_codes,
+    Codec, H265State, Headers, classify, picture_header, sequence_header, start_codes,
 };
 use crate::header::Header;
 use crate::section::{Event, MediaSection};
@@ -97,7 +97,7 @@ impl Elementary {
     }
 
     fn unit(&mut self, unit: &[u8], events: &mut VecDeque<Event>) {
-        let class = classify(Codec::Mpeg2, unit, false, &mut ExtraSliceBits::default());
+        let class = classify(Codec::Mpeg2, unit, false, &mut H265State::default());
         let frame = class.frame;
         let reference = self.read_headers(unit);
         // `temporal_reference` has ten bits: the value nearest to the picture's own position is

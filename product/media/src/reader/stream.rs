@@ -14,7 +14,7 @@ use super::program::ProgramClock;
 use super::slices::payload;
 use super::steps::Steps;
 use super::unit::{Fault, Units, Whole};
-use crate::codec::{Carriage, Class, Codec, ExtraSliceBits, carriage, classify};
+use crate::codec::{Carriage, Class, Codec, H265State, carriage, classify};
 use crate::header::{Header, PACKET, Times, Unit};
 use crate::layout::DroppedUnit;
 use crate::pes::is_pes;
@@ -41,7 +41,7 @@ pub(super) struct Stream {
     /// The time stamps of a live source, compared with their arrivals.
     pub(super) steps: Steps,
     cadence: Cadence,
-    extra: ExtraSliceBits,
+    h265: H265State,
     next_section: u64,
     /// Its packets that are sent as they are, and when the first of them arrived.
     kept: Vec<u8>,
@@ -106,7 +106,7 @@ impl Stream {
             mark: None,
             steps: Steps::default(),
             cadence: Cadence::default(),
-            extra: ExtraSliceBits::default(),
+            h265: H265State::default(),
             next_section: 0,
             kept: Vec::new(),
             kept_since: Time::ZERO,
@@ -237,7 +237,7 @@ impl Stream {
             begins_refresh,
         } = codec.map_or(Class::of(FrameType::Opaque), |codec| {
             let random_access = unit.marks.random_access;
-            classify(codec, &unit.bytes, random_access, &mut self.extra)
+            classify(codec, &unit.bytes, random_access, &mut self.h265)
         });
         let stamp = match codec.is_some_and(Codec::has_pictures) {
             true => self.cadence.locate(unit.times.decoding(), unit.follows),
