@@ -298,7 +298,7 @@ impl<P: Payload> Pair<P> {
             while let Some(sent) = self.ends[index].poll_transmit(now, &mut payload) {
                 let mut payload = std::mem::take(&mut payload);
                 match &mut self.liar {
-                    Some(liar) if index == 0 => liar.on_sent(sent.number),
+                    Some(liar) if index == 0 => liar.on_sent(sent.number, &payload),
                     Some(liar) => payload = liar.change(sent.number, &payload),
                     None => {}
                 }

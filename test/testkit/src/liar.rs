@@ -1,9 +1,9 @@
 //! A receiver that lies about arrivals. It knows everything except the tokens of packets that did
 //! not arrive.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use comity_congestion::Report;
+use comity_congestion::{Report, Tag};
 use comity_transport::wire::frame::{self, Ack, AckRange, AckRanges, Content, Frame, PROOF_MASK};
 use comity_units::{PacketNumber, Seed};
 
@@ -15,6 +15,10 @@ pub enum Lie {
     Acks,
     /// Its acknowledgements are true, and this function changes its reports.
     Reports(Change),
+    /// Its acknowledgements are true. Those without a report name all packets. Those with one name
+    /// only the newest packet, so that all others may have arrived, and the report counts all
+    /// packets of the round.
+    Narrow,
 }
 
 /// Makes a false report from a true one.
@@ -24,8 +28,10 @@ pub type Change = fn(&Report) -> Report;
 #[derive(Debug)]
 pub struct Liar {
     lie: Lie,
-    /// The numbers that its peer sent.
-    sent: BTreeSet<u64>,
+    /// The numbers that its peer sent, with their tokens.
+    sent: BTreeMap<u64, u8>,
+    /// The number of packets in each round of its peer.
+    rounds: BTreeMap<u32, u32>,
     seed: Seed,
     /// The false frames that it has sent.
     frames: u64,
@@ -40,7 +46,8 @@ impl Liar {
     pub const fn new(lie: Lie, seed: Seed) -> Self {
         Self {
             lie,
-            sent: BTreeSet::new(),
+            sent: BTreeMap::new(),
+            rounds: BTreeMap::new(),
             seed,
             frames: 0,
             lies: BTreeSet::new(),
@@ -49,8 +56,20 @@ impl Liar {
     }
 
     /// Its peer sent a packet.
-    pub fn on_sent(&mut self, number: PacketNumber) {
-        self.sent.insert(number.get());
+    ///
+    /// # Panics
+    /// If the payload cannot be read: an error in the test.
+    pub fn on_sent(&mut self, number: PacketNumber, payload: &[u8]) {
+        let read = frame::decode(payload, Content::Present).expect("the peer's own");
+        let token = read.departure.as_micros() as u8 & PROOF_MASK;
+        self.sent.insert(number.get(), token);
+        for frame in read.frames {
+            if let Ok(Frame::Tag(Tag::Round { round, rtt })) = frame
+                && !rtt.is_zero()
+            {
+                *self.rounds.entry(round).or_default() += 1;
+            }
+        }
     }
 
     /// A packet reached its peer, which is open.
@@ -64,6 +83,7 @@ impl Liar {
     /// If the payload cannot be read: an error in the test.
     pub fn change(&mut self, number: PacketNumber, payload: &[u8]) -> Vec<u8> {
         let before = self.frames;
+        let is_narrow = matches!(self.lie, Lie::Narrow) && number.get() % 2 == 1;
         let read = frame::decode(payload, Content::Present).expect("the end's own");
         let mut changed = Vec::new();
         frame::encode_departure(read.departure, &mut changed);
@@ -85,6 +105,28 @@ impl Liar {
                     })
                     .encode(&mut changed)
                 }
+                (Frame::Ack(ack), Lie::Narrow) if is_narrow => {
+                    let newest = ack.ranges.largest();
+                    let ranges = [AckRange {
+                        first: newest,
+                        last: newest,
+                    }];
+                    let ranges = AckRanges::new(&ranges).expect("one range");
+                    let proof = self.sent.get(&newest.get()).copied();
+                    Frame::Ack(Ack {
+                        ranges,
+                        proof,
+                        ..ack
+                    })
+                    .encode(&mut changed)
+                }
+                (Frame::Feedback(_), Lie::Narrow) if !is_narrow => Ok(()),
+                (Frame::Feedback(Report::Count { round, packets }), Lie::Narrow) => {
+                    let all = self.rounds.get(&round).copied().unwrap_or(packets);
+                    self.frames += u64::from(all > packets);
+                    let packets = all.max(packets);
+                    Frame::Feedback(Report::Count { round, packets }).encode(&mut changed)
+                }
                 (Frame::Feedback(report), Lie::Reports(change)) => {
                     let changed_report = change(&report);
                     self.frames += u64::from(changed_report != report);
@@ -103,7 +145,7 @@ impl Liar {
     /// The sent numbers in ranges, from the largest down, as many as fit into one frame.
     fn all_up_to(&self, largest: PacketNumber) -> Vec<AckRange> {
         let mut ranges: Vec<AckRange> = Vec::new();
-        for number in self.sent.range(..=largest.get()).rev().take(2_000) {
+        for (number, _) in self.sent.range(..=largest.get()).rev().take(2_000) {
             let number = PacketNumber::new(*number);
             match ranges.last_mut() {
                 Some(range) if range.first == number.next() => range.first = number,

@@ -127,6 +127,29 @@ fn a_meter_that_contradicts_its_acknowledgements_is_detected() {
     }
 }
 
+/// True acknowledgements of the newest packet alone, and counts of all packets: none of them can be
+/// shown to be false, and none has an effect.
+#[test]
+#[cfg_attr(miri, ignore = "too many packets for an interpreter")]
+fn packets_that_were_declared_lost_do_not_count() {
+    let sent = |lies: bool, seed| {
+        let (forward, back) = (lossy(0.05), lossy(0.0));
+        let mut pair = pair("psp", [&forward, &back], seed);
+        pair.liar = lies.then(|| Liar::new(Lie::Narrow, Seed::new(seed)));
+        stream(&mut pair, 250);
+        let received = pair.liar.as_ref().map_or(0, |liar| liar.received);
+        assert!(received > 20 || !lies, "{seed}: {received} lies");
+        pair.ends[0].statistics().sent.packets
+    };
+    for seed in 0..10 {
+        let (honest, lying) = (sent(false, seed), sent(true, seed));
+        assert!(
+            lying <= honest * 5 / 4,
+            "{seed}: {lying} packets, honest: {honest}"
+        );
+    }
+}
+
 fn change_losses(report: &Report, losses: impl Fn(f64) -> f64, times: u64) -> Report {
     match *report {
         Report::LossEvents { rate, received } => Report::LossEvents {

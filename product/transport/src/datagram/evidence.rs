@@ -3,7 +3,8 @@
 //! A controller with a meter relies on its reports. If acknowledgements are proved, they bound the
 //! reports of an honest meter. A report outside these bounds is false:
 //! ```text
-//! count         packets of the round ≤ those that may have arrived
+//! count         packets of the round ≤ those that may have arrived;
+//!               those that are declared lost and that no acknowledgement named do not count
 //! receive rate  X ≤ 8 · (bytes that may have arrived in the last four reports' time + one packet) / least R
 //! loss events   p = 0 only before the first certain loss; then 1 / p ≤ the longest interval that there can be
 //! ```
@@ -50,6 +51,8 @@ struct Tagged {
     sent_at: Time,
     /// Whether an acknowledgement named it.
     has_arrived: bool,
+    /// Whether it was declared lost, and no acknowledgement has named it since.
+    is_lost: bool,
     /// Whether it may have arrived, and its bytes were counted.
     is_counted: bool,
 }
@@ -150,8 +153,22 @@ impl Evidence {
             payload,
             sent_at: now,
             has_arrived: false,
+            is_lost: false,
             is_counted: false,
         });
+    }
+
+    /// These packets were declared lost.
+    pub(super) fn on_lost(&mut self, numbers: impl Iterator<Item = PacketNumber>) {
+        for number in numbers {
+            let at = self
+                .packets
+                .partition_point(|packet| packet.number < number);
+            let packet = self.packets.get_mut(at);
+            if let Some(packet) = packet.filter(|packet| packet.number == number) {
+                packet.is_lost = !packet.has_arrived;
+            }
+        }
     }
 
     fn forget_oldest(&mut self) {
@@ -207,7 +224,7 @@ impl Evidence {
                 self.reached = self.reached.max(Some(index));
                 new += u64::from(!packet.has_arrived);
                 late += u64::from(!packet.has_arrived && before >= Some(index));
-                packet.has_arrived = true;
+                (packet.has_arrived, packet.is_lost) = (true, false);
             }
             if (is_named || packet.number < self.least) && !packet.is_counted {
                 packet.is_counted = true;
@@ -306,34 +323,48 @@ impl Evidence {
         loss.left_at > last.known_at + rtts.max().unwrap_or(Span::ZERO)
     }
 
-    /// Whether an honest meter can have sent this report in the packet `by`, after the
-    /// acknowledgement in that packet.
-    pub(super) fn admits(&mut self, by: PacketNumber, report: &Report) -> bool {
+    /// The report as it counts; `None` if no honest meter can have sent it in the packet `by`,
+    /// after the acknowledgement in that packet.
+    pub(super) fn admit(&mut self, by: PacketNumber, report: &Report) -> Option<Report> {
         match *report {
-            Report::Count { round, packets } => self.admits_count(round, packets),
+            Report::Count { round, packets } => self.admit_count(round, packets),
             Report::LossEvents { rate, received } => {
                 let admitted = self.admits_rate(received) && self.admits_losses(by, rate);
-                self.intervals.push_front((0, Span::MAX));
-                self.intervals.truncate(INTERVALS);
-                admitted
+                // A report without arrivals since the last one would only displace an interval.
+                if self.intervals.front().is_some_and(|newest| newest.0 > 0) {
+                    self.intervals.push_front((0, Span::MAX));
+                    self.intervals.truncate(INTERVALS);
+                }
+                admitted.then_some(*report)
             }
             // A level depends on times that only the receiver knows. It is at most the maximum of
             // the controller.
-            Report::Wave { .. } | Report::None => true,
+            Report::Wave { .. } | Report::None => Some(*report),
         }
     }
 
-    fn admits_count(&self, round: u32, packets: u32) -> bool {
+    /// A packet below the acknowledged ranges may have arrived. But if it is declared lost and no
+    /// acknowledgement has named it, it does not count: a receiver chooses how much it names.
+    fn admit_count(&self, round: u32, packets: u32) -> Option<Report> {
         let is_forgotten = self
             .forgotten
             .is_some_and(|last| last.wrapping_sub(round) < 1 << 31);
-        let may_have_arrived = self.packets.iter().filter(|packet| {
+        if is_forgotten {
+            return Some(Report::Count { round, packets });
+        }
+        let (mut may_have_arrived, mut counting) = (0, 0);
+        for packet in &self.packets {
             // The meter counts no packet that requests the round-trip time.
-            let is_of_it =
-                matches!(packet.tag, Tag::Round { round: its, rtt } if its == round && !rtt.is_zero());
-            is_of_it && (packet.has_arrived || packet.number < self.least)
-        });
-        is_forgotten || packets as usize <= may_have_arrived.count()
+            let is_of_it = matches!(packet.tag, Tag::Round { round: its, rtt } if its == round && !rtt.is_zero());
+            if is_of_it && (packet.has_arrived || packet.number < self.least) {
+                may_have_arrived += 1;
+                counting += u32::from(!packet.is_lost);
+            }
+        }
+        (packets <= may_have_arrived).then_some(Report::Count {
+            round,
+            packets: packets.min(counting),
+        })
     }
 
     fn admits_rate(&self, received: Rate) -> bool {

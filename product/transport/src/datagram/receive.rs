@@ -29,6 +29,7 @@ struct Reading {
     /// Whether the peer requests credit.
     asks_for_room: bool,
     has_ack: bool,
+    has_report: bool,
 }
 
 impl<P: Payload> Connection<P> {
@@ -167,7 +168,12 @@ impl<P: Payload> Connection<P> {
                     .map_err(Violation::Sections)?,
                 Frame::Credit(credit) => self.on_credit(number, &credit),
                 Frame::Tag(tag) => reading.tag = tag,
-                Frame::Feedback(report) => self.on_report(now, number, &report)?,
+                // As with a second Ack frame.
+                Frame::Feedback(_) if reading.has_report => {}
+                Frame::Feedback(report) => {
+                    reading.has_report = true;
+                    self.on_report(now, number, &report)?;
+                }
                 Frame::ReceiverReport(report) => {
                     if self.evidence.is_some() && report.packets > self.statistics.sent.packets {
                         return Err(Violation::FalseReport);
@@ -291,14 +297,16 @@ impl<P: Payload> Connection<P> {
     ) -> Result<(), Violation> {
         let acknowledged = self.sent.largest_acknowledged();
         if self.feedback.accepts(number, report, acknowledged) {
-            if let Some(evidence) = &mut self.evidence
-                && !evidence.admits(number, report)
-            {
-                return Err(Violation::FalseReport);
-            }
+            let report = match &mut self.evidence {
+                None => *report,
+                Some(evidence) => match evidence.admit(number, report) {
+                    Some(report) => report,
+                    None => return Err(Violation::FalseReport),
+                },
+            };
             self.congestion.on_feedback(&Feedback {
                 now,
-                report,
+                report: &report,
                 rtt: self.loss.latest(),
             });
         }
@@ -485,6 +493,9 @@ impl<P: Payload> Connection<P> {
         let sizes = lost.packets.iter().map(|lost| (lost.number, lost.payload));
         self.statistics.sent.black_holes += u64::from(self.size.on_lost(sizes));
         self.congestion.on_queue_changed();
+        if let Some(evidence) = &mut self.evidence {
+            evidence.on_lost(lost.packets.iter().map(|packet| packet.number));
+        }
         self.notifications.on_losses(losses);
         for contents in lost.contents {
             self.requeue(now, contents);
@@ -508,7 +519,7 @@ impl<P: Payload> Connection<P> {
         self.on_signal(now, &signal);
         self.congestion.on_lost(&lost.sent_at);
         let has_samples = self.loss.smoothed().is_some();
-        if has_samples && silence > self.loss.base_timeout() * 3 {
+        if has_samples && silence > self.loss.memory() {
             self.statistics.sent.persistent_congestions += 1;
             self.congestion.on_persistent_congestion(now, in_flight);
         }

@@ -2,16 +2,18 @@
 
 mod meter;
 mod receive_rates;
+mod shown;
 
 use comity_units::{Bytes, Rate, Span, Time};
 
-use crate::equation::throughput_with_timeout;
+use crate::equation::{loss_event_rate_with_timeout, throughput_with_timeout};
 use crate::{
-    Ack, Controller, Decision, Event, Feedback, LossHistory, LossIntervals, Needs, Pacing, Phase,
-    Report, Sent, Tag,
+    Ack, Controller, Decision, Event, Feedback, LossHistory, Needs, Pacing, Phase, Report, Sent,
+    Tag,
 };
 pub use meter::TfrcMeter;
 use receive_rates::ReceiveRateSet;
+use shown::ShownLosses;
 
 /// The configuration of [`Tfrc`] and [`TfrcMeter`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -118,7 +120,8 @@ impl TfrcConfig {
 /// higher `p` only: reports contain what section 3.2.2 names, without the separate signal of
 /// section 4.3. A loss event that ends an interval longer than the mean, and leaves `p` as it was,
 /// does not count there; 8. a reported loss event rate counts as at least a quarter of the rate
-/// that acknowledgements show, so a receiver gains little by a false report.
+/// that acknowledgements show, from the first loss event on, so a receiver gains little by a false
+/// report.
 #[derive(Clone, Debug)]
 pub struct Tfrc {
     config: TfrcConfig,
@@ -133,8 +136,7 @@ pub struct Tfrc {
     by_equation: f64,
     /// `p`: the loss event rate.
     losses: f64,
-    /// The loss intervals that acknowledgements show, and the number of loss events.
-    shown: (LossIntervals, usize),
+    shown: ShownLosses,
     received: ReceiveRateSet,
     /// `tld`: when the rate was last doubled.
     doubled_at: Time,
@@ -168,7 +170,7 @@ impl Tfrc {
             rate: payload,
             by_equation: f64::INFINITY,
             losses: 0.0,
-            shown: (LossIntervals::new(config.memory), 0),
+            shown: ShownLosses::new(config.memory),
             received: ReceiveRateSet::new(Time::ZERO),
             doubled_at: Time::ZERO,
             reported_at: None,
@@ -276,15 +278,15 @@ impl Tfrc {
         }
     }
 
-    /// The least loss event rate that acknowledgements allow. It is zero for small packets, and
-    /// while the interval before the first event is in the mean. A correct meter reports at least
-    /// as many events, but may group them differently.
-    fn shown_losses(&self) -> f64 {
-        let (intervals, events) = &self.shown;
-        match self.config.small_packets || *events <= self.config.memory + 1 {
-            true => 0.0,
-            false => intervals.rate().unwrap_or(0.0) / GROUPING,
-        }
+    /// The interval before the first loss event: that with which the equation gives the highest
+    /// rate so far, as the receiver computes it (section 6.3.1).
+    fn first_interval(&self) -> f64 {
+        let rtt = self.rtt.unwrap_or(MIN_ROUND_TRIP);
+        let least = self.size() / 2.0 / rtt.as_secs_f64();
+        let rate = self.shown.most().max(least) / self.config.payload_share(self.payload);
+        let (size, timeout) = (self.config.equation_size(), self.config.timeout);
+        let rate = Rate::from_bps((rate * 8.0) as u64);
+        1.0 / loss_event_rate_with_timeout(size, rtt, rate, timeout)
     }
 
     fn on_report(&mut self, now: Time, losses: f64, received: f64, sample: Option<Span>) {
@@ -294,7 +296,9 @@ impl Tfrc {
         let rtt = self.measure(now, sample);
         let has_more_losses = losses > self.losses;
         let had_losses = self.losses > 0.0;
-        self.losses = losses.max(self.shown_losses()).clamp(0.0, 1.0);
+        // A correct meter reports at least as many events, but may group them differently.
+        let shown = self.shown.rate() / GROUPING;
+        self.losses = losses.max(shown).clamp(0.0, 1.0);
         self.by_equation = self.equation(rtt);
         // A report without arrivals measured nothing, so it limits nothing.
         let limit = if self.was_used || received <= 0.0 {
@@ -372,7 +376,11 @@ impl Tfrc {
 
     fn on_ack(&mut self, ack: &Ack) {
         self.was_used |= !ack.app_limited;
-        self.shown.0.on_acked(ack.acked.get() as f64 / self.size());
+        let bytes = ack.acked.get() as f64;
+        let segments = match self.config.small_packets {
+            true => f64::from(ack.packets),
+            false => bytes / self.size(),
+        };
         if self.rtt.is_none()
             && let Some(rtt) = ack.rtt
         {
@@ -380,6 +388,8 @@ impl Tfrc {
             self.decide();
             self.arm_no_feedback_timer(ack.now, self.no_feedback_time());
         }
+        let rtt = self.rtt.unwrap_or(MIN_ROUND_TRIP);
+        self.shown.on_acked(ack.now, rtt, bytes, segments);
     }
 
     fn on_sent(&mut self, sent: &Sent) {
@@ -436,8 +446,8 @@ impl Controller for Tfrc {
             Event::Sent(sent) => self.on_sent(sent),
             Event::Ack(ack) => self.on_ack(ack),
             Event::Loss(_) => {
-                self.shown.0.on_event(|| 1.0);
-                self.shown.1 += 1;
+                let first = self.first_interval();
+                self.shown.on_loss(first);
             }
             Event::Feedback(feedback) => self.on_feedback(feedback),
             Event::Wakeup(now) => self.on_wakeup(now),

@@ -2,6 +2,7 @@ use alloc::boxed::Box;
 
 use super::*;
 use crate::table::{self, Parameters, Setup, Value};
+use crate::{Loss, LossCause};
 use comity_units::PacketNumber;
 
 const MSS: Bytes = Bytes::new(1_000);
@@ -167,6 +168,52 @@ fn losses_set_the_rate_by_the_equation() {
         report(&mut *controller, at(900 + step * 100), RTT, 0.01, 0, true);
     }
     near(rate(&*controller), 1_000.0 / 64.0);
+}
+
+/// A receiver that reports no losses gets at most twice the rate of its true loss event rate.
+#[test]
+fn losses_that_acknowledgements_show_count_from_the_first_one_on() {
+    for small_packets in [false, true] {
+        let parameters = Parameters::new().with("small_packets", Value::Flag(small_packets));
+        let mut lying = begun(&parameters);
+        let mut now = 100;
+        let (mut early, mut late): (f64, f64) = (0.0, 0.0);
+        for packet in 1..=6_000_u32 {
+            now += 5;
+            send(&mut *lying, at(now));
+            acknowledge(&mut *lying, at(now), RTT, false);
+            // Every hundredth packet is lost: p = 0.01.
+            if packet % 100 == 0 {
+                lying.on_event(Event::Loss(&Loss {
+                    now: at(now),
+                    sent_at: at(now - 100),
+                    lost: MSS,
+                    in_flight: MSS,
+                    window: MSS,
+                    cause: LossCause::Reordering,
+                    restart: false,
+                }));
+            }
+            if packet % 20 == 0 {
+                report(&mut *lying, at(now), RTT, 0.0, 10_000_000, true);
+            }
+            match packet {
+                121..1_200 => early = early.max(rate(&*lying)),
+                1_200.. => late = late.max(rate(&*lying)),
+                _ => {}
+            }
+        }
+        // X(p) is about s / R · sqrt(3 / 2p), so a quarter of p doubles it.
+        let mut honest = begun(&parameters);
+        report(&mut *honest, at(200), RTT, 0.01, 10_000_000, true);
+        // The first interval follows from the rate of acknowledgements, which is higher.
+        let allowed = rate(&*honest);
+        let found = [early, late].map(|rate| rate / allowed);
+        assert!(
+            found[0] < 5.0 && (1.8..2.5).contains(&found[1]),
+            "{found:?}"
+        );
+    }
 }
 
 #[test]
