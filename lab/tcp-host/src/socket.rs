@@ -102,7 +102,8 @@ pub(crate) struct Socket {
     pub(crate) next_sequence: SeqNo,
     /// The last acknowledgement number that was sent.
     acknowledged: Option<SeqNo>,
-    /// When the last segment of the peer arrived, and the number of probes since.
+    /// When the last acceptable segment of the peer arrived, and the number of probes since. Others
+    /// may be a stranger's.
     received_at: Time,
     probes: u32,
     keep_alive: Option<KeepAlive>,
@@ -258,7 +259,6 @@ impl Socket {
     // ---------------------------------------------------------------- input
 
     pub(crate) fn on_segment(&mut self, now: Time, segment: &Segment, payload: &[u8]) {
-        (self.received_at, self.probes) = (now, 0);
         let before = self.tcp.state();
         let mut received = *segment;
         if segment.flags.contains(Flags::SYN) {
@@ -277,6 +277,9 @@ impl Socket {
             timestamps.echo = timestamps.echo.wrapping_sub(self.timestamp_offset);
         }
         let accepted = self.tcp.on_segment(now, &received);
+        if self.tcp.was_accepted() || self.tcp.state() != before {
+            (self.received_at, self.probes) = (now, 0);
+        }
         if matches!(before, State::Listen | State::SynSent) && self.tcp.is_synchronized() {
             self.peer_initial = segment.sequence;
             if self.tcp.config().timeline.is_some() {

@@ -454,7 +454,16 @@ fn idle_connections_live_for_ever_without_probes_and_end_with_them() {
     assert_eq!(world.hosts[0].end(id), None);
     world.path_mtu = 0;
     world.is_black_hole = true;
-    world.run_for(Span::from_secs(200));
+    // A stranger knows the addresses and not the numbers.
+    let (local, peer) = world.hosts[0].addresses(id).unwrap();
+    for _ in 0..40 {
+        let stranger = |tcp: &mut etherparse::TcpHeader| {
+            (tcp.ack, tcp.window_size) = (true, 1_000);
+            (tcp.sequence_number, tcp.acknowledgment_number) = (1, 2);
+        };
+        world.inject(0, &forge(peer, local, stranger, &[]));
+        world.run_for(Span::from_secs(5));
+    }
     assert_eq!(world.hosts[0].end(id), Some(End::TimedOut));
     world.run_for(Span::from_secs(86_400));
     assert_eq!(world.hosts[1].end(other), None, "it has no probes");

@@ -77,6 +77,8 @@ pub struct Connection {
     was_reset: bool,
     gave_up: bool,
     was_deceived: bool,
+    /// Whether the last segment was acceptable.
+    was_accepted: bool,
     /// The reset that answers a segment of no known connection.
     refusal: Option<Refusal>,
 }
@@ -116,6 +118,7 @@ impl Connection {
             was_reset: false,
             gave_up: false,
             was_deceived: false,
+            was_accepted: false,
             refusal: None,
         }
     }
@@ -254,9 +257,11 @@ impl Connection {
     /// is empty if the segment was not acceptable, or held only old data.
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Range<u64> {
         self.sender.begin_event();
+        self.was_accepted = false;
         if self.state == State::Established
             && let Some(accepted) = self.on_expected(now, segment)
         {
+            self.was_accepted = true;
             return accepted;
         }
         match self.state {
@@ -504,9 +509,7 @@ impl Connection {
         if is_beyond || is_old {
             self.receiver.ack_now = true;
         }
-        if is_beyond
-            || self.config.timestamps && !self.admit_timestamps(now, start, is_old, segment)
-        {
+        if is_beyond || self.config.timestamps && !self.admit_timestamps(now, segment) {
             return NOTHING;
         }
         if is_fin && self.state == State::TimeWait {
@@ -529,6 +532,10 @@ impl Connection {
             // peer's.
             self.receiver.ack_now = true;
             return NOTHING;
+        }
+        self.was_accepted = true;
+        if self.config.timestamps {
+            self.keep_timestamp(now, start, is_old, segment);
         }
         if self.config.metered {
             self.exchange_measurements(now, start, segment);
@@ -589,22 +596,28 @@ impl Connection {
         }
     }
 
-    /// RFC 7323, section 5: drops old duplicates by their timestamp and stores the timestamp to
-    /// echo.
-    fn admit_timestamps(&mut self, now: Time, start: u64, is_old: bool, segment: &Segment) -> bool {
+    /// RFC 7323, section 5: drops old duplicates by their timestamp.
+    fn admit_timestamps(&mut self, now: Time, segment: &Segment) -> bool {
         let Some(timestamps) = segment.options.timestamps else {
             // RFC 7323, 3.2: once agreed on, only resets may omit timestamps.
             return false;
         };
-        if self.is_stale(now, timestamps.value) {
-            self.receiver.ack_now = true;
-            return false;
-        }
-        if start <= self.last_ack_sent && !is_old {
+        let is_stale = self.is_stale(now, timestamps.value);
+        self.receiver.ack_now |= is_stale;
+        !is_stale
+    }
+
+    /// Stores the timestamp to echo. Only a segment whose acknowledgement was accepted gets here: a
+    /// stranger who hits the window could otherwise make all of the peer's segments stale
+    /// (CVE-2005-0356).
+    fn keep_timestamp(&mut self, now: Time, start: u64, is_old: bool, segment: &Segment) {
+        if let Some(timestamps) = segment.options.timestamps
+            && start <= self.last_ack_sent
+            && !is_old
+        {
             self.timestamp_recent = timestamps.value;
             self.timestamp_recent_at = now;
         }
-        true
     }
 
     /// Whether a timestamp is older than the one to be echoed (RFC 7323, section 5).

@@ -14,6 +14,11 @@ use super::timeline::{GapStatistics, Gaps, MAX_REACH, Piece};
 /// void is ignored: later segments name it again.
 const MAX_RANGES: usize = 256;
 
+/// The maximum number of ranges kept out of order. A segment that would begin another one counts as
+/// lost: its sender retransmits it, since no acknowledgement names it. Otherwise a peer that sends
+/// single bytes far apart would cost memory and time without end (CVE-2018-5390).
+const MAX_DISORDER: usize = 512;
+
 /// Ranges that arrived out of order, or that will never arrive. Never empty.
 #[derive(Debug, Default)]
 struct Disorder {
@@ -177,7 +182,7 @@ impl Receiver {
         }
         if start > self.next {
             self.ack_now = true;
-            if !self.has_room(end - start, config) {
+            if !self.has_room(end - start, config) || self.has_too_many_holes(start..end) {
                 return 0..0;
             }
             self.disorder.get_or_insert_default().insert(start, end);
@@ -231,6 +236,12 @@ impl Receiver {
         let ahead = disorder.ranges.covered(0..u64::MAX);
         let held = self.unread + ahead.saturating_sub(gaps.ahead);
         held + length <= self.in_units(config.receive_buffer.get())
+    }
+
+    /// Whether this data would begin one range too many.
+    fn has_too_many_holes(&self, data: Range<u64>) -> bool {
+        let with = |disorder: &Disorder| disorder.ranges.len_with(data) > MAX_DISORDER;
+        self.disorder.as_deref().is_some_and(with)
     }
 
     /// Rounds up to the unit of windows on the wire.
@@ -569,5 +580,44 @@ impl Disorder {
             }
         }
         blocks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Single bytes with holes between them, the furthest first. What is kept stays small, and data
+    /// that fills the holes is accepted.
+    #[test]
+    fn ranges_out_of_order_are_bounded() {
+        let config = Config {
+            handshake: false,
+            ..Config::MODERN
+        };
+        let mut receiver = Receiver::new(&config);
+        receiver.begin(SeqNo::ZERO);
+        receiver.offer(&config, true);
+        let mut accepted = 0;
+        for at in (0..10_000).rev() {
+            let start = 2 + 2 * at;
+            let taken = receiver.on_data(Time::ZERO, start, 1, &config);
+            accepted += taken.end - taken.start;
+        }
+        assert_eq!(accepted, 512);
+        assert!(
+            receiver.heap_memory() <= 16 << 10,
+            "{}",
+            receiver.heap_memory()
+        );
+        // A byte that joins a range is no further one.
+        let last = 2 + 2 * 9_999;
+        assert_eq!(
+            receiver.on_data(Time::ZERO, last + 1, 1, &config),
+            last + 1..last + 2
+        );
+        assert_eq!(receiver.on_data(Time::ZERO, 1, 30_000, &config), 1..30_001);
+        assert!(!receiver.has_gap());
+        assert_eq!(receiver.next, 30_001);
     }
 }

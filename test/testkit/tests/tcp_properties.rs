@@ -350,6 +350,49 @@ fn drain(connection: &mut Connection, now: Time, mut highest: SeqNo) -> SeqNo {
     panic!("segments leave without end");
 }
 
+/// A stranger hits the window with a timestamp far ahead, but acknowledges what was not sent.
+#[test]
+fn a_timestamp_counts_only_with_an_acceptable_acknowledgement() {
+    let config = Config {
+        timestamps: true,
+        ..PLAIN
+    };
+    let mut connection = opener(config, fixed(10_000));
+    let now = Time::from_secs(1);
+    drain(&mut connection, now, config.initial_sequence);
+    let mut arrive = |sequence, ahead: u32, value| {
+        let is_first = sequence == 1_000;
+        let segment = Segment {
+            sequence: SeqNo::new(sequence),
+            acknowledgement: config.initial_sequence + 1 + ahead,
+            payload: if is_first { 0 } else { 100 },
+            window: 5_000,
+            flags: if is_first {
+                Flags::SYN | Flags::ACK
+            } else {
+                Flags::ACK
+            },
+            options: Options {
+                timestamps: Some(Timestamps { value, echo: 1 }),
+                ..Options::default()
+            },
+            ..Segment::default()
+        };
+        connection.on_segment(now, &segment);
+        let accepted = connection.was_accepted();
+        drain(&mut connection, now, config.initial_sequence);
+        (connection.delivered(), accepted)
+    };
+    arrive(1_000, 0, 7);
+    assert_eq!(arrive(1_001, 0, 8), (100, true));
+    let far = 8 + (1 << 31) - 1;
+    assert_eq!(arrive(1_101, 5_000, far), (100, false));
+    assert_eq!(arrive(1_101, 0, 9), (200, true), "the peer goes on");
+    // An accepted one does make older ones stale.
+    assert_eq!(arrive(1_201, 0, far), (300, true));
+    assert_eq!(arrive(1_301, 0, 10), (300, false));
+}
+
 /// A segment near a connection's numbers or far from them.
 #[derive(Clone, Debug)]
 struct Stranger {

@@ -36,6 +36,12 @@ impl Connection {
         self.was_deceived
     }
 
+    /// Whether the last segment was acceptable (RFC 9293, section 3.10.7.4, and RFC 5961): it lay
+    /// in the window, and acknowledged nothing that was not sent.
+    pub const fn was_accepted(&self) -> bool {
+        self.was_accepted
+    }
+
     /// The settings in force; after the handshake, those that both ends agreed on.
     pub fn config(&self) -> &Config {
         &self.config

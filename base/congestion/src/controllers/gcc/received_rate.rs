@@ -25,6 +25,10 @@ pub(super) struct ReceivedRate {
     first_at: Option<Time>,
 }
 
+/// The maximum number of times in the window: those of full packets at 100 Mb/s. Further arrivals
+/// count with the latest of them.
+const MAX_ARRIVALS: usize = 4_096;
+
 impl ReceivedRate {
     pub(super) const fn new(window: Span) -> Self {
         Self {
@@ -51,9 +55,13 @@ impl ReceivedRate {
         };
         let newest = self.arrivals.back().map_or(first_at, |(at, _)| *at);
         let arrived_at = arrived_at.max(newest);
+        let is_full = self.arrivals.len() >= MAX_ARRIVALS;
         match self.arrivals.back_mut() {
-            // One entry for each time, so a peer whose clock stands still costs no memory.
-            Some((at, amount)) if *at == arrived_at => *amount = amount.saturating_add(size),
+            // One entry for each time, and a bounded number of them: a peer whose clock hardly moves
+            // costs no memory.
+            Some((at, amount)) if *at == arrived_at || is_full => {
+                *amount = amount.saturating_add(size);
+            }
             _ => self.arrivals.push_back((arrived_at, size)),
         }
         self.amount = self.amount.saturating_add(size);
@@ -76,6 +84,21 @@ impl ReceivedRate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The clock of the receiver advances by a microsecond with each packet.
+    #[test]
+    fn a_clock_that_hardly_moves_costs_bounded_memory() {
+        let mut received = ReceivedRate::new(Span::from_millis(500));
+        for arrival in 0..10_000 {
+            let at = Time::from_micros(1_000_000 + arrival);
+            received.on_arrival(Bytes::new(1_000), Some(at));
+        }
+        assert_eq!(received.arrivals.len(), MAX_ARRIVALS);
+        assert_eq!(received.amount, 9_999 * 1_000, "all but the first");
+        let later = Time::from_micros(1_000_000 + 600_000);
+        received.on_arrival(Bytes::new(1_000), Some(later));
+        assert_eq!((received.arrivals.len(), received.amount), (1, 1_000));
+    }
 
     #[test]
     fn what_arrived_in_the_window_counts() {
