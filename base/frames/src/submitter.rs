@@ -9,7 +9,7 @@ use crate::reason::Reason;
 use crate::shedder::Shedder;
 
 /// The remembered numbers of a stream: no section lies further behind one that needs it.
-const REMEMBERED: usize = 1_024;
+const REMEMBERED: u64 = 1_024;
 
 /// A section of a source, without its content.
 #[derive(Clone, Copy, Debug)]
@@ -111,13 +111,7 @@ impl Submitter {
         let Some(first_id) = in_connection else {
             return;
         };
-        // Only the latest are remembered.
-        for offset in count.saturating_sub(REMEMBERED as u64)..count {
-            numbers.insert(
-                first.saturating_add(offset),
-                first_id.saturating_add(offset),
-            );
-        }
+        numbers.insert_run(first, first_id, count);
     }
 }
 
@@ -126,7 +120,17 @@ impl Submitter {
 struct Numbers {
     /// The first number that was offered.
     first: Option<u64>,
-    in_connection: BTreeMap<u64, u64>,
+    /// Runs of consecutive numbers at both ends, by their first numbers at the source.
+    runs: BTreeMap<u64, Run>,
+    /// The numbers in all runs.
+    count: u64,
+}
+
+/// Consecutive numbers in the connection.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    id: u64,
+    count: u64,
 }
 
 /// A section that could have a number in the connection, and has none.
@@ -136,21 +140,24 @@ struct NotSubmitted;
 impl Numbers {
     fn needed(&self, needs: Option<u64>) -> Result<Option<u64>, NotSubmitted> {
         let Some(needs) = needs else { return Ok(None) };
-        match (self.in_connection.get(&needs), self.oldest()) {
-            (Some(&id), _) => Ok(Some(id)),
+        match (self.id_of(needs), self.oldest()) {
+            (Some(id), _) => Ok(Some(id)),
             // It is older than this connection, or forgotten: the receiver may have it.
             (None, oldest) if oldest.is_none_or(|oldest| needs < oldest) => Ok(None),
             (None, _) => Err(NotSubmitted),
         }
     }
 
+    fn id_of(&self, number: u64) -> Option<u64> {
+        let (&first, run) = self.runs.range(..=number).next_back()?;
+        let offset = number - first;
+        (offset < run.count).then_some(run.id.saturating_add(offset))
+    }
+
     fn oldest(&self) -> Option<u64> {
-        match self.in_connection.len() < REMEMBERED {
+        match self.count < REMEMBERED {
             true => self.first,
-            false => self
-                .in_connection
-                .first_key_value()
-                .map(|(&number, _)| number),
+            false => self.runs.first_key_value().map(|(&number, _)| number),
         }
     }
 
@@ -159,9 +166,53 @@ impl Numbers {
     }
 
     fn insert(&mut self, number: u64, id: u64) {
-        self.in_connection.insert(number, id);
-        if self.in_connection.len() > REMEMBERED {
-            self.in_connection.pop_first();
+        self.insert_run(number, id, 1);
+    }
+
+    /// The sections from `first` on have the numbers from `id` on. Of all, only the latest are
+    /// remembered. A run of any length costs as much as a section.
+    fn insert_run(&mut self, first: u64, id: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let skipped = count.saturating_sub(REMEMBERED);
+        let (first, id) = (first.saturating_add(skipped), id.saturating_add(skipped));
+        let count = (count - skipped).min(u64::MAX - first);
+        self.forget(first, first + count);
+        match self.runs.range_mut(..first).next_back() {
+            Some((&before, run))
+                if before + run.count == first && run.id.saturating_add(run.count) == id =>
+            {
+                run.count += count;
+            }
+            _ => drop(self.runs.insert(first, Run { id, count })),
+        }
+        self.count += count;
+        while self.count > REMEMBERED
+            && let Some((&oldest, run)) = self.runs.first_key_value()
+        {
+            let end = oldest + run.count.min(self.count - REMEMBERED);
+            self.forget(oldest, end);
+        }
+    }
+
+    /// Forgets the numbers from `start` up to `end`.
+    fn forget(&mut self, start: u64, end: u64) {
+        while let Some((&first, &run)) = self.runs.range(..end).next_back()
+            && first + run.count > start
+        {
+            self.runs.remove(&first);
+            let after = (first + run.count).saturating_sub(end);
+            if after > 0 {
+                let id = run.id + (run.count - after);
+                self.runs.insert(end, Run { id, count: after });
+            }
+            let before = start.saturating_sub(first);
+            if before > 0 {
+                let id = run.id;
+                self.runs.insert(first, Run { id, count: before });
+            }
+            self.count -= run.count - before - after;
         }
     }
 }
@@ -169,6 +220,7 @@ impl Numbers {
 #[cfg(test)]
 mod tests {
     use comity_units::{Bytes, Time};
+    use proptest::prelude::*;
 
     use super::*;
     use crate::frame::FrameType;
@@ -187,11 +239,44 @@ mod tests {
         assert_eq!(needed(&numbers, 100), Ok(Some(0)));
         assert_eq!(needed(&numbers, 102), Ok(Some(1)));
         assert_eq!(needed(&numbers, 101), Err(NotSubmitted));
-        for number in 103..103 + REMEMBERED as u64 {
+        for number in 103..103 + REMEMBERED {
             numbers.insert(number, number - 101);
         }
-        assert_eq!(numbers.in_connection.len(), REMEMBERED);
+        assert_eq!((numbers.count, numbers.runs.len()), (REMEMBERED, 1));
         assert_eq!(needed(&numbers, 101), Ok(None), "forgotten by now");
+    }
+
+    proptest! {
+        /// The runs agree with a map of single numbers.
+        #[test]
+        fn runs_are_maps_of_numbers(
+            inserts in prop::collection::vec((0_u64..4_000, 0_u64..9_000, 1_u64..1_500), 1..30),
+        ) {
+            let mut numbers = Numbers::default();
+            let mut table = BTreeMap::new();
+            for (first, id, count) in inserts {
+                numbers.insert_run(first, id, count);
+                for offset in count.saturating_sub(REMEMBERED)..count {
+                    table.insert(first + offset, id + offset);
+                }
+                while table.len() as u64 > REMEMBERED {
+                    table.pop_first();
+                }
+                prop_assert_eq!(numbers.count, table.len() as u64);
+                for number in 0..6_000 {
+                    prop_assert_eq!(numbers.id_of(number), table.get(&number).copied());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_of_missing_sections_costs_as_much_as_one() {
+        let mut submitter = Submitter::new(None);
+        for run in 0..500 {
+            submitter.on_missing(3, run * 5_000, 5_000, Some(run * 5_000));
+        }
+        assert_eq!(submitter.streams[&3].runs.len(), 1);
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub(crate) struct Subscriber<O = Peer> {
     backlog_bytes: u64,
 }
 
+/// What a missing section in the backlog counts: the memory of its entry.
+const MISSING: usize = 160;
+
 /// An item that waits for room in the send buffer.
 #[derive(Debug)]
 enum Waiting {
@@ -43,7 +46,7 @@ impl Waiting {
     fn bytes(&self) -> usize {
         match self {
             Self::Section(unit) => unit.payload.len(),
-            Self::Missing(..) => 0,
+            Self::Missing(..) => MISSING,
         }
     }
 }

@@ -81,7 +81,7 @@ pub(super) struct Stream {
     /// The importance of its latest sections.
     importances: Importances,
     /// The latest abandoned sections. A section that needs one of them is worthless.
-    given_up: BTreeSet<SectionId>,
+    given_up: Ranges<u64>,
     /// Sections from the floor on that lost bytes and are not retransmitted, or whose deadline has
     /// passed. The peer waits for them until the floor passes them. If it knows no deadline of
     /// theirs, it would otherwise wait for ever.
@@ -89,11 +89,12 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Adds a section to the abandoned ones, and keeps at most `most` of these.
-    fn give_up(&mut self, section: SectionId, most: usize) {
-        self.given_up.insert(section);
-        if self.given_up.len() > most {
-            self.given_up.pop_first();
+    /// Adds `count` sections from `first` on to the abandoned ones, and keeps the latest `most` of
+    /// these. A run costs as much as one section.
+    fn give_up(&mut self, first: SectionId, count: u64, most: usize) {
+        self.given_up.insert(first.0..first.0 + count, ());
+        while self.given_up.total() > most as u64 {
+            self.given_up.pop_first(self.given_up.total() - most as u64);
         }
     }
 
@@ -157,7 +158,7 @@ impl<P: Payload> Outbox<P> {
         let stands_out = lowest < highest && borrowing == Borrowing::ALL;
         let needs_lost = section
             .needs
-            .is_some_and(|needs| state.given_up.contains(&needs));
+            .is_some_and(|SectionId(needs)| state.given_up.covered(needs..needs + 1) > 0);
         let due = match stands_out {
             true => self.due(now, section.deadline),
             false => section.deadline,
@@ -243,11 +244,7 @@ impl<P: Payload> Outbox<P> {
         let state = self.streams.entry(stream).or_default();
         state.next += count;
         if count > MAX_NAMED {
-            // The latest are those that a later section may need.
-            let remembered = count.min(self.config.max_sections as u64);
-            for section in SectionId(state.next - remembered).run(remembered) {
-                state.give_up(section, self.config.max_sections);
-            }
+            state.give_up(first, count, self.config.max_sections);
         } else {
             for section in first.run(count) {
                 self.note_given_up((stream, section), reason);
@@ -637,7 +634,7 @@ impl<P: Payload> Outbox<P> {
     /// Records that no more of a section is sent, and queues the notice for the peer.
     fn note_given_up(&mut self, (stream, section): Key, reason: Reason) {
         if let Some(state) = self.streams.get_mut(&stream) {
-            state.give_up(section, self.config.max_sections);
+            state.give_up(section, 1, self.config.max_sections);
             if section.0.saturating_sub(state.floor) >= self.intake.max_open() {
                 return;
             }
@@ -734,11 +731,7 @@ impl<P: Payload> Outbox<P> {
         let floor = first_live.map_or(state.next, |((_, first), _)| first.0);
         // A peer that has acknowledged everything below it needs no notice before the next section.
         let passed = (stream, section)..(stream, SectionId(floor));
-        let is_news = state
-            .given_up
-            .range(section..SectionId(floor))
-            .next()
-            .is_some()
+        let is_news = state.given_up.covered(section.0..floor) > 0
             || self.entries.range(passed).next().is_some()
             || state.lost.first().is_some_and(|lost| lost.0 < floor);
         if !state.lost.is_empty() {
@@ -766,3 +759,20 @@ const FIRST_DUPLICATION: u64 = 3_000;
 
 /// The maximum number of bytes of duplicate transmissions that losses may earn.
 const MAX_DUPLICATION: u64 = 16_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_of_abandoned_sections_costs_as_much_as_one() {
+        let mut stream = Stream::default();
+        for run in 0..500 {
+            stream.give_up(SectionId(run * 5_000), 5_000, 4_096);
+        }
+        assert_eq!(stream.given_up.as_slice(), [(2_495_904, 2_500_000, ())]);
+        stream.give_up(SectionId(2_600_000), 1, 4_096);
+        let kept = [(2_495_905, 2_500_000, ()), (2_600_000, 2_600_001, ())];
+        assert_eq!(stream.given_up.as_slice(), kept);
+    }
+}
