@@ -258,12 +258,9 @@ def readme_part(found, picture, results):
         f"![Frames on time with Comity, SRT, TCP and QUIC beside kernel TCP]({picture})",
         "",
         *wrap(
-            "The share of a video's frames that arrive on time over Comity, SRT, TCP or QUIC, beside greedy flows of the Linux "
-            "kernel. The link has 8 Mb/s, 20 ms each way and a queue of 60 packets, and each frame is due after 400 ms. The upper "
-            "half of the picture and the table show a video that needs three quarters of an equal share. There the axis is "
-            "logarithmic, to show how few frames are late. The lower half shows a video that needs more than an equal share. There "
-            "the axes are linear, and the right one shows the share that the kernel's flows kept. Values are means over "
-            f"{runs} of {seconds} s, with the worst run in brackets. [The results]({results}) have other networks.",
+            "Frames on time (worst run in brackets) of a video that needs three quarters of an equal share of 8 Mb/s, with 400 ms for "
+            f"each frame, beside TCP flows of the Linux kernel. Means of {runs} of {seconds} s. The lower half of the picture has a "
+            f"video that needs more than its share ([results]({results})).",
             100,
         ),
         "",

@@ -1,11 +1,11 @@
 """Figure 2: two IFTP and two TCP flows through one bottleneck.
 
-The paper gives no delays, and with a single choice of delays, any result is possible. All checks
-use the mean over 20 random choices of the delays. For equal delays the range is shown. Intervals
-are over the seeds, with the same choices. The paper gives no buffer either, so each buffer is a
-reading, and so is the length of the path. Section 3.1 is about a WAN, whose round trip is much
-longer than the transmission of a window. A window of 50 packets takes 400 ms, and the mean round
-trip of the random choices is 96 ms. The WAN here has 450 to 640 ms.
+The paper gives no delays. With a single choice of delays, any result is possible. So the checks use
+the mean over 20 random choices; only for equal delays, the page has the range. Intervals are over
+the seeds, with the same choices. The paper gives neither the buffer nor the length of the path, so
+each of them is a reading. Section 3.1 is about a WAN, whose round trip is much longer than the
+transmission of a window. A window of 50 packets takes 400 ms. The mean round trip of the random
+choices is 96 ms, so the WAN here has 450 to 640 ms.
 """
 
 from comity.reproduction import Cause, Scenario, claim
@@ -87,7 +87,7 @@ def shares(runs):
     says="two IFTP and two TCP flows get almost equal shares, IFTP a little more",
     source="section 5, figure 2",
     scenario={
-        "own": Scenario("fig02_friendly.toml", quick=QUICK),
+        "default": Scenario("fig02_friendly.toml", quick=QUICK),
         # Section 3.1: both may choose ssthresh by bandwidth times delay. That is 1 Mb/s times the mean
         # round trip of the draws without queues, 96 ms.
         "pipe": Scenario(
@@ -122,7 +122,7 @@ def shares(runs):
     },
 )
 def figure_2(runs, check):
-    iftp, tcp = shares(runs["own"])
+    iftp, tcp = shares(runs["default"])
 
     def over_the_delays(of=(iftp, tcp), **chosen):
         iftp, tcp = (values.at(**chosen).mean() for values in of)
@@ -183,7 +183,7 @@ def figure_2(runs, check):
 
 @figure_2.picture
 def picture(runs, draw):
-    iftp, tcp = (values.at(late_acks="wait") for values in shares(runs["own"]))
+    iftp, tcp = (values.at(late_acks="wait") for values in shares(runs["default"]))
     mean = {"IFTP": iftp.mean(over="delay") / tcp.mean(over="delay")}
     draw.bars(
         "means over 20 draws of the delays",

@@ -6,8 +6,7 @@ from comity.reproduction import Cause, claim
 @claim(
     "libra-fig8-friendliness",
     says=(
-        "what TCP flows deliver does not change much when the other half of the flows is Libra "
-        "instead of TCP"
+        "TCP flows deliver about as much if the other half of the flows is Libra as if it is TCP"
     ),
     source="section 6, figure 8",
     scenario="fig08_friendliness.toml",

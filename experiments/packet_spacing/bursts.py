@@ -13,7 +13,10 @@ def load(run):
 
 @claim(
     "psp-bursts",
-    says="clients that burst lose packets at less than half of the link; spaced they do not",
+    says=(
+        "clients that send bursts lose packets below half of the link's rate; with spacing, they "
+        "do not"
+    ),
     source="section 1.1",
     scenario="bursts.toml",
     quick={"seeds": 3},

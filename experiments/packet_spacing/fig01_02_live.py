@@ -17,7 +17,7 @@ def lost(run):
 
 @claim(
     "psp-fig1-2-live",
-    says="with 50 us between packets more arrives than without, and loss falls at once",
+    says="with a spacing of 50 us, more packets arrive than without, and the loss falls at once",
     source="sections 1.1 and 2, figures 1 and 2",
     scenario="fig01_02_live.toml",
     ours=True,

@@ -74,7 +74,10 @@ def received(agents):
 
 @claim(
     "psp-fig8-9-sixteen",
-    says="16 senders lose 90 % without spacing, and receive most at 1000 us",
+    says=(
+        "without spacing, 16 senders lose 90 % of their packets; most packets arrive with a "
+        "spacing of 1000 us"
+    ),
     source="section 3.2.2, figures 8 and 9",
     **SCENARIO,
 )

@@ -27,8 +27,8 @@ def best_without_loss(run):
 @claim(
     "psp-fig10-15-with-tcp",
     says=(
-        "beside 16 TCP connections senders get most at 1000 to 1050 us, and what they leave TCP "
-        "takes"
+        "beside 16 TCP connections, most packets of the senders arrive with a spacing of 1000 to "
+        "1050 us, and TCP uses the capacity that they leave"
     ),
     source="section 3.2.3, figures 10 to 15",
     scenario={

@@ -57,7 +57,7 @@ def draw_friendly(runs, draw):
 
 @claim(
     "real-abstract-asymmetric",
-    says="Real does well on asymmetric paths, since the reverse path does not decide the window",
+    says="Real does well on asymmetric paths, because the reverse path does not decide the window",
     source="abstract and section 1",
     scenario="asymmetric.toml",
 )

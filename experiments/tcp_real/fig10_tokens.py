@@ -68,8 +68,8 @@ IN_A_SECOND: Known = [
 @claim(
     "real-fig10-tokens",
     says=(
-        "Real uses 11.12 KB of tokens in a round trip, Reno 5.82 and Tahoe 3.65, and Real most "
-        "steadily"
+        "Real uses 11.12 KB of tokens in a round trip, Reno 5.82 and Tahoe 3.65; the use of Real "
+        "is the steadiest"
     ),
     source="section 4.4, figure 10",
     scenario=Scenario(

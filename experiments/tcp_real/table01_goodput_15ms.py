@@ -93,8 +93,8 @@ ORDER: Known = [
 @claim(
     "real-table1-goodput-15ms",
     says=(
-        "Real has more goodput than Reno under on/off losses, and 1.3 times and more when losses "
-        "are many"
+        "Real has more goodput than Reno under on/off losses, and at least 1.3 times as much under "
+        "many losses"
     ),
     source="table 1",
     scenario={

@@ -169,7 +169,7 @@ PAUSES_KNOWN: dict[tuple[str, str], Known] = {
 
 @claim(
     "real-playback-pauses",
-    says="playback begins no later, and pauses less often and less long, than with Reno",
+    says="playback begins no later, and pauses less often and for less time, than with Reno",
     source="sections 3 and 4.2",
     scenario={
         name: Scenario(

@@ -57,7 +57,8 @@ HANDOFFS: Known = [
 @claim(
     "real-table7-9-goodput-50ms",
     says=(
-        "with 50 ms Real loses to Reno without losses, and has 2 to 10 times its goodput with them"
+        "with 50 ms, Real has less goodput than Reno if no packet is lost, and 2 to 10 times its "
+        "goodput with losses"
     ),
     source="tables 7 to 9",
     scenario={

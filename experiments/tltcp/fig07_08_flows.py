@@ -7,7 +7,7 @@ from ._shared import FRIENDLY, NOTHING_LOST, WANTED, F, F_best, F_worst, S
 
 @claim(
     "tltcp-fig7-8-flows",
-    says="fair to TCP with up to 40 flows; with 50 not, as TCP is not to itself",
+    says="fair to TCP with up to 40 flows, but not with 50, where TCP is not fair to itself either",
     source="section 6.2.1, figures 7 and 8",
     scenario="fig07_08_flows.toml",
 )

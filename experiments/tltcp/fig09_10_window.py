@@ -7,7 +7,7 @@ from ._shared import FRIENDLY, NOTHING_LOST, WANTED, F, F_best, F_worst, S
 
 @claim(
     "tltcp-fig9-10-window",
-    says="fair with windows of 5 and 10 packets, and again better with 40 than with 20",
+    says="fair with windows of 5 and 10 packets, and fairer with 40 than with 20",
     source="section 6.2.2, figures 9 and 10",
     scenario="fig09_10_window.toml",
 )

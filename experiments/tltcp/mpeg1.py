@@ -40,7 +40,8 @@ def references_in_time(run):
 @claim(
     "tltcp-mpeg-playback",
     says=(
-        "with less bandwidth frames are missing and playback goes on, where with TCP it stands still"
+        "with too little bandwidth, frames are missing and playback continues; with TCP, playback "
+        "stops"
     ),
     source="sections 1 and 4",
     scenario={"tltcp": Scenario("mpeg1.toml"), "tcp": Scenario("mpeg1_player.toml")},

@@ -5,7 +5,8 @@ from comity.reproduction import held_by_tests
 blind_spot = held_by_tests(
     "tltcp-obsolete-blind-spot",
     says=(
-        "a loss behind a pseudo-retransmission is not seen: it slows down once where TCP does twice"
+        "a loss behind a pseudo-retransmission is not detected: Time-lined TCP slows down once, "
+        "and TCP twice"
     ),
     source="section 5.5",
     tests=["test/testkit/tests/tltcp_paper.rs: figure_4_the_second_loss_goes_unseen"],
@@ -14,8 +15,8 @@ blind_spot = held_by_tests(
 mpeg_deadlines = held_by_tests(
     "tltcp-mpeg-deadlines",
     says=(
-        "frames that depend on each other share a deadline; B frames are shed first, then P, "
-        "never I first"
+        "frames that depend on each other share a deadline; B frames are shed first, then P "
+        "frames, and I frames never"
     ),
     source="section 4",
     tests=[

@@ -45,22 +45,31 @@ fn range(domain: &Domain) -> String {
     }
 }
 
+/// The text with each `docs/results/NAME.md` as a link.
+fn with_links(text: &str) -> String {
+    let linked = |word: &str| match word.strip_prefix("docs/results/") {
+        Some(name) => format!("[{name}](../results/{name})"),
+        None => word.into(),
+    };
+    text.split(' ').map(linked).collect::<Vec<_>>().join(" ")
+}
+
 fn section(page: &mut String, row: &Row) -> std::fmt::Result {
     writeln!(
         page,
         "\n## {}\n\n{}\n\n{}",
         row.name,
-        textwrap::fill(row.summary, 100),
+        textwrap::fill(&with_links(row.summary), 100),
         textwrap::fill(&format!("Source: {}.", row.source), 100)
     )?;
     if row.has_meter() {
-        writeln!(page, "\nThe receiver runs the other half of it.")?;
+        writeln!(page, "\nPart of it runs at the receiver.")?;
     }
     if !row.repeats_losses {
         writeln!(
             page,
-            "\nIts paper retransmits nothing: what is lost stays lost unless `reliability` says otherwise\n\
-             (`timeline` retransmits it until its deadline)."
+            "\nIn its paper, lost packets are not retransmitted, and this is the default here. If\n\
+             `reliability` is `timeline`, lost data are retransmitted until their deadline."
         )?;
     }
     if row.parameters.is_empty() {

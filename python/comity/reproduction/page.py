@@ -18,6 +18,7 @@ from .text import (
     causes,
     counts,
     headline,
+    in_one_sentence,
     number,
     source,
     statement,
@@ -55,7 +56,8 @@ def page(
     introduction += (
         f" {WORDS} After the verdicts, the page has the scenarios, the checks with their numbers, "
         "and the causes for each claim. A question mark means that other seeds might give the "
-        "opposite result. `make report` has the pictures and the settings. Made by"
+        "opposite result. `make report` has the pictures and the settings. This command makes the "
+        "page:"
     )
     lines = [f"# {title(results, form)}", "", *_wrapped(introduction)]
     lines += ["", "```sh", command, "```"]
@@ -109,7 +111,7 @@ def _section(claim: Claim, checks: list[Check], form: Form, folder: Path) -> Ite
         run = f"- Run: [`{Path(scenario.path).name}`]({os.path.relpath(scenario.path, folder)})"
         run += f" ({name})" if name else ""
         run += _described(Path(scenario.path).read_text(encoding="utf-8"))
-        run += f". Different here: `{scenario.differences}`" if scenario.differences else ""
+        run += f". Changed here: `{scenario.differences}`" if scenario.differences else ""
         yield from _wrapped(f"{run}.", subsequent_indent="  ")
     for test in claim.tests:
         yield from _wrapped(f"- Held by a test: `{test}`", subsequent_indent="  ")
@@ -129,10 +131,12 @@ def _section(claim: Claim, checks: list[Check], form: Form, folder: Path) -> Ite
 def _described(scenario: str) -> str:
     """The description, the duration and the seeds of a scenario file."""
     table = tomllib.loads(scenario)["scenario"]
-    said = [table[key] for key in ("description", "duration") if key in table]
+    said = [table["description"]] if "description" in table else []
+    length = [table["duration"]] if "duration" in table else []
     if seeds := table.get("seeds"):
-        said.append(f"{len(seeds) if isinstance(seeds, list) else seeds['count']} seeds")
-    return f": {', '.join(said)}" if said else ""
+        length.append(f"{len(seeds) if isinstance(seeds, list) else seeds['count']} seeds")
+    said += [f"In the file: {', '.join(length)}"] if length else []
+    return f": {'. '.join(said)}" if said else ""
 
 
 def _wrapped(text: str, **options: str) -> list[str]:
@@ -197,7 +201,7 @@ def _cell(text: str) -> str:
 def readme(
     text: str, results: Sequence[Result], form: Form, page: str, quick: Sequence[Result] = ()
 ) -> str:
-    """The text of a README with the sentences about these results, which lead to their page.
+    """The text of a README with the sentence about these results, which leads to their page.
 
     Raises:
         ValueError: It has no place for the sentence.
@@ -206,7 +210,5 @@ def readme(
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"expected the lines {BEGIN} and {END}")
-    sentence = f"{headline(results, form)} [The verdicts]({page})."
-    if quick:
-        sentence += f" {in_quick_form(quick)}"
+    sentence = f"{in_one_sentence(results, form, quick)[:-1]} ([verdicts]({page}))."
     return "\n".join([before + BEGIN, *_wrapped(sentence), END + after])

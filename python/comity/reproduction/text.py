@@ -18,6 +18,7 @@ __all__ = [
     "causes",
     "counts",
     "headline",
+    "in_one_sentence",
     "number",
     "outcome",
     "print_claim",
@@ -50,9 +51,11 @@ _ONE = {Verdict.HOLDS_FOR_READINGS: "holds for some readings", Verdict.NOT_JUDGE
 WORDS = (
     "A claim holds if each of its parts holds. A part is a statement, a table or a network of the "
     "paper. A reading is one interpretation of the paper where it is silent or unclear. If a claim "
-    "holds only for some readings, they are named. Parts and readings are counted separately. "
-    "Checks that chance decides, and checks that the set-up decides for any controller, are marked "
-    "and not counted."
+    "holds only for some readings, they are named. Parts and readings are counted separately. Two "
+    "kinds of checks are marked and not counted: those that chance decides, and those that cannot "
+    "fail, because the set-up decides them for any controller. A claim with only such checks is "
+    "counted as one that cannot fail. Checks of the other form are left out here, because only the "
+    "other form, quick or full, judges them."
 )
 
 HEADINGS = ("", "paper", "here", "±95%", "wanted", "")
@@ -164,6 +167,20 @@ def counts(results: Sequence[Result]) -> str:
         sentences.append(f"{_counted(certain, 'check')} {do} not counted")
     text = ". ".join(sentences) + "."
     return text if of_papers else text[0].lower() + text[1:]
+
+
+def in_one_sentence(results: Sequence[Result], form: Form, quick: Sequence[Result] = ()) -> str:
+    """How many claims of the papers have each verdict; without claims of papers, how many of ours:
+    `In the full form, of 2 claims of one paper, 1 holds and 1 holds in parts.` With `quick`, the
+    verdicts of the quick form follow.
+    """
+    of_papers = _of_papers(results) or list(results)
+    tally = _tally(_verdicts(of_papers))
+    text = f"In the {form.value} form, of {_claims(of_papers)}, {tally}"
+    if quick:
+        in_quick_form = _of_papers(quick) or list(quick)
+        text += f"; in the quick form, {_tally(_verdicts(in_quick_form))}"
+    return f"{text}."
 
 
 def _of_papers(results: Sequence[Result]) -> list[Result]:

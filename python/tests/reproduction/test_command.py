@@ -170,8 +170,8 @@ def test_the_page_says_what_was_claimed_run_and_found_and_why(experiments, tmp_p
     section = text.partition("### narrow-fig1\n")[2]
     said = " ".join(section.split())
     assert said.startswith("Claimed: two flows fill the link (figure 1). The paper gives no queue.")
-    run = "- Run: [`narrow.toml`](../experiments/narrow/narrow.toml): 10s, 3 seeds. Different here: "
-    assert f"{run}`flow.reno.count = 3; the first 2 seeds`" in said
+    run = "- Run: [`narrow.toml`](../experiments/narrow/narrow.toml): In the file: 10s, 3 seeds. "
+    assert f"{run}Changed here: `flow.reno.count = 3; the first 2 seeds`" in said
     assert "**holds in 2 of 4 parts (1 check cannot fail; 1 check of the other form left out)**" in said
     rows = [line for line in section.splitlines() if line.startswith("| ")]
     assert rows[0] == "| Check | Reading | Wanted | Paper | Here | |"
@@ -193,7 +193,7 @@ def test_the_readme_says_how_many_claims_hold(experiments, tmp_path, capsys):
     arguments = [*experiments('{"flow.reno.rwnd": 1}'), "--page", str(page)]
     assert main([*arguments, "--readme", str(readme)]) == 1
     sentence = (
-        "In the quick form, of 1 claim of one paper, 1 holds in parts. [The verdicts](pages/page.md)."
+        "In the quick form, of 1 claim of one paper, 1 holds in parts ([verdicts](pages/page.md))."
     )
     assert readme.read_text() == f"# A\n\n{BEGIN}\n{sentence}\n{END}\n\nb\n"
     assert f"--page {page} --readme {readme}'" in page.read_text(encoding="utf-8")
@@ -216,9 +216,12 @@ def test_the_page_of_the_full_form_has_the_quick_form_beside_it(experiments, tmp
     claim = "| [`narrow-fig1`](#narrow-fig1) | two flows fill the link (figure 1)"
     row = f"{claim} | holds | {quick} |"
     assert row in text.splitlines()
-    sentences = " ".join(readme.read_text(encoding="utf-8").split())
-    assert "In the full form, of 1 claim of one paper, 1 holds. [The verdicts](page.md)." in sentences
-    assert "with fewer seeds and points and shorter runs, of 1 claim of one paper, 1 holds in parts." in sentences
+    said = " ".join(text.split())
+    assert "In the full form, of 1 claim of one paper, 1 holds." in said
+    assert "with fewer seeds and points and shorter runs, of 1 claim of one paper, 1 holds in parts." in said
+    sentence = " ".join(readme.read_text(encoding="utf-8").split())
+    quick = "in the quick form, 1 holds in parts ([verdicts](page.md))."
+    assert f"In the full form, of 1 claim of one paper, 1 holds; {quick}" in sentence
 
 
 #: How a cell with each verdict begins, and the verdict of one claim and of several.
@@ -256,6 +259,7 @@ def test_the_stored_pages_count_the_stored_verdicts():
     cells = {name: rest.split(" | ")[1:] for name, rest in rows}
     assert set(cells) == set(claims) and len(rows) == len(claims)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    sentence = " ".join(readme.partition(BEGIN)[2].partition(END)[0].split())
     form = "full" if len(rows[0][1].split(" | ")) == 3 else "quick"
 
     def tallies(column):
@@ -275,17 +279,21 @@ def test_the_stored_pages_count_the_stored_verdicts():
     assert text.startswith(
         f"# {hold[1] if hold else 0} of 31 claims of five papers hold here, in the {form} form\n"
     )
-    for of in (text, readme.partition(BEGIN)[2].partition(END)[0]):
-        said = " ".join(of.split())
-        assert f"In the {form} form, of 31 claims of five papers, {of_papers}." in said
-        assert f" Of 6 claims of our own, {ours}." in said
-        certain = re.findall(r"\| (?:holds|fails)[^|]*, cannot fail \|$", text, re.MULTILINE)
-        assert f" {len(certain)} checks cannot fail and are not counted." in said
-        if form == "full":
-            quick, quick_ours = tallies(1)
-            begin = "In the quick form, that of `make report`, with fewer seeds and points and"
-            assert f"{begin} shorter runs, of 31 claims of five papers, {quick}." in said
-            assert f" Of 6 claims of our own, {quick_ours}." in said
+    said = " ".join(text.split())
+    assert f"In the {form} form, of 31 claims of five papers, {of_papers}." in said
+    assert f" Of 6 claims of our own, {ours}." in said
+    certain = re.findall(r"\| (?:holds|fails)[^|]*, cannot fail \|$", text, re.MULTILINE)
+    assert f" {len(certain)} checks cannot fail and are not counted." in said
+    in_quick_form = ""
+    if form == "full":
+        quick, quick_ours = tallies(1)
+        begin = "In the quick form, that of `make report`, with fewer seeds and points and"
+        assert f"{begin} shorter runs, of 31 claims of five papers, {quick}." in said
+        assert f" Of 6 claims of our own, {quick_ours}." in said
+        in_quick_form = f"; in the quick form, {quick}"
+    link = "([verdicts](docs/results/reproduction.md))"
+    found = f"In the {form} form, of 31 claims of five papers, {of_papers}{in_quick_form} {link}."
+    assert sentence == found
 
 
 def test_the_report_needs_nothing_but_itself(experiments, tmp_path):

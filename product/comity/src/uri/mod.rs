@@ -10,8 +10,8 @@
 //! nothing.
 //!
 //! Differs from SRT's URIs in:
-//! 1. every value can have a unit, and a bare number is in milliseconds, bit/s or bytes for every
-//!    key: SRT counts `linger` in seconds and `maxbw` in bytes per second;
+//! 1. times, rates and sizes can have a unit, and without one they are in milliseconds, bit/s and
+//!    bytes for every key: SRT counts `linger` in seconds and `maxbw` in bytes per second;
 //! 2. `[::]` without a mode listens, as `0.0.0.0` does;
 //! 3. an unknown key is an error, and so is a known key that has no effect.
 //!

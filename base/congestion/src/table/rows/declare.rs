@@ -110,7 +110,7 @@ pub(super) fn limits(
 
 pub(super) const DECREASE_BASIS: Parameter = choice(
     "decrease_basis",
-    "What a loss reduces: what is in flight (RFC 5681), or the window in force (ns-2, BSD).",
+    "What a loss reduces: the data in flight (RFC 5681), or the current window (ns-2, BSD).",
     "flight",
     &["flight", "window"],
 );

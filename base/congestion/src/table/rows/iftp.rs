@@ -23,7 +23,7 @@ pub(super) const ROW: Row = Row {
 
 const LINK: Parameter = rate(
     "link",
-    "The rate of the sender's own link, which gives tau; unlimited for a tau of zero.",
+    "The rate of the sender's own link, which gives the time to send a packet (tau); unlimited for a tau of zero.",
     Rate::MAX,
 );
 const SSTHRESH: Parameter = packets(
@@ -56,7 +56,8 @@ const MIN_TIMEOUT: Parameter = span(
 );
 const LATE_ACKS: Parameter = choice(
     "late_acks",
-    "At the end of a round, if acknowledgements of the round before are missing: wait for them, or hold n.",
+    "At the end of a round, if acknowledgements of the round before are missing: wait for them, or begin the next \
+     round with the same number of packets (hold).",
     "wait",
     &["hold", "wait"],
 );

@@ -25,7 +25,8 @@ pub(super) const ROW: Row = Row {
 
 const A: Parameter = Parameter {
     name: "a",
-    summary: "A: round trips well below it get equal rates; longer ones count as congestion.",
+    summary: "A: flows with round trips well below it get equal rates. Longer round trips slow the growth of the window, \
+              because the paper takes them as a sign of congestion.",
     default: Value::Number(1.0),
     domain: Domain::Number {
         min: 0.001,
@@ -35,7 +36,7 @@ const A: Parameter = Parameter {
 };
 const B: Parameter = Parameter {
     name: "b",
-    summary: "B: a loss reduces the window by B / (2 (RTT + A)) of it.",
+    summary: "B: a loss reduces the window by the part B / (2 (RTT + A)) of it.",
     default: Value::Number(1.0),
     domain: Domain::Number {
         min: 0.0,
@@ -74,7 +75,7 @@ const CAPACITY: Parameter = Parameter {
 };
 const INCREASE: Parameter = choice(
     "increase",
-    "Whether an acknowledgement counts as one segment or as what it covers.",
+    "How much an acknowledgement counts: one segment (per_ack), or the acknowledged bytes (per_byte).",
     "per_byte",
     &["per_ack", "per_byte"],
 );

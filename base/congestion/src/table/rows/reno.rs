@@ -22,14 +22,14 @@ pub(super) const ROW: Row = Row {
 
 const INCREASE: Parameter = choice(
     "increase",
-    "Whether an acknowledgement counts as one segment, as what it covers, or as the segments that it covers \
-     without a limit (Linux).",
+    "How much an acknowledgement counts: one segment (per_ack), the acknowledged bytes (per_byte), or the \
+     acknowledged segments without a limit (per_segment, as in Linux).",
     "per_byte",
     &["per_ack", "per_byte", "per_segment"],
 );
 const LIMIT: Parameter = Parameter {
     name: "limit",
-    summary: "The most segments that one acknowledgement counts as in slow start, with increase = per_byte (L of RFC 3465).",
+    summary: "The most segments that one acknowledgement counts in slow start, with increase = per_byte (L of RFC 3465).",
     default: Value::Number(2.0),
     domain: Domain::Whole {
         min: 1,
@@ -39,8 +39,8 @@ const LIMIT: Parameter = Parameter {
 };
 const ROUNDING: Parameter = choice(
     "rounding",
-    "Where half a window is rounded down to whole segments: nowhere, for the threshold (ns-2.35), \
-     or for both (ns-2 before).",
+    "Where half a window is rounded down to whole segments: nowhere (exact), in the threshold (ns-2.35), \
+     or in threshold and window (both, older ns-2).",
     "exact",
     &["exact", "threshold", "both"],
 );

@@ -25,7 +25,7 @@ pub(super) const ROW: Row = Row {
 const MIN_RATE: Parameter = rate("min_rate", "The minimum target.", Rate::from_kbps(30));
 const L4S: Parameter = flag(
     "l4s",
-    "Whether the share of marked packets reduces the window (L4S), or a mark by a fifth (classic ECN).",
+    "Whether ECN marks reduce the window by the share of marked packets (L4S). Otherwise a mark reduces it by a fifth (classic ECN).",
     false,
 );
 const DELAY_TARGET: Parameter = span(

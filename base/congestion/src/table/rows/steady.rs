@@ -13,9 +13,10 @@ use crate::controllers::{Steady, SteadyConfig};
 pub(super) const ROW: Row = Row {
     name: "steady",
     summary: "TCP's average rate, by its throughput equation, with a token bucket for bursts: the default for \
-              media. Random losses, which no queue explains, do not reduce the rate. Experimental: on paths of \
-              100 ms and more it takes 2.3 to 3.9 times what a Reno flow takes, and 16 greedy flows of it share \
-              a short queue unevenly; docs/results/punctual.md has the list.",
+              media. Losses that neither a queue nor the flow's own rate causes do not reduce the rate of a \
+              source that varies, such as a video. They do reduce that of a greedy flow. Experimental: on paths \
+              of 100 ms and more it takes 2.3 to 3.9 times what a Reno flow takes, and 16 greedy flows of it \
+              share a short queue unevenly. The list of such networks: docs/results/punctual.md",
     source: "this project; RFC 5348 for the equation and the history of losses",
     parameters: PARAMETERS,
     drives_tcp: true,

@@ -13,7 +13,9 @@ use crate::{Controller, Meter, TimeoutRepair};
 pub(super) const ROW: Row = Row {
     name: "real",
     summary: "TCP-Real: the receiver sets the window by the rate at which whole windows arrive, so random losses \
-              do not reduce it. Flows keep the shares with which they began.",
+              do not reduce it. A wave is one window of segments, and a level is two segments of window. \
+              The receiver compares the rate of each wave with that of the wave before it, and changes the \
+              level by their ratio (the rules of figure 1). Flows keep the shares with which they began.",
     source: "Zhang and Tsaoussidis, NOSSDAV 2001, section 2.2 and figure 1",
     parameters: PARAMETERS,
     drives_tcp: true,
@@ -24,7 +26,7 @@ pub(super) const ROW: Row = Row {
 
 const MAX_LEVEL: Parameter = Parameter {
     name: "max_level",
-    summary: "The highest level; a level is two segments of window.",
+    summary: "The highest level.",
     default: Value::Number(24.0),
     domain: Domain::Whole {
         min: 1,
@@ -34,9 +36,9 @@ const MAX_LEVEL: Parameter = Parameter {
 };
 const OPENING: Parameter = choice(
     "opening",
-    "How a connection finds its first level: doubling up to the first threshold (slow_start), following the sender's own \
-     Slow Start up to there or to the first loss (sender), by figure 1 alone (figure), or by figure 1 after a rate of \
-     zero, which gives the highest level (jump).",
+    "How a connection finds its first level. The receiver doubles it with every wave up to the first threshold \
+     (slow_start). It follows the sender's slow start up to this threshold or the first loss (sender). Only the rules of \
+     figure 1 apply (figure). Or they apply after a rate of zero, which gives the highest level (jump).",
     "slow_start",
     &["slow_start", "sender", "figure", "jump"],
 );
@@ -60,20 +62,20 @@ const THRESHOLD_SHARE: Parameter = Parameter {
 };
 const FRACTIONS: Parameter = choice(
     "fractions",
-    "Whether the receiver keeps fractions of a level and rounds its reports only (kept), or keeps the \
-     nearest, the next higher (up) or the next lower (down) level.",
+    "What the receiver keeps of a level with a fraction: the fraction, and it reports the nearest level (kept); \
+     or only the nearest, the next higher (up) or the next lower (down) level.",
     "kept",
     &["kept", "nearest", "up", "down"],
 );
 const COMPARE_WITH_TIMEOUTS: Parameter = flag(
     "compare_with_timeouts",
-    "Whether the next wave is compared with the rate of a wave that the wave-decision timer ended, as with any \
-     other.",
+    "Whether the next wave is compared also with a wave that the wave-decision timer ended, because it took \
+     twice the expected time.",
     true,
 );
 const LEVEL_OF_WAVE: Parameter = flag(
     "level_of_wave",
-    "Whether the current level of figure 1 is that of the measured wave instead of the last decision.",
+    "Whether a new level is computed from the level of the measured wave, instead of the last decided one.",
     false,
 );
 const FIXED_WAVES: Parameter = flag(

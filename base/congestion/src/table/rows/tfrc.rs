@@ -31,7 +31,8 @@ const RTT_MEMORY: Parameter = number(
 );
 const DAMPING: Parameter = flag(
     "damping",
-    "Whether the rate follows the square root of the round-trip time, against oscillation.",
+    "Whether packets leave more slowly while the round-trip time is above its mean, and faster while it is below, by \
+     the square root of the ratio; against oscillation.",
     true,
 );
 const TIMEOUT: Parameter = number(
@@ -43,8 +44,8 @@ const TIMEOUT: Parameter = number(
 );
 const GRADUAL: Parameter = flag(
     "gradual",
-    "Whether, after the first loss, the rate grows by at most a packet in a round trip (ns-2), or to what the \
-     equation says at once.",
+    "Whether, after the first loss, the rate grows by at most one packet per round trip in each round trip \
+     (as in ns-2). Otherwise it takes the rate of the equation at once.",
     false,
 );
 const PATIENCE: Parameter = number(
@@ -56,14 +57,15 @@ const PATIENCE: Parameter = number(
 );
 const MIN_LIMIT: Parameter = number(
     "min_limit",
-    "The minimum of the limit by the receive rate (1 in ns-2).",
+    "The sending rate is limited to a multiple of the receive rate. This is the minimum of that limit (1 in ns-2).",
     0.0,
     (0.0, 100.0),
     "packets per round trip",
 );
 const SMALL_PACKETS: Parameter = flag(
     "small_packets",
-    "Whether small packets get the rate of packets of 1460 bytes less headers, 10 ms apart at the least (RFC 4828).",
+    "Whether to use the variant for small packets (RFC 4828): they get the rate of packets of 1460 bytes, less the \
+     rate of their headers, and leave at least 10 ms apart.",
     false,
 );
 const HEADER: Parameter = Parameter {

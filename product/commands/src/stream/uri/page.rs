@@ -69,11 +69,12 @@ fn page() -> Result<String, std::fmt::Error> {
          | `udp://@239.1.2.3:5000`, `rtp://@239.1.2.3:5000` | joins a multicast group and receives |\n\
          | `file:///path`, `path` | a file; a bare path is not decoded |\n\
          | `-` | standard input or standard output |\n\n\
-         Settings follow as `?key=value&key=value`. Write characters with a meaning in a URI (`& # % ?` and\n\
-         spaces) as `%` and two hexadecimal digits; `+` is a plus. Every value can have a unit. A bare\n\
-         number is in milliseconds, bit/s or bytes, for every key. A flag is `true` or `false` (also `1`,\n\
-         `yes`, `on`, `0`, `no`, `off`). The name of a flag alone sets it. Unknown keys, repeated keys and\n\
-         contradictory keys are errors.\n",
+         Settings follow as `?key=value&key=value`. In a value, write `&`, `#`, `%`, `?` and spaces as `%`\n\
+         and two hexadecimal digits, such as `%26` for `&`; `+` is a plus. Times, rates and sizes can have a\n\
+         unit. Without one, they are in milliseconds, bit/s and bytes, for every key. `iptos`, `ttl` and `pt`\n\
+         are numbers without a unit. A flag is `true` or `false` (also `1`, `yes`, `on`, `0`, `no`, `off`).\n\
+         The name of a flag alone sets it. Unknown keys, repeated keys and contradictory keys are errors. If\n\
+         the column of a default is empty, the text names the default, or there is none.\n",
     );
     table(&mut page, "comity", keys())?;
     table(&mut page, "udp and rtp", &KEYS)?;
