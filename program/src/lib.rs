@@ -9,7 +9,7 @@ mod list;
 use std::ffi::{OsStr, OsString};
 
 use clap::Parser;
-use comity::session::StaticKey;
+use comity::credentials::StaticKey;
 use comity::uri::parts::without_secrets;
 use comity_commands::interrupt;
 
@@ -37,7 +37,7 @@ fn parse(words: impl IntoIterator<Item = OsString>) -> args::Cli {
     std::panic::set_hook(Box::new(move |panic| {
         report(panic);
         // Without the panicking thread or task, the rest would wait forever or appear to succeed.
-        if !comity::contains_panic() {
+        if !comity::parts::contains_panic() {
             std::process::abort();
         }
     }));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Output};
 
-use comity::session::{PublicKey, StaticKey};
+use comity::credentials::{PublicKey, StaticKey};
 use serde_json::Value;
 use tempfile::TempDir;
 

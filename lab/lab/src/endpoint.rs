@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use comity::session::PresharedKey;
+use comity::credentials::PresharedKey;
 use comity::{
     Config, Connection, Endpoint, GapReason, Item, Qlog, Reason, Section, SectionId, StreamId,
 };

@@ -75,7 +75,7 @@ impl Running {
 
 /// A random key for one flow.
 fn random_key() -> [u8; 32] {
-    comity::session::Randomness::system().bytes()
+    comity::credentials::Randomness::system().bytes()
 }
 
 /// The key in the form that the endpoint processes read.

@@ -102,7 +102,7 @@ pub(crate) fn simulate(
             options.stop,
         )
     };
-    let simulate = || comity::contain(simulate);
+    let simulate = || comity::parts::contain(simulate);
     let report = match options.controllers.is_empty() {
         true => simulate(),
         // Python keeps its state of this thread until the run ends.

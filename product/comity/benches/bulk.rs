@@ -9,12 +9,13 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
+use comity::parts::{Seed, Time};
 use comity::session::{
     Caller, CallerConfig, CallerCredentials, Ecn, Listener, ListenerConfig, ListenerCredentials,
     PresharedKey, Randomness, Session,
 };
-use comity::transport::{Delivery, Outgoing};
-use comity::{Config, Deliver, Importance, Reliability, Seed, Span, StreamId, Time, Transport};
+use comity::transport::{Delivery, Outgoing, Transport};
+use comity::{Config, Deliver, Importance, Reliability, Span, StreamId};
 
 type Failure = Box<dyn std::error::Error>;
 

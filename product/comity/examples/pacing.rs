@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use comity::session::PresharedKey;
+use comity::credentials::PresharedKey;
 use comity::{Config, Deliver, Endpoint, Reliability, Section, connect};
 use comity_congestion::table;
 

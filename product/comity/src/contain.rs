@@ -41,7 +41,7 @@ pub fn contain<T>(work: impl FnOnce() -> T) -> Option<T> {
 /// let report = std::panic::take_hook();
 /// std::panic::set_hook(Box::new(move |panic| {
 ///     report(panic);
-///     if !comity::contains_panic() {
+///     if !comity::parts::contains_panic() {
 ///         std::process::abort();
 ///     }
 /// }));

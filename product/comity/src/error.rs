@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use comity_congestion::table::{ParameterError, UnknownController};
 use comity_transport::datagram::Violation;
-use comity_transport::timeline::{SectionId, StreamId};
+use comity_transport::timeline::outbox::ArgumentError;
 use comity_transport::wire::CloseCode;
 use thiserror::Error;
 
@@ -171,46 +171,18 @@ pub enum ConnectError {
     EndpointClosed,
 }
 
-/// Why a section was not accepted.
+/// Why a connection does not accept a section, a skipped number or the end of a stream.
+///
+/// [`Argument`](Self::Argument) and [`Finishing`](Self::Finishing) are due to the caller,
+/// [`Full`](Self::Full) to the buffers of both ends, and [`Closed`](Self::Closed) to the peer, the
+/// path or this end.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// It has no bytes.
-    #[error("{stream}: a section of 0 bytes was submitted; expected at least 1")]
-    Empty {
-        /// Its stream.
-        stream: StreamId,
-    },
-    /// It exceeds the maximum length of a section, of the send buffer or of the peer.
-    #[error("{stream}: a section of {length} bytes was submitted; expected at most {max}")]
-    TooLong {
-        /// Its stream.
-        stream: StreamId,
-        /// Its length in bytes.
-        length: usize,
-        /// The longest section that this connection carries.
-        max: u64,
-    },
-    /// It needs itself or a later section.
-    #[error("{stream}, {section}: depends on {needs}; expected an earlier section")]
-    NeedsLater {
-        /// Its stream.
-        stream: StreamId,
-        /// The number that it would have.
-        section: SectionId,
-        /// The section that it names as its dependency.
-        needs: SectionId,
-    },
-    /// Its stream accepts nothing more.
+    /// The call is invalid.
     #[error(transparent)]
-    Stream(#[from] StreamError),
-}
-
-/// Why [`Connection::try_send`](crate::Connection::try_send) did not accept a section.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum TrySendError {
-    /// The send buffer has no room now.
+    Argument(#[from] ArgumentError),
+    /// The send buffer has no room now. Only [`try_send`](crate::Connection::try_send) returns it.
     #[error(
         "send buffer: {held_bytes} bytes in {held_sections} sections leave no room for {length} more bytes; wait until it drains"
     )]
@@ -221,35 +193,6 @@ pub enum TrySendError {
         held_sections: u32,
         /// The length of the section.
         length: usize,
-    },
-    /// The section can never be sent.
-    #[error(transparent)]
-    Refused(#[from] SendError),
-}
-
-/// Why a stream accepts nothing more: neither a section, nor a skipped number, nor its end.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum StreamError {
-    /// The stream is finished already.
-    #[error("{stream} is already finished")]
-    Finished {
-        /// The stream.
-        stream: StreamId,
-    },
-    /// The connection already has the maximum number of streams.
-    #[error("{stream}: too many streams; expected at most {max} in a connection")]
-    TooManyStreams {
-        /// The stream beyond the limit.
-        stream: StreamId,
-        /// The limit.
-        max: usize,
-    },
-    /// The stream has too few section numbers left.
-    #[error("{stream}: too many sections; expected at most 2^48 - 1 in a stream")]
-    StreamUsedUp {
-        /// The stream.
-        stream: StreamId,
     },
     /// The connection is being finished: nothing more is accepted.
     #[error("the connection is finishing; open another one to send more")]

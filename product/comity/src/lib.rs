@@ -56,8 +56,9 @@
 //! | end gracefully, or at once | [`Connection::finish`], [`Connection::close`] |
 //!
 //! Tasks may run under any async runtime: they only wait on channels. One thread per endpoint owns
-//! the socket and the timers. A host with sockets of its own uses [`session`], the same protocol
-//! without a socket, with a [`Transport`] in each session.
+//! the socket and the timers. A host with sockets of its own uses the modules `session` and
+//! `transport`, the same protocol without a socket. These pages omit them, and any release may
+//! change them; their sources document them.
 //!
 //! # Ending and cancelling
 //!
@@ -79,8 +80,8 @@
 //! # Pacing accuracy
 //!
 //! The thread of an endpoint sleeps until the planned departure of the next paced packet, with a
-//! timer slack of 1 ns, and records how late each packet leaves ([`Pacing`]). Over loopback, on two
-//! virtual processors without other load:
+//! timer slack of 1 ns, and records how late each packet leaves ([`Pacing`](counters::Pacing)).
+//! Over loopback, on two virtual processors without other load:
 //!
 //! | delay after the planned departure, in us | 50 % | 99 % | 99.9 % |
 //! |---|---|---|---|
@@ -106,52 +107,82 @@ mod error;
 mod memory;
 mod printable;
 mod section;
+#[doc(hidden)]
 pub mod session;
 mod statistics;
 mod sync;
 mod trace;
+#[doc(hidden)]
 pub mod transport;
 pub mod uri;
 
 pub use bytes::Bytes;
-/// The congestion controller of connections that do not choose one.
-pub use comity_congestion::table::DEFAULT_FOR_SECTIONS as DEFAULT_CONTROLLER;
-pub use comity_congestion::table::{
-    ParameterError, Parameters as ControllerParameters, UnknownController, Value,
-};
-pub use comity_transport::datagram::Violation;
-pub use comity_transport::timeline::inbox::Violation as SectionViolation;
 pub use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 pub use comity_transport::wire::CloseCode;
-pub use comity_transport::wire::DecodeError;
-pub use comity_transport::wire::parameters::Parameters;
-pub use comity_units::{PacketNumber, Rate, Seed, Span, Time};
+pub use comity_units::{Rate, Span};
 
-pub use crate::config::{Config, ConfigBuilder, SETTINGS, Setting, Settings};
-pub use crate::contain::{contain, contains_panic};
+pub use crate::config::{Config, ConfigBuilder, Settings};
 pub use crate::endpoint::{
-    Connection, Endpoint, EndpointEvent, EndpointEvents, Event, Events, PathSizes, SYSTEM_BUFFER,
-    TargetBitrate, connect,
+    Connection, Endpoint, EndpointEvent, EndpointEvents, Event, Events, PathSizes, TargetBitrate,
+    connect,
 };
-pub use crate::error::{
-    BindError, CloseReason, ConfigError, ConnectError, SendError, StreamError, TrySendError,
-};
+pub use crate::error::{BindError, CloseReason, ConfigError, ConnectError, SendError};
 pub use crate::section::{
     About, Fate, Gap, GapReason, Importance, Item, Outcome, Partial, Reason, Received, Section,
     SectionId, StreamId,
 };
-pub use crate::session::SessionStatistics;
-pub use crate::statistics::Received as ReceivedStatistics;
-pub use crate::statistics::{
-    ByteCounters, EndpointStatistics, GapCounters, Pacing, Path, Peer, ReceivedCounters,
-    SectionCounters, Sent, SentCounters, Statistics,
-};
+// For the statistics of relays, which name it here.
+#[doc(hidden)]
+pub use crate::statistics::Peer;
+pub use crate::statistics::{EndpointStatistics, Statistics};
 pub use crate::trace::{Qlog, QlogError};
-pub use crate::transport::{PathSize, Transport};
+pub use crate::transport::PathSize;
 
-/// The bytes that headers and protection add, and the resulting sizes of datagrams.
-pub mod sizes {
+/// What errors, [`CloseReason`] and [`EndpointEvent`] contain.
+pub mod causes {
+    pub use comity_transport::datagram::Violation;
+    pub use comity_transport::timeline::inbox::Violation as SectionViolation;
+    pub use comity_transport::timeline::outbox::ArgumentError;
+    pub use comity_transport::wire::DecodeError;
+    pub use comity_units::PacketNumber;
+
+    pub use crate::session::{CallError, Closed, Pattern, RefusedCaller};
+}
+
+/// The parameters of congestion controllers.
+pub mod controller {
+    pub use comity_congestion::table::{ParameterError, Parameters, UnknownController, Value};
+}
+
+/// What [`Statistics`] and [`EndpointStatistics`] contain.
+pub mod counters {
+    pub use crate::session::SessionStatistics;
+    pub use crate::statistics::{
+        ByteCounters, GapCounters, Pacing, Path, Peer, Received, ReceivedCounters, SectionCounters,
+        Sent, SentCounters,
+    };
+}
+
+/// The keys of both ends. A passphrase is a text in [`ConfigBuilder::passphrase`].
+pub mod credentials {
+    pub use crate::session::{
+        Allow, AllowList, AllowListError, Cipher, CredentialError, PresharedKey, PublicKey,
+        Randomness, StaticKey,
+    };
+}
+
+/// Parts for the programs, tests and benchmarks of Comity, which any release may change.
+#[doc(hidden)]
+pub mod parts {
+    /// The congestion controller of connections that do not choose one.
+    pub use comity_congestion::table::DEFAULT_FOR_SECTIONS as DEFAULT_CONTROLLER;
+    /// The bytes that headers and protection add, and the resulting sizes of datagrams.
     pub use comity_transport::wire::limits::{
         DEFAULT_DATAGRAM, MIN_INITIAL, SEALING, UDP_IPV4, UDP_IPV6,
     };
+    pub use comity_units::{Seed, Time};
+
+    pub use crate::config::{SETTINGS, Setting};
+    pub use crate::contain::{contain, contains_panic};
+    pub use crate::endpoint::SYSTEM_BUFFER;
 }

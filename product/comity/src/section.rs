@@ -24,6 +24,7 @@ use crate::transport::{Delivery, Meta, Transport};
 /// assert_eq!(frame.payload.len(), 18);
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Section {
     /// Its stream; 0 for applications with one stream.
     pub stream: StreamId,
@@ -106,6 +107,7 @@ pub enum Item {
 
 /// The sender's description of a section, with times on this host's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct About {
     /// Its priority.
     pub importance: Importance,
@@ -121,6 +123,7 @@ pub struct About {
 
 /// A section that arrived whole.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Received {
     /// Its stream.
     pub stream: StreamId,
@@ -138,6 +141,7 @@ pub struct Received {
 
 /// An incomplete section, or a run of sections without any arrived bytes.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Gap {
     /// Its stream.
     pub stream: StreamId,
@@ -153,6 +157,7 @@ pub struct Gap {
 
 /// The arrived part of a section that never became complete: some media can use it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Partial {
     /// The sender's description.
     pub about: About,
@@ -176,6 +181,7 @@ impl Item {
     /// [`Connection::recv`](crate::Connection::recv) returns items. `instant` converts a time of
     /// the local clock to an instant; it returns `None` for never and for times that an instant
     /// cannot represent. `origin` replaces such source times and times of completion.
+    #[doc(hidden)]
     pub fn from_delivery(
         delivery: Delivery<Bytes>,
         transport: &Transport,

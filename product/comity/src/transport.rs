@@ -10,8 +10,9 @@
 //!     Caller, CallerConfig, CallerCredentials, Ecn, Listener, ListenerConfig,
 //!     ListenerCredentials, PresharedKey, Randomness,
 //! };
-//! use comity::transport::{Delivery, Outgoing};
-//! use comity::{Bytes, Config, Importance, Seed, Span, StreamId, Time, Transport};
+//! use comity::parts::{Seed, Time};
+//! use comity::transport::{Delivery, Outgoing, Transport};
+//! use comity::{Bytes, Config, Importance, Span, StreamId};
 //! use std::net::SocketAddr;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -98,17 +99,18 @@ use comity_transport::datagram::{self, Connection};
 pub use comity_transport::timeline::inbox::{
     Gap as MissingSection, Partial as PartialSection, Received as DeliveredSection,
 };
-pub use comity_transport::timeline::outbox::{IntakeError, SubmitError};
+use comity_transport::timeline::outbox::SubmitError;
 pub use comity_transport::timeline::{Delivery, Meta, Outgoing};
 use comity_transport::timeline::{Outcome, Reason, SectionId, StreamId};
-use comity_transport::wire::parameters::{Parameters, Reliability};
+pub use comity_transport::wire::parameters::Parameters;
+use comity_transport::wire::parameters::Reliability;
 use comity_transport::wire::{CloseCode, limits};
 use comity_units::{PacketNumber, Seed, Span, Time};
 
 use self::departures::Departures;
 use self::moves::Moves;
 use crate::config::Config;
-use crate::error::CloseReason;
+use crate::error::{CloseReason, SendError};
 use crate::memory::{MemoryBudget, MemoryShare};
 use crate::session::{BadParameters, Opener, Role, SessionStatistics};
 use crate::statistics::Statistics;
@@ -130,6 +132,7 @@ pub enum TransportEvent {
 
 /// The size of datagrams on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PathSize {
     /// The length of a full datagram, without UDP and IP headers.
     pub datagram: u32,
@@ -340,15 +343,13 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// [`SubmitError`], without any effect.
-    pub fn submit(
-        &mut self,
-        now: Time,
-        section: Outgoing<Bytes>,
-    ) -> Result<SectionId, SubmitError> {
+    /// [`SendError`], without any effect.
+    pub fn submit(&mut self, now: Time, section: Outgoing<Bytes>) -> Result<SectionId, SendError> {
         let now = self.advance(now);
         let traced = self.trace.is_some().then(|| section.clone());
-        let id = self.connection.submit(now, section)?;
+        let length = section.payload.len();
+        let submitted = self.connection.submit(now, section);
+        let id = submitted.map_err(|error| self.refused(error, length))?;
         if let Some(section) = traced {
             self.trace(now, |trace, _| {
                 Record::Submitted(Submitted::new(trace, id, &section))
@@ -357,16 +358,31 @@ impl Transport {
         Ok(id)
     }
 
+    /// The error for the application, for a section of `length` bytes. The connection's own error
+    /// lacks what the send buffer holds, and why the transport is closed.
+    pub(crate) fn refused(&self, error: SubmitError, length: usize) -> SendError {
+        match error {
+            SubmitError::Argument(error) => error.into(),
+            SubmitError::TooManyBytes { .. } | SubmitError::TooManySections { .. } => {
+                let (sections, held_bytes) = self.connection.held();
+                SendError::Full {
+                    held_bytes,
+                    held_sections: u32::try_from(sections).unwrap_or(u32::MAX),
+                    length,
+                }
+            }
+            SubmitError::Finishing => SendError::Finishing,
+            SubmitError::Closed => {
+                let reason = self.close_reason();
+                SendError::Closed(reason.unwrap_or(CloseReason::EndpointClosed))
+            }
+        }
+    }
+
     /// Whether every stream that has begun has room for a section of `length` bytes. Also true if
     /// the connection can never carry such a section.
     pub fn has_room(&self, length: usize) -> bool {
         self.connection.has_room(length as u64)
-    }
-
-    /// The sections and bytes in the send buffer.
-    pub(crate) fn held(&self) -> (u32, u64) {
-        let (sections, bytes) = self.connection.held();
-        (u32::try_from(sections).unwrap_or(u32::MAX), bytes)
     }
 
     /// Whether the peer accepts more open sections than at the last call.
@@ -379,13 +395,13 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// [`IntakeError`], without any effect.
+    /// [`SendError`], without any effect.
     pub fn skip(
         &mut self,
         now: Time,
         stream: StreamId,
         reason: Reason,
-    ) -> Result<SectionId, IntakeError> {
+    ) -> Result<SectionId, SendError> {
         self.skip_run(now, stream, 1, reason)
     }
 
@@ -394,16 +410,17 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// [`IntakeError`], without any effect.
+    /// [`SendError`], without any effect.
     pub fn skip_run(
         &mut self,
         now: Time,
         stream: StreamId,
         count: u64,
         reason: Reason,
-    ) -> Result<SectionId, IntakeError> {
+    ) -> Result<SectionId, SendError> {
         let now = self.advance(now);
-        let first = self.connection.skip_run(stream, count, reason)?;
+        let skipped = self.connection.skip_run(stream, count, reason);
+        let first = skipped.map_err(|error| self.refused(error, 0))?;
         self.trace(now, |_, _| {
             Record::Skipped(Skipped::new(stream, first, count, reason))
         });
@@ -419,9 +436,10 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// [`IntakeError`] if the stream is finished already, or if there are too many streams.
-    pub fn finish_stream(&mut self, stream: StreamId) -> Result<(), IntakeError> {
-        self.connection.end(stream)
+    /// [`SendError`] if the stream is finished already, or if there are too many streams.
+    pub fn finish_stream(&mut self, stream: StreamId) -> Result<(), SendError> {
+        let ended = self.connection.end(stream);
+        ended.map_err(|error| self.refused(error, 0))
     }
 
     /// Finishes all streams. Closes with [`CloseCode::DONE`] when every section has its outcome and

@@ -11,7 +11,8 @@ use comity::session::{
     Caller, CallerConfig, CallerCredentials, ConnectionId, Ecn, Listener, ListenerConfig,
     ListenerCredentials, PresharedKey, Randomness,
 };
-use comity::{Config, Deliver, Endpoint, Importance, Section, StreamId, Transport, connect};
+use comity::transport::Transport;
+use comity::{Config, Deliver, Endpoint, Importance, Section, StreamId, connect};
 use comity_testkit::memory::{Counting, held};
 use comity_transport::timeline::{Delivery, Outgoing};
 use comity_transport::wire::header::{self, Initial, Packet, Pattern};

@@ -12,15 +12,16 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use comity::parts::{Seed, Time};
 use comity::session::{
     Caller, CallerConfig, CallerCredentials, CallerEvent, Closed, ConnectionId, Ecn, Event,
     KeyLimits, Listener, ListenerConfig, ListenerCredentials, ListenerEvent, PresharedKey,
     Randomness, Session,
 };
-use comity::transport::{Delivery, TransportEvent};
+use comity::transport::{Delivery, Transport, TransportEvent};
 use comity::{
-    CloseCode, CloseReason, Config, Deliver, Outcome, Reliability, SectionId, Seed, Span,
-    Statistics, StreamId, Time, Transport,
+    CloseCode, CloseReason, Config, Deliver, Outcome, Reliability, SectionId, Span, Statistics,
+    StreamId,
 };
 use common::{Flights, Parts, World as _};
 use proptest::prelude::*;

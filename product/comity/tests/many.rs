@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use comity::session::PresharedKey;
+use comity::credentials::PresharedKey;
 use comity::{Config, Deliver, Endpoint, Item, Section, SectionId, StreamId};
 use tokio::task::JoinSet;
 

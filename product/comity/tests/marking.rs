@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use comity::session::PresharedKey;
+use comity::credentials::PresharedKey;
 use comity::{Config, ConfigBuilder, Deliver, Endpoint, Section};
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt,

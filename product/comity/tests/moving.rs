@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use comity::session::PresharedKey;
+use comity::credentials::PresharedKey;
 use comity::{
     Config, Connection, Deliver, Endpoint, Event, Item, Section, SectionId, StreamId, connect,
 };

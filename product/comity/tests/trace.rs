@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use comity::session::PresharedKey;
+use comity::credentials::PresharedKey;
 use comity::{
     Config, ConfigBuilder, Deliver, Endpoint, Item, Qlog, Reason, Section, Statistics, StreamId,
 };

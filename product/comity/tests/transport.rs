@@ -6,15 +6,15 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use comity::parts::{Seed, Time};
 use comity::session::{
     CallError, Caller, CallerConfig, CallerCredentials, CallerEvent, ConnectionId, Ecn, Event,
     KeyLimits, Listener, ListenerConfig, ListenerCredentials, ListenerEvent, PresharedKey,
     Randomness, Role, Session,
 };
-use comity::transport::{Delivery, Outgoing, TransportEvent};
+use comity::transport::{Delivery, Outgoing, Parameters, Transport, TransportEvent};
 use comity::{
-    CloseCode, CloseReason, Config, Deliver, GapReason, Importance, Parameters, SectionId, Seed,
-    Span, StreamId, Time, Transport,
+    CloseCode, CloseReason, Config, Deliver, GapReason, Importance, SectionId, Span, StreamId,
 };
 use comity_congestion::table;
 use common::{Flights, Parts, World as _};

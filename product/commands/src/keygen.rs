@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use comity::session::{Randomness, StaticKey};
+use comity::credentials::{Randomness, StaticKey};
 use serde_json::json;
 use zeroize::Zeroizing;
 

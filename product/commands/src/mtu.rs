@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use comity::sizes::{DEFAULT_DATAGRAM, MIN_INITIAL, UDP_IPV4, UDP_IPV6};
+use comity::parts::{DEFAULT_DATAGRAM, MIN_INITIAL, UDP_IPV4, UDP_IPV6};
 
 /// The UDP payload of the first packets of a connection. A path that cannot carry this size carries
 /// no connection (`docs/protocol/core.md`).

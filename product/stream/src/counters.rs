@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use comity::session::Closed;
+use comity::causes::Closed;
 use comity::{CloseReason, Connection, Statistics};
 
 use crate::address::plain;

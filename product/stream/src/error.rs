@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use comity::session::CallError;
+use comity::causes::CallError;
 use comity::uri::Host;
 use comity::{BindError, CloseReason, ConnectError};
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use comity::session::RefusedCaller;
+use comity::causes::RefusedCaller;
 use comity::{CloseReason, Connection, PathSize};
 
 use crate::error::Error;

@@ -79,6 +79,9 @@ fn seconds(from: Instant, to: Instant) -> f64 {
 }
 
 /// Why a section is missing, at a receiver, a sender, or between the two.
+///
+/// [`Reason`], [`GapReason`] and [`Fate`] say it for one connection, and become one of these. The
+/// others happen outside of a connection: in a source, a relay or an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum MissingReason {
@@ -182,15 +185,12 @@ impl MissingReason {
     }
 
     /// Why a section did not arrive, as far as its sender knows; `None` if it arrived.
-    pub const fn of_fate(fate: Fate) -> Option<Self> {
+    pub fn of_fate(fate: Fate) -> Option<Self> {
         Some(match fate {
             Fate::Acknowledged => return None,
-            Fate::Cancelled => Self::Cancelled,
-            Fate::Dependency => Self::Dependency,
-            Fate::ExpiredInNetwork | Fate::ExpiredUnsent => Self::Expired,
-            Fate::Infeasible => Self::Infeasible,
+            Fate::Dropped(reason) => reason.into(),
+            Fate::ExpiredInNetwork => Self::Expired,
             Fate::Lost => Self::Lost,
-            Fate::Shed => Self::Shed,
         })
     }
 }
@@ -270,10 +270,8 @@ mod tests {
     fn receivers_and_senders_have_one_word_for_one_reason() {
         for reason in Reason::ALL {
             let received = MissingReason::from(GapReason::Dropped(reason));
-            assert_eq!(
-                MissingReason::of_fate(Fate::of_unsent(reason)),
-                Some(received)
-            );
+            assert_eq!(MissingReason::of_fate(Fate::Dropped(reason)), Some(received));
+            assert_eq!(received.word(), reason.word());
         }
         assert_eq!(MissingReason::of_fate(Fate::Acknowledged), None);
         assert!(

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use comity::{
-    Connection, Event, Events, Outcome, Rate, Reason, Section, SectionId, StreamError, StreamId,
-    TargetBitrate, TrySendError,
+    Connection, Event, Events, Outcome, Rate, Reason, Section, SectionId, SendError, StreamId,
+    TargetBitrate,
 };
 
 use comity_media::LAYOUT_FEATURE;
@@ -27,7 +27,7 @@ pub(crate) trait Outlet {
     fn takes_layouts(&self) -> bool;
 
     /// Submits a section, and returns its number.
-    fn try_send(&mut self, section: Section) -> Result<SectionId, TrySendError>;
+    fn try_send(&mut self, section: Section) -> Result<SectionId, SendError>;
 
     /// Skips the next numbers of a stream, and returns the first of them.
     fn skip_run(
@@ -35,7 +35,7 @@ pub(crate) trait Outlet {
         stream: StreamId,
         count: u64,
         reason: Reason,
-    ) -> Result<SectionId, StreamError>;
+    ) -> Result<SectionId, SendError>;
 
     /// The fate of a section, if one has become known since the last call.
     fn try_outcome(&mut self) -> Option<Outcome>;
@@ -80,7 +80,7 @@ impl Outlet for Peer {
         self.connection.peer_features() & LAYOUT_FEATURE != 0
     }
 
-    fn try_send(&mut self, section: Section) -> Result<SectionId, TrySendError> {
+    fn try_send(&mut self, section: Section) -> Result<SectionId, SendError> {
         self.connection.try_send(section)
     }
 
@@ -89,7 +89,7 @@ impl Outlet for Peer {
         stream: StreamId,
         count: u64,
         reason: Reason,
-    ) -> Result<SectionId, StreamError> {
+    ) -> Result<SectionId, SendError> {
         self.connection.skip_run(stream, count, reason)
     }
 

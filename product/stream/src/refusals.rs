@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use comity::session::RefusedCaller;
+use comity::causes::RefusedCaller;
 use comity::{EndpointEvent, EndpointEvents};
 
 use crate::clock::now;

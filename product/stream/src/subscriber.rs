@@ -5,7 +5,7 @@ use std::future::{Future, pending, poll_fn};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use comity::{Event, Reason, SectionId, SendError, StreamError, StreamId, TrySendError};
+use comity::{Event, Reason, SectionId, SendError, StreamId};
 use comity_frames::{Offered, Shedder, ShedderConfig, Step, Submitter};
 use comity_media::{is_announcement, needs_layouts};
 
@@ -275,11 +275,9 @@ impl<O: Outlet> Subscriber<O> {
         let due = section.deadline.unwrap_or(Duration::MAX);
         let id = match self.outlet.try_send(section) {
             Ok(id) => id,
-            Err(TrySendError::Full { .. }) => return Err(Refusal::NoRoom),
+            Err(SendError::Full { .. }) => return Err(Refusal::NoRoom),
             // The end of the connection is reported elsewhere.
-            Err(TrySendError::Refused(SendError::Stream(
-                StreamError::Closed(_) | StreamError::Finishing,
-            ))) => {
+            Err(SendError::Closed(_) | SendError::Finishing) => {
                 return Err(Refusal::Unconnected);
             }
             Err(_) => {

@@ -56,14 +56,13 @@ impl MediaUnit {
         latency: Duration,
         round_trip: Duration,
     ) -> Section {
-        Section {
-            stream: self.stream,
-            importance: self.importance,
-            source_time: Some(self.source_time),
-            deadline: Some(self.due.after(self.source_time, latency, round_trip)),
-            needs,
-            payload: self.payload.clone(),
-        }
+        let mut section = Section::new(self.payload.clone())
+            .stream(self.stream)
+            .importance(self.importance)
+            .source_time(self.source_time)
+            .deadline(self.due.after(self.source_time, latency, round_trip));
+        section.needs = needs;
+        section
     }
 
     /// The entry in a list of gaps if this damaged section arrived.

@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use comity::session::PresharedKey;
+use comity::credentials::PresharedKey;
+use comity::parts::Time;
 use comity::uri::{Host, Role};
 use comity::{
     CloseCode, CloseReason, Config, ConfigBuilder, Connection, Deliver, Endpoint, GapReason,
-    Importance, Item, Reason, Reliability, Section, SectionId, StreamId, Time, connect,
+    Importance, Item, Reason, Reliability, Section, SectionId, StreamId, connect,
 };
 use comity_media::{Entry, LAYOUT_FEATURE, Reader, ReaderConfig, names_section};
 use comity_stream::{

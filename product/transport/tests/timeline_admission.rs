@@ -1,7 +1,7 @@
 //! The limits of what an outbox accepts, to the byte and to the section, and its small counters.
 
 use comity_transport::timeline::outbox::{
-    self, Fate, IntakeError, Notice, SectionCounters, SubmitError,
+    self, ArgumentError, Fate, Notice, SectionCounters, SubmitError,
 };
 use comity_transport::timeline::{
     Chunk, Elided, Importance, Outbox, Outgoing, PathEstimate, Reason, SectionId, StreamId,
@@ -41,7 +41,13 @@ fn next(outbox: &mut Outbox<Elided>) -> Option<Chunk> {
 #[test]
 fn a_section_may_have_the_longest_length_and_no_more() {
     let mut outbox = outbox();
-    let too_long = |length, limit| Err(SubmitError::TooLong { length, limit });
+    let too_long = |length, max| {
+        Err(SubmitError::from(ArgumentError::TooLong {
+            stream: VIDEO,
+            length,
+            max,
+        }))
+    };
     assert_eq!(submit(&mut outbox, 1_001), too_long(1_001, 1_000));
     outbox.set_max_length(600);
     assert_eq!(submit(&mut outbox, 601), too_long(601, 600));
@@ -81,7 +87,10 @@ fn the_number_of_open_sections_is_limited_by_the_peer() {
     assert!(outbox.cancel(VIDEO, SectionId(3)));
     assert_eq!(outbox.held(), (4, 3));
     assert_eq!(submit(&mut outbox, 1), full(4));
-    assert_eq!(outbox.poll_outcome().unwrap().fate, Fate::Cancelled);
+    assert_eq!(
+        outbox.poll_outcome().unwrap().fate,
+        Fate::Dropped(Reason::Cancelled)
+    );
     assert_eq!(outbox.held(), (3, 3));
     // The stream's own span is full: the first section is not settled.
     assert_eq!(submit(&mut outbox, 1), full(4));
@@ -183,14 +192,18 @@ fn floors_and_notices_are_repeated_until_acknowledged() {
 
 #[test]
 fn errors_name_the_value_and_the_limit() {
-    let too_long = SubmitError::TooLong {
+    let too_long = ArgumentError::TooLong {
+        stream: VIDEO,
         length: 601,
-        limit: 600,
+        max: 600,
     };
-    let text = too_long.to_string();
-    assert!(text.contains("601") && text.contains("600"), "{text}");
-    let ended = IntakeError::Ended { stream: VIDEO }.to_string();
-    assert!(ended.contains("stream 0"), "{ended}");
+    let text = SubmitError::from(too_long).to_string();
+    assert_eq!(
+        text,
+        "stream 0: a section of 601 bytes was submitted; expected at most 600"
+    );
+    let finished = ArgumentError::Finished { stream: VIDEO }.to_string();
+    assert_eq!(finished, "stream 0 is already finished");
 }
 
 /// Every byte has exactly one state: waiting, in flight or arrived, by name.

@@ -1,6 +1,6 @@
 //! The order of sending, abandoned sections and byte counters, on cases worked out by hand.
 
-use comity_transport::timeline::outbox::{self, Fate, IntakeError};
+use comity_transport::timeline::outbox::{self, ArgumentError, Fate};
 use comity_transport::timeline::{
     Chunk, DropPolicy, Elided, Outbox, Outgoing, PathEstimate, Reason, Reliability, SectionId,
     StreamId,
@@ -90,7 +90,7 @@ fn a_section_in_flight_at_its_deadline_is_abandoned_when_lost() {
         assert_eq!(fates(&mut outbox), []);
         if is_lost {
             outbox.on_lost(ms(101), &pieces[0]);
-            assert_eq!(fates(&mut outbox), [(1, Fate::Dependency)]);
+            assert_eq!(fates(&mut outbox), [(1, Fate::Dropped(Reason::Dependency))]);
             assert_eq!(leaves(&mut outbox, ms(101)), None);
             outbox.on_acked(&pieces[1]);
             assert_eq!(fates(&mut outbox), [(0, Fate::ExpiredInNetwork)]);
@@ -146,7 +146,7 @@ fn dependents_of_infeasible_sections_use_no_budget_in_the_plan() {
     let [one, two] = fates(&mut outbox)[..] else {
         panic!("two sections are given up")
     };
-    assert_eq!((one, two.0), ((1, Fate::Infeasible), 2));
+    assert_eq!((one, two.0), ((1, Fate::Dropped(Reason::Infeasible)), 2));
 }
 
 /// The queue is checked again only for a reason: here if the rate has fallen by more than 5 %, or
@@ -196,7 +196,7 @@ fn the_queue_is_checked_again_when_a_section_would_be_late() {
     outbox.look_ahead(Time::from_micros(24_300), &estimate);
     assert_eq!(fates(&mut outbox), []);
     outbox.look_ahead(Time::from_micros(24_500), &estimate);
-    assert_eq!(fates(&mut outbox), [(1, Fate::Infeasible)]);
+    assert_eq!(fates(&mut outbox), [(1, Fate::Dropped(Reason::Infeasible))]);
 }
 
 /// The peer has room for 10 kB. A section is sent before its predecessor. The predecessor must then
@@ -425,7 +425,8 @@ fn a_new_stream_has_as_many_numbers_as_any() {
     let mut outbox = outbox();
     let other = StreamId(1);
     let too_many = outbox.skip_run(other, MAX_SECTION_COUNT + 1, Reason::Shed);
-    assert_eq!(too_many, Err(IntakeError::UsedUp { stream: other }));
+    let used_up = ArgumentError::StreamUsedUp { stream: other };
+    assert_eq!(too_many, Err(used_up.into()));
     let all = outbox.skip_run(VIDEO, MAX_SECTION_COUNT, Reason::Shed);
     assert_eq!(all, Ok(SectionId(0)));
 }

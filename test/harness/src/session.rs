@@ -14,12 +14,13 @@ use std::net::SocketAddr;
 use std::sync::LazyLock;
 
 use bytes::Bytes;
+use comity::parts::{Seed, Time};
 use comity::session::{
     Caller, CallerConfig, CallerCredentials, Ecn, Listener, ListenerConfig, ListenerCredentials,
     PresharedKey, Randomness,
 };
-use comity::transport::{Delivery, Outgoing};
-use comity::{Config, Deliver, Importance, Seed, Span, StreamId, Time, Transport};
+use comity::transport::{Delivery, Outgoing, Transport};
+use comity::{Config, Deliver, Importance, Span, StreamId};
 
 use crate::source::Source;
 

@@ -7,7 +7,7 @@ use comity_testkit::datagram::{Pair, controllers};
 use comity_testkit::paths::losses;
 use comity_transport::datagram::{Config, Connection, Event};
 use comity_transport::timeline::inbox::GapReason;
-use comity_transport::timeline::outbox::{Fate, SubmitError};
+use comity_transport::timeline::outbox::{ArgumentError, Fate, SubmitError};
 use comity_transport::timeline::{
     Deliver, Delivery, DropPolicy, Importance, Outgoing, Reliability, StreamId,
 };

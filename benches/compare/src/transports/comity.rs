@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use comity::uri::Uri;
 use comity::{
-    Config, Connection, Endpoint, Event, Importance, Item, Qlog, Section, SectionId, TrySendError,
+    Config, Connection, Endpoint, Event, Importance, Item, Qlog, Section, SectionId, SendError,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -171,7 +171,7 @@ impl Sender {
         }
         match self.connection.try_send(section) {
             Ok(id) => Ok(Some(id)),
-            Err(TrySendError::Full { .. }) => {
+            Err(SendError::Full { .. }) => {
                 self.refused += 1;
                 Ok(None)
             }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comity::DEFAULT_CONTROLLER;
+use comity::parts::DEFAULT_CONTROLLER;
 use comity_units::{Rate, Span};
 
 use super::values::{ControllerName, quantity, share};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use comity::session::{PresharedKey, Randomness};
+use comity::credentials::{PresharedKey, Randomness};
 use comity::{
     BindError, CloseCode, CloseReason, Config, ConfigError, ConnectError, Connection, DropPolicy,
     Endpoint, Reliability, Section, SendError, connect,

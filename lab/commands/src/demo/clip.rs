@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use comity::sizes::{SEALING, UDP_IPV4};
+use comity::parts::{SEALING, UDP_IPV4};
 use comity::{SectionId, StreamId};
 use comity_frames::stamp::difference;
 use comity_media::{

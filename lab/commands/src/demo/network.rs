@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use comity::session::Cipher;
+use comity::credentials::Cipher;
 use comity::{Connection, Item, SectionId, StreamId};
 use comity_emulator::{Emulator, Report};
 use comity_frames::{Offered, Shedder, ShedderConfig, Step, Submitter};
@@ -225,9 +225,7 @@ async fn feed(
                 let section = unit.section(needs, sender.latency(), Duration::ZERO);
                 sender.send(section).await
             }
-            Step::Skip(reason) => sender
-                .skip(StreamId(planned.stream), reason)
-                .map_err(Into::into),
+            Step::Skip(reason) => sender.skip(StreamId(planned.stream), reason),
         };
         let id = sent.map_err(DemoError::Refused)?;
         submitter.on_numbered(planned.stream, planned.number, id.0);

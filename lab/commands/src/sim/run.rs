@@ -293,7 +293,7 @@ fn simulate_alone(
     run: &Run,
     settings: &RunSettings,
 ) -> Result<RunReport, String> {
-    comity::contain(|| simulate(network, run, settings))
+    comity::parts::contain(|| simulate(network, run, settings))
         .ok_or("the simulator panicked; please report this")?
         .map_err(|error| error.to_string())
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use comity::session::PresharedKey;
+use comity::credentials::PresharedKey;
 use comity::{Config, ConfigBuilder, Deliver};
 
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;

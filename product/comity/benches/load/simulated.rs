@@ -5,12 +5,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use comity::parts::{Seed, Time};
 use comity::session::{
     Caller, CallerConfig, CallerCredentials, ConnectionId, Ecn, Listener, ListenerConfig,
     ListenerCredentials, PresharedKey, Randomness, Session,
 };
-use comity::transport::{Delivery, Outgoing};
-use comity::{Config, Importance, Seed, Span, StreamId, Time, Transport};
+use comity::transport::{Delivery, Outgoing, Transport};
+use comity::{Config, Importance, Span, StreamId};
 use comity_testkit::memory::held;
 
 use super::Plan;

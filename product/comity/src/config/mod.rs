@@ -161,6 +161,7 @@ impl Config {
     }
 
     /// The transport parameters that this end sends to the peer.
+    #[doc(hidden)]
     pub fn parameters(&self) -> Parameters {
         let (settings, transport) = (&self.settings, &self.transport);
         Parameters {

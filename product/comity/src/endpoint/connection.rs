@@ -6,17 +6,35 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use comity_transport::timeline::outbox::SubmitError;
 use comity_transport::wire::CloseCode;
 use comity_units::{Span, Time};
 
 use super::connection_shared::ConnectionShared;
 use super::events::{Events, PathSizes, TargetBitrate};
 use super::shared::Handle;
-use crate::error::{CloseReason, SendError, StreamError, TrySendError};
+use crate::error::{CloseReason, SendError};
 use crate::section::{Item, Reason, Section, SectionId, StreamId};
 use crate::session::{Cipher, Protocol as _, PublicKey, lock, use_locked};
 use crate::statistics::Statistics;
-use crate::transport::{IntakeError, Outgoing, SubmitError, Transport};
+use crate::transport::{Outgoing, Transport};
+
+/// The hidden beginning of an example with two connected ends.
+macro_rules! pair {
+    () => {
+        r#"# use comity::{Config, Connection, Deliver, Endpoint, connect};
+# type Failure = Box<dyn std::error::Error>;
+# async fn pair() -> Result<(Connection, Connection), Failure> {
+#     let config = Config::builder().insecure().deliver(Deliver::Early).build()?;
+#     let endpoint = Endpoint::bind("127.0.0.1:0".parse()?, config.clone())?;
+#     let call = connect(endpoint.local_address(), config);
+#     let (caller, accepted) = tokio::join!(call, endpoint.accept());
+#     Ok((caller?, accepted.ok_or("closed")?))
+# }
+# #[tokio::main(flavor = "current_thread")]
+# async fn main() -> Result<(), Failure> {"#
+    };
+}
 
 /// A connection to a peer: sections in both directions, over encrypted datagrams.
 ///
@@ -49,17 +67,7 @@ impl Connection {
     /// A call that is dropped before it is ready has sent nothing and used no number.
     ///
     /// ```
-    /// # use comity::{Config, Connection, Deliver, Endpoint, connect};
-    /// # type Failure = Box<dyn std::error::Error>;
-    /// # async fn pair() -> Result<(Connection, Connection), Failure> {
-    /// #     let config = Config::builder().insecure().deliver(Deliver::Early).build()?;
-    /// #     let endpoint = Endpoint::bind("127.0.0.1:0".parse()?, config.clone())?;
-    /// #     let call = connect(endpoint.local_address(), config);
-    /// #     let (caller, accepted) = tokio::join!(call, endpoint.accept());
-    /// #     Ok((caller?, accepted.ok_or("closed")?))
-    /// # }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Failure> {
+    #[doc = pair!()]
     /// # let (sender, _receiver) = pair().await?;
     /// use comity::{Importance, Section};
     /// use std::time::Duration;
@@ -80,9 +88,8 @@ impl Connection {
     pub async fn send(&self, section: Section) -> Result<SectionId, SendError> {
         let section = self.outgoing(section);
         let submit = || match self.submit(section.clone(), true) {
-            Err(TrySendError::Full { .. }) => None,
-            Err(TrySendError::Refused(error)) => Some(Err(error)),
-            Ok(id) => Some(Ok(id)),
+            Err(SendError::Full { .. }) => None,
+            submitted => Some(submitted),
         };
         self.0.shared.room.wait(submit).await
     }
@@ -92,8 +99,8 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`TrySendError`]
-    pub fn try_send(&self, section: Section) -> Result<SectionId, TrySendError> {
+    /// [`SendError`]
+    pub fn try_send(&self, section: Section) -> Result<SectionId, SendError> {
         self.submit(self.outgoing(section), false)
     }
 
@@ -141,78 +148,31 @@ impl Connection {
     }
 
     /// Submits a section. `waits` says whether the caller waits for room.
-    fn submit(&self, section: Outgoing<Bytes>, waits: bool) -> Result<SectionId, TrySendError> {
-        let (stream, length) = (section.stream, section.payload.len());
+    fn submit(&self, section: Outgoing<Bytes>, waits: bool) -> Result<SectionId, SendError> {
         let mut section = Some(section);
-        self.act(|transport, now| {
+        self.send_with(|transport, now| {
             let submitted = match section.take() {
                 Some(section) => transport.submit(now, section),
                 // The first attempt has panicked.
-                None => Err(SubmitError::Stream(IntakeError::Closed)),
+                None => Err(transport.refused(SubmitError::Closed, 0)),
             };
-            submitted.map_err(|error| {
-                let is_full = matches!(
-                    error,
-                    SubmitError::TooManyBytes { .. } | SubmitError::TooManySections { .. }
-                );
-                if waits && is_full {
-                    self.0.shared.room.want();
-                }
-                self.refused(transport, stream, length, error)
+            if waits && matches!(submitted, Err(SendError::Full { .. })) {
+                self.0.shared.room.want();
+            }
+            submitted
+        })
+    }
+
+    /// Calls `send`. If the driver has reported why the connection is closed, the error says it.
+    fn send_with<T>(
+        &self,
+        send: impl FnMut(&mut Transport, Time) -> Result<T, SendError>,
+    ) -> Result<T, SendError> {
+        self.act(send)
+            .map_err(|error| match (error, self.close_reason()) {
+                (SendError::Closed(_), Some(reason)) => SendError::Closed(reason),
+                (error, _) => error,
             })
-        })
-    }
-
-    fn refused(
-        &self,
-        transport: &Transport,
-        stream: StreamId,
-        length: usize,
-        error: SubmitError,
-    ) -> TrySendError {
-        TrySendError::Refused(match error {
-            SubmitError::TooManyBytes { .. } | SubmitError::TooManySections { .. } => {
-                let (held_sections, held_bytes) = transport.held();
-                return TrySendError::Full {
-                    held_bytes,
-                    held_sections,
-                    length,
-                };
-            }
-            SubmitError::Stream(error) => self.stream_error(transport, stream, error).into(),
-            SubmitError::Empty { stream } => SendError::Empty { stream },
-            SubmitError::TooLong { limit, .. } => SendError::TooLong {
-                stream,
-                length,
-                max: limit,
-            },
-            SubmitError::NeedsLater {
-                stream,
-                section,
-                needs,
-            } => SendError::NeedsLater {
-                stream,
-                section,
-                needs,
-            },
-        })
-    }
-
-    fn stream_error(
-        &self,
-        transport: &Transport,
-        stream: StreamId,
-        error: IntakeError,
-    ) -> StreamError {
-        match error {
-            IntakeError::Ended { stream } => StreamError::Finished { stream },
-            IntakeError::TooManyStreams { limit } => {
-                StreamError::TooManyStreams { stream, max: limit }
-            }
-            IntakeError::UsedUp { stream } => StreamError::StreamUsedUp { stream },
-            IntakeError::Finishing => StreamError::Finishing,
-            IntakeError::Closed => StreamError::Closed(self.0.shared.closing_reason(transport)),
-        }
     }
 
     /// Changes the transport, and schedules the connection with the driver.
@@ -229,8 +189,8 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`StreamError`]
-    pub fn skip(&self, stream: StreamId, reason: Reason) -> Result<SectionId, StreamError> {
+    /// [`SendError`]
+    pub fn skip(&self, stream: StreamId, reason: Reason) -> Result<SectionId, SendError> {
         self.skip_run(stream, 1, reason)
     }
 
@@ -242,29 +202,23 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`StreamError`]
+    /// [`SendError`]
     pub fn skip_run(
         &self,
         stream: StreamId,
         count: u64,
         reason: Reason,
-    ) -> Result<SectionId, StreamError> {
-        self.act(|transport, now| {
-            let skipped = transport.skip_run(now, stream, count, reason);
-            skipped.map_err(|error| self.stream_error(transport, stream, error))
-        })
+    ) -> Result<SectionId, SendError> {
+        self.send_with(|transport, now| transport.skip_run(now, stream, count, reason))
     }
 
     /// Finishes a stream: no more sections follow. The peer learns the number of its sections.
     ///
     /// # Errors
     ///
-    /// [`StreamError`]
-    pub fn finish_stream(&self, stream: StreamId) -> Result<(), StreamError> {
-        self.act(|transport, _| {
-            let finished = transport.finish_stream(stream);
-            finished.map_err(|error| self.stream_error(transport, stream, error))
-        })
+    /// [`SendError`]
+    pub fn finish_stream(&self, stream: StreamId) -> Result<(), SendError> {
+        self.send_with(|transport, _| transport.finish_stream(stream))
     }
 
     /// Withdraws a submitted section and all that depend on it, unless they have arrived. Returns
@@ -282,17 +236,7 @@ impl Connection {
     /// reaches one of them.
     ///
     /// ```
-    /// # use comity::{Config, Connection, Deliver, Endpoint, connect};
-    /// # type Failure = Box<dyn std::error::Error>;
-    /// # async fn pair() -> Result<(Connection, Connection), Failure> {
-    /// #     let config = Config::builder().insecure().deliver(Deliver::Early).build()?;
-    /// #     let endpoint = Endpoint::bind("127.0.0.1:0".parse()?, config.clone())?;
-    /// #     let call = connect(endpoint.local_address(), config);
-    /// #     let (caller, accepted) = tokio::join!(call, endpoint.accept());
-    /// #     Ok((caller?, accepted.ok_or("closed")?))
-    /// # }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Failure> {
+    #[doc = pair!()]
     /// # let (sender, receiver) = pair().await?;
     /// # sender.send(comity::Section::new("a frame")).await?;
     /// # sender.skip(comity::StreamId(0), comity::Reason::Shed)?;
@@ -322,17 +266,7 @@ impl Connection {
     /// dependencies stay the same:
     ///
     /// ```
-    /// # use comity::{Config, Connection, Deliver, Endpoint, connect};
-    /// # type Failure = Box<dyn std::error::Error>;
-    /// # async fn pair() -> Result<(Connection, Connection), Failure> {
-    /// #     let config = Config::builder().insecure().deliver(Deliver::Early).build()?;
-    /// #     let endpoint = Endpoint::bind("127.0.0.1:0".parse()?, config.clone())?;
-    /// #     let call = connect(endpoint.local_address(), config);
-    /// #     let (caller, accepted) = tokio::join!(call, endpoint.accept());
-    /// #     Ok((caller?, accepted.ok_or("closed")?))
-    /// # }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Failure> {
+    #[doc = pair!()]
     /// # let (sender, input) = pair().await?;
     /// # let (output, receiver) = pair().await?;
     /// # sender.send(comity::Section::new("a frame")).await?;
@@ -406,17 +340,7 @@ impl Connection {
     /// enough for an encoder, and at most the measured capacity of the path.
     ///
     /// ```
-    /// # use comity::{Config, Connection, Deliver, Endpoint, connect};
-    /// # type Failure = Box<dyn std::error::Error>;
-    /// # async fn pair() -> Result<(Connection, Connection), Failure> {
-    /// #     let config = Config::builder().insecure().deliver(Deliver::Early).build()?;
-    /// #     let endpoint = Endpoint::bind("127.0.0.1:0".parse()?, config.clone())?;
-    /// #     let call = connect(endpoint.local_address(), config);
-    /// #     let (caller, accepted) = tokio::join!(call, endpoint.accept());
-    /// #     Ok((caller?, accepted.ok_or("closed")?))
-    /// # }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Failure> {
+    #[doc = pair!()]
     /// # let (sender, receiver) = pair().await?;
     /// # let drain = tokio::spawn(async move { while receiver.recv().await.is_some() {} });
     /// use comity::{Rate, Section};

@@ -118,11 +118,4 @@ impl ConnectionShared {
     pub(crate) fn close_reason(&self) -> Option<CloseReason> {
         self.end.borrow().clone()
     }
-
-    /// Why the connection is closed or closing.
-    pub(crate) fn closing_reason(&self, transport: &Transport) -> CloseReason {
-        self.close_reason()
-            .or_else(|| transport.close_reason())
-            .unwrap_or(CloseReason::EndpointClosed)
-    }
 }

@@ -11,7 +11,7 @@ use comity_transport::wire::CloseCode;
 use super::{Connection, Endpoint, connect};
 use crate::Deliver;
 use crate::config::Config;
-use crate::error::{CloseReason, SendError, StreamError};
+use crate::error::{CloseReason, SendError};
 use crate::section::Section;
 use crate::session::Closed;
 
@@ -102,10 +102,7 @@ async fn only_it_ended(
     let internal = CloseReason::Session(Closed::Internal);
     assert_eq!(soon(accepted.closed()).await, internal);
     let refused = soon(accepted.send(Section::new("more"))).await;
-    assert_eq!(
-        refused,
-        Err(SendError::Stream(StreamError::Closed(internal)))
-    );
+    assert_eq!(refused, Err(SendError::Closed(internal)));
     assert!(soon(accepted.recv()).await.is_none());
     let reason = soon(caller.closed()).await;
     let is_internal =

@@ -11,12 +11,12 @@ use super::{CredentialError, PublicKey};
 /// line, with comments after `#`.
 ///
 /// ```
-/// use comity::session::{AllowList, StaticKey};
+/// use comity::credentials::{AllowList, StaticKey};
 ///
 /// let key = StaticKey::new([7; 32]).public();
 /// let list: AllowList = format!("# cameras\n{key} # roof\n").parse()?;
 /// assert!(list.0.contains(&key));
-/// # Ok::<(), comity::session::AllowListError>(())
+/// # Ok::<(), comity::credentials::AllowListError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowList(pub BTreeSet<PublicKey>);

@@ -24,6 +24,7 @@ impl Randomness {
 
     /// A generator whose bytes follow from `seed`, for repeatable tests and simulations. The seed
     /// reveals every key.
+    #[doc(hidden)]
     pub fn seeded(seed: Seed) -> Self {
         let generator = Xoshiro256PlusPlus::seed_from_u64(seed.get());
         Self(Source::Seeded(seed, generator))

@@ -90,6 +90,7 @@ pub enum Closed {
 
 /// The counters of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
 pub struct SessionStatistics {
     /// Packets refused because they are not from the peer, or were changed.
     #[serde(rename = "pktRecvForged")]

@@ -5,9 +5,8 @@
 //! settings = key=value[&key=value]..            percent-encoded; docs/reference/settings.md lists the keys
 //! ```
 //!
-//! The shape and most names of keys are SRT's. [`keys`] lists the keys of the table of settings
-//! ([`SETTINGS`]), and the keys for addresses and credentials. Parsing looks up, opens and binds
-//! nothing.
+//! The shape and most names of keys are SRT's. The keys are those of the table of settings, and
+//! the keys for addresses and credentials. Parsing looks up, opens and binds nothing.
 //!
 //! Differs from SRT's URIs in:
 //! 1. times, rates and sizes can have a unit, and without one they are in milliseconds, bit/s and
@@ -53,10 +52,13 @@ use crate::config::{Config, ConfigBuilder, SETTINGS, Settings, files};
 use crate::error::ConfigError;
 use crate::session::{Allow, PublicKey};
 
-pub use crate::config::{Kind, Mode};
+#[doc(hidden)]
+pub use crate::config::Kind;
+pub use crate::config::Mode;
 pub use crate::session::Secret;
 pub use address::{Host, Local, Zone};
 pub use error::UriError;
+#[doc(hidden)]
 pub use key::Key;
 pub use passphrase::PassphraseSource;
 pub use percent::PercentError;
@@ -200,6 +202,7 @@ const CREDENTIAL_KEYS: [Key; 5] = [
 ];
 
 /// All keys, in the order of the documentation and of a printed URI.
+#[doc(hidden)]
 pub fn keys() -> &'static [Key] {
     static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
         let mut keys: Vec<Key> = ADDRESS_KEYS.into_iter().chain(CREDENTIAL_KEYS).collect();

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use comity::session::{Caller, Listener};
-use comity::{ConnectError, Connection, Endpoint, Transport};
+use comity::transport::Transport;
+use comity::{ConnectError, Connection, Endpoint};
 use comity_units::Time;
 
 /// A busy machine may take seconds to answer a call.

@@ -5,10 +5,10 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use comity::session::CallError;
+use comity::causes::CallError;
 use comity::{
     CloseCode, CloseReason, ConnectError, Deliver, Endpoint, Event, Reason, Section, SectionId,
-    SendError, StreamError, StreamId, connect,
+    SendError, StreamId, connect,
 };
 
 use super::{loopback, options, pair, payload};
@@ -68,7 +68,7 @@ async fn after_the_end_every_call_returns() {
         assert!(soon(connection.recv()).await.is_none());
         assert_eq!(soon(connection.finish()).await, Err(end.clone()));
         let refused = soon(connection.send(Section::new("late"))).await;
-        assert_eq!(refused, Err(SendError::Stream(StreamError::Closed(end))));
+        assert_eq!(refused, Err(SendError::Closed(end)));
         connection.stats();
         connection.cancel(StreamId(0), SectionId(0));
         connection.close(CloseCode::APPLICATION, "again");

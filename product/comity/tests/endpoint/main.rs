@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use comity::session::{PresharedKey, RefusedCaller, StaticKey};
-use comity::sizes::SEALING;
+use comity::causes::RefusedCaller;
+use comity::credentials::{PresharedKey, StaticKey};
+use comity::parts::SEALING;
 use comity::{
     BindError, CloseCode, CloseReason, Config, ConfigBuilder, ConfigError, ConnectError,
     Connection, Deliver, Endpoint, EndpointEvent, Event, Fate, GapReason, Item, Reason,
-    Reliability, Section, SectionId, SendError, StreamError, StreamId, TrySendError, connect,
+    Reliability, Section, SectionId, SendError, StreamId, connect,
 };
 
 use crate::common::{CALL_TIMEOUT, opened, soon};
@@ -114,9 +115,7 @@ async fn finish_delivers_everything_and_both_ends_know_it() {
     let refused = caller.try_send(Section::new("more")).unwrap_err();
     assert!(matches!(
         refused,
-        TrySendError::Refused(SendError::Stream(StreamError::Closed(
-            CloseReason::Local { .. }
-        )))
+        SendError::Closed(CloseReason::Local { .. })
     ));
     assert_eq!(caller.stats().sent.sections.acknowledged, 50);
 }
@@ -233,7 +232,7 @@ async fn a_receiver_that_never_reads_holds_at_most_its_buffer() {
                 stopped += 50_000;
                 assert!(stopped < 100 * BUFFER, "nothing stops the sender");
             }
-            Err(TrySendError::Full { .. }) => {
+            Err(SendError::Full { .. }) => {
                 let room = caller.room(50_000);
                 let room = tokio::time::timeout(Duration::from_secs(3), room);
                 if room.await.is_err() {
@@ -587,15 +586,12 @@ async fn skipped_sections_and_their_dependents_are_gaps() {
     let stream = StreamId(3);
     assert_eq!(caller.skip(stream, Reason::Cancelled), Ok(SectionId(0)));
     assert_eq!(caller.skip(stream, Reason::Shed), Ok(SectionId(1)));
-    let given = |stream| Section {
-        stream,
-        ..Section::new("here")
-    };
+    let given = Section::new("here").stream(stream);
     caller
-        .send(given(stream).needs(SectionId(0)))
+        .send(given.clone().needs(SectionId(0)))
         .await
         .unwrap();
-    caller.send(given(stream)).await.unwrap();
+    caller.send(given).await.unwrap();
     let receive = async {
         let mut items = Vec::new();
         while let Some(item) = listener.recv().await {

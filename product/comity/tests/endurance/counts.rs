@@ -1,7 +1,7 @@
 //! The fates of all sections, counted in constant memory.
 
-use comity::transport::{Delivery, TransportEvent};
-use comity::{Fate, Transport};
+use comity::Fate;
+use comity::transport::{Delivery, Transport, TransportEvent};
 use comity_units::{Span, Time};
 
 /// The sums over all connections so far.

@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use comity::parts::{Seed, Time};
 use comity::session::{
     Caller, CallerConfig, CallerCredentials, Closed, ConnectionId, Ecn, Event, KeyLimits, Listener,
     ListenerConfig, ListenerCredentials, ListenerEvent, PresharedKey, Randomness, Session,
 };
-use comity::transport::{IntakeError, Outgoing, SubmitError};
-use comity::{CloseCode, Config, Importance, Seed, Span, StreamId, Time, Transport};
+use comity::transport::{Outgoing, Transport};
+use comity::{CloseCode, Config, Importance, SendError, Span, StreamId};
 
 use crate::counts::{Counts, Totals, payload};
 use crate::faults::{Faults, Link};
@@ -613,11 +614,7 @@ impl World {
         match transport.submit(now, section) {
             Ok(number) => counts.submit(self.now, number.0),
             // Nothing was acknowledged for a long time, or the connection is closing.
-            Err(
-                SubmitError::TooManyBytes { .. }
-                | SubmitError::TooManySections { .. }
-                | SubmitError::Stream(IntakeError::Closed),
-            ) => {}
+            Err(SendError::Full { .. } | SendError::Closed(_)) => {}
             Err(error) => panic!("{error}"),
         }
         self.serve();

@@ -1,8 +1,8 @@
 //! The actions of the applications.
 
 use bytes::Bytes;
-use comity::transport::{Outgoing, SubmitError};
-use comity::{Importance, Reason, SectionId, Span, StreamId};
+use comity::transport::Outgoing;
+use comity::{Importance, Reason, SectionId, SendError, Span, StreamId};
 use proptest::prelude::*;
 
 use super::{Side, World, byte};
@@ -93,8 +93,7 @@ impl World {
                         application.submitted.insert((stream, id), section);
                     }
                     // Over a bad path the peer grants credit late.
-                    Err(SubmitError::TooManyBytes { .. } | SubmitError::TooManySections { .. }) => {
-                    }
+                    Err(SendError::Full { .. }) => {}
                     Err(error) => panic!("{error}"),
                 }
             }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use comity::transport::Delivery;
-use comity::{Fate, GapReason, Reliability, StreamId};
+use comity::{Fate, GapReason, Reason, Reliability, StreamId};
 
 use super::{Side, World, byte, id_of};
 
@@ -64,7 +64,7 @@ impl World {
                     // does not show that.
                     assert!(gap.reason != GapReason::Closed, "{stream}, {id}");
                     let is_withdrawn = sender.cancelled.contains(&(stream, id))
-                        || matches!(fate, None | Some(Fate::Dependency));
+                        || matches!(fate, None | Some(Fate::Dropped(Reason::Dependency)));
                     assert!(!is_full || is_withdrawn, "{stream}, {id}: {fate:?}");
                     if let Some(partial) = &gap.partial {
                         for (at, &got) in partial.payload.iter().enumerate() {

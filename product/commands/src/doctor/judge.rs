@@ -1,6 +1,6 @@
 //! From facts to verdicts, without access to the host.
 
-use comity::SYSTEM_BUFFER;
+use comity::parts::SYSTEM_BUFFER;
 use comity_units::{Bytes, Rate, Span};
 
 use crate::mtu::Mtu;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use comity::session::CallError;
+use comity::causes::CallError;
 use comity::{BindError, ConnectError};
 
 use crate::mtu::Mtu;

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use comity::PathSize;
-use comity::session::RefusedCaller;
-use comity::sizes::UDP_IPV6;
+use comity::causes::RefusedCaller;
+use comity::parts::UDP_IPV6;
 use comity_stream::{Event, Notice, Observer, plain};
 
 use super::error::hint;
@@ -59,7 +59,8 @@ pub(crate) fn observer(
     })
 }
 
-fn report_size(reporter: &Reporter, peer: SocketAddr, PathSize { datagram, max }: PathSize) {
+fn report_size(reporter: &Reporter, peer: SocketAddr, size: PathSize) {
+    let PathSize { datagram, max, .. } = size;
     match datagram < max {
         true => reporter.warn(&format!(
             "the path to {peer} carries datagrams of {datagram} bytes, but not of {max}: from now on, packets \

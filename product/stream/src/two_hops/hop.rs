@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use bytes::Bytes;
+use comity::parts::{Seed, Time};
 use comity::session::{
     Caller, CallerConfig, CallerCredentials, ConnectionId, Ecn, Event, Listener, ListenerConfig,
     ListenerCredentials, ListenerEvent, PresharedKey, Randomness, Session,
 };
-use comity::transport::{Delivery, TransportEvent};
-use comity::{CloseReason, Config, Outcome, Seed, Span, Statistics, Time, Transport};
+use comity::transport::{Delivery, Transport, TransportEvent};
+use comity::{CloseReason, Config, Outcome, Span, Statistics};
 
 /// How long the two ends have to connect, before the path is hostile.
 pub(super) const CONNECTED_AFTER: Span = Span::from_secs(2);

@@ -13,11 +13,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use comity::session::PresharedKey;
-use comity::transport::{Delivery, Outgoing, SubmitError};
+use comity::causes::ArgumentError;
+use comity::credentials::PresharedKey;
+use comity::parts::{Seed, Time};
+use comity::transport::{Delivery, Outgoing};
 use comity::{
-    CloseReason, Config, Deliver, Fate, Importance, Reason, Reliability, SectionId, Seed, Span,
-    StreamId, Time,
+    CloseReason, Config, Deliver, Fate, Importance, Reason, Reliability, SectionId, SendError,
+    Span, StreamId,
 };
 use proptest::prelude::*;
 
@@ -400,9 +402,7 @@ fn act(
                 }
                 // The peer grants credit late over a bad path.
                 Err(
-                    SubmitError::TooManyBytes { .. }
-                    | SubmitError::TooManySections { .. }
-                    | SubmitError::TooLong { .. },
+                    SendError::Full { .. } | SendError::Argument(ArgumentError::TooLong { .. }),
                 ) => 0,
                 Err(error) => panic!("{error}"),
             }

@@ -7,10 +7,11 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use comity::transport::{Delivery, Outgoing, SubmitError};
+use comity::causes::ArgumentError;
+use comity::parts::Time;
+use comity::transport::{Delivery, Outgoing};
 use comity::{
-    Item, Outcome, Rate, Reason, Reliability, Section, SectionId, SendError, Span, StreamError,
-    StreamId, Time, TrySendError,
+    Item, Outcome, Rate, Reason, Reliability, Section, SectionId, SendError, Span, StreamId,
 };
 
 use super::hop::{End, Hop};
@@ -170,7 +171,7 @@ impl Outlet for Second {
         None
     }
 
-    fn try_send(&mut self, section: Section) -> Result<SectionId, TrySendError> {
+    fn try_send(&mut self, section: Section) -> Result<SectionId, SendError> {
         let mut world = lock(&self.0);
         let (now, origin) = (world.here(), world.origin);
         let source_time = section.source_time.expect("a relay knows it") - origin;
@@ -186,26 +187,15 @@ impl Outlet for Second {
             needs: section.needs,
             payload: section.payload,
         };
-        let stream = outgoing.stream;
         let transport = world.hops[1].transport(End::Caller).expect("it is open");
-        transport
-            .submit(now, outgoing)
-            .map_err(|error| match error {
-                SubmitError::TooManyBytes { .. } | SubmitError::TooManySections { .. } => {
-                    TrySendError::Full {
-                        held_bytes: 0,
-                        held_sections: 0,
-                        length: 0,
-                    }
-                }
-                SubmitError::TooLong { limit, .. } => SendError::TooLong {
-                    stream,
-                    length: 0,
-                    max: limit,
-                }
-                .into(),
-                error => panic!("{error}"),
-            })
+        let submitted = transport.submit(now, outgoing);
+        let is_expected = matches!(
+            submitted,
+            Ok(_)
+                | Err(SendError::Full { .. } | SendError::Argument(ArgumentError::TooLong { .. }))
+        );
+        assert!(is_expected, "{submitted:?}");
+        submitted
     }
 
     fn skip_run(
@@ -213,7 +203,7 @@ impl Outlet for Second {
         stream: StreamId,
         count: u64,
         reason: Reason,
-    ) -> Result<SectionId, StreamError> {
+    ) -> Result<SectionId, SendError> {
         let mut world = lock(&self.0);
         let now = world.here();
         let transport = world.hops[1].transport(End::Caller).expect("it is open");

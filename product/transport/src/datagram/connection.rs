@@ -190,12 +190,12 @@ impl<P: Payload> Connection<P> {
     /// Later sections that need this number are abandoned.
     ///
     /// # Errors
-    /// [`outbox::IntakeError`] if the stream accepts nothing more.
+    /// [`outbox::SubmitError`] if the stream accepts nothing more.
     pub fn skip(
         &mut self,
         stream: StreamId,
         reason: Reason,
-    ) -> Result<SectionId, outbox::IntakeError> {
+    ) -> Result<SectionId, outbox::SubmitError> {
         self.outbox.skip(stream, reason)
     }
 
@@ -203,13 +203,13 @@ impl<P: Payload> Connection<P> {
     /// [`outbox::Outbox::skip_run`]. Returns the first number.
     ///
     /// # Errors
-    /// [`outbox::IntakeError`] if the stream accepts no more, or not this many.
+    /// [`outbox::SubmitError`] if the stream accepts no more, or not this many.
     pub fn skip_run(
         &mut self,
         stream: StreamId,
         count: u64,
         reason: Reason,
-    ) -> Result<SectionId, outbox::IntakeError> {
+    ) -> Result<SectionId, outbox::SubmitError> {
         self.outbox.skip_run(stream, count, reason)
     }
 
@@ -238,9 +238,9 @@ impl<P: Payload> Connection<P> {
     /// it.
     ///
     /// # Errors
-    /// [`outbox::IntakeError`] if the stream has ended, or exceeds the number of streams. Nothing
+    /// [`outbox::SubmitError`] if the stream has ended, or exceeds the number of streams. Nothing
     /// about such a stream is sent to the peer.
-    pub fn end(&mut self, stream: StreamId) -> Result<(), outbox::IntakeError> {
+    pub fn end(&mut self, stream: StreamId) -> Result<(), outbox::SubmitError> {
         let sections = self.outbox.end(stream)?;
         self.control.ends.push((stream, sections));
         Ok(())

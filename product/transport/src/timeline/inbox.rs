@@ -60,7 +60,7 @@ impl Default for Config {
     }
 }
 
-/// Why a section was not delivered whole.
+/// Why a section was not delivered whole: the [`Reason`] of its sender, or what the receiver found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GapReason {
     /// The connection ended before it was complete.

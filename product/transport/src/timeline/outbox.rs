@@ -23,7 +23,6 @@ pub use queue::Outbox;
 use super::section::{DropPolicy, Reason, Reliability, SectionId, StreamId};
 use super::tokens::{Borrowing, Tokens};
 use super::{DEFAULT_BUFFER, DEFAULT_SECTIONS, MAX_STREAMS};
-use crate::wire::limits::MAX_SECTION_COUNT;
 
 /// The behaviour and limits of an [`Outbox`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,39 +147,19 @@ impl Chunk {
 pub enum Fate {
     /// All of it was acknowledged, and on time as far as the sender can know.
     Acknowledged,
-    /// The application withdrew it.
-    Cancelled,
-    /// It needed a section that was abandoned.
-    Dependency,
+    /// It was abandoned for this reason; for [`Reason::Expired`], before all of it was sent.
+    Dropped(Reason),
     /// All of it was sent, but not acknowledged when its deadline had passed and an acknowledgement
     /// was due.
     ExpiredInNetwork,
-    /// The deadline passed before all of it was sent.
-    ExpiredUnsent,
-    /// It could not have arrived in time.
-    Infeasible,
     /// Some of it was lost and is not retransmitted.
     Lost,
-    /// The application left it out to fit the rate.
-    Shed,
-}
-
-impl Fate {
-    /// The fate of a section that was abandoned for this reason before all of it was sent.
-    pub const fn of_unsent(reason: Reason) -> Self {
-        match reason {
-            Reason::Cancelled => Self::Cancelled,
-            Reason::Dependency => Self::Dependency,
-            Reason::Expired => Self::ExpiredUnsent,
-            Reason::Infeasible => Self::Infeasible,
-            Reason::Shed => Self::Shed,
-        }
-    }
 }
 
 /// The outcome of a submitted section. Each section gets exactly one, once nothing of it is in
 /// flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Outcome {
     /// Its stream.
     pub stream: StreamId,
@@ -207,57 +186,58 @@ pub struct Notice {
     pub reason: Reason,
 }
 
-/// Why a stream accepts neither a section, nor a skipped number, nor its end.
+/// What is wrong with a section, a skipped number or the end of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IntakeError {
-    /// The stream has ended.
-    Ended {
-        /// The stream.
-        stream: StreamId,
-    },
-    /// There is no room for one more stream.
-    TooManyStreams {
-        /// The limit.
-        limit: usize,
-    },
-    /// The stream has too few numbers left.
-    UsedUp {
-        /// The stream.
-        stream: StreamId,
-    },
-    /// All streams have ended, including those that never began.
-    Finishing,
-    /// The connection is over.
-    Closed,
-}
-
-/// Why a section was not accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SubmitError {
-    /// Its stream accepts nothing more.
-    Stream(IntakeError),
-    /// It has no bytes.
+#[non_exhaustive]
+pub enum ArgumentError {
+    /// The section has no bytes.
     Empty {
-        /// The requested stream.
+        /// Its stream.
         stream: StreamId,
     },
-    /// It is too long ever to be sent.
+    /// The section exceeds the maximum length, of the send buffer or of the peer.
     TooLong {
-        /// Bytes of the section.
-        length: u32,
-        /// The longest section that can be sent.
-        limit: u64,
-    },
-    /// It needs itself or a later section.
-    NeedsLater {
-        /// The requested stream.
+        /// Its stream.
         stream: StreamId,
-        /// The number that it would have had.
+        /// Its length in bytes, at most `u32::MAX`.
+        length: u32,
+        /// The length of the longest section that can be sent.
+        max: u64,
+    },
+    /// The section needs itself or a later one.
+    NeedsLater {
+        /// Its stream.
+        stream: StreamId,
+        /// The number that it would have.
         section: SectionId,
         /// The section that it names as its dependency.
         needs: SectionId,
     },
-    /// There is no room for its bytes now.
+    /// The stream is finished already.
+    Finished {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// The connection already has the maximum number of streams.
+    TooManyStreams {
+        /// The stream beyond the limit.
+        stream: StreamId,
+        /// The limit.
+        max: usize,
+    },
+    /// The stream has too few section numbers left.
+    StreamUsedUp {
+        /// The stream.
+        stream: StreamId,
+    },
+}
+
+/// Why a section, a skipped number or the end of a stream is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubmitError {
+    /// The argument is invalid.
+    Argument(ArgumentError),
+    /// There is no room for the bytes of the section now.
     TooManyBytes {
         /// Bytes held.
         held: u64,
@@ -271,45 +251,32 @@ pub enum SubmitError {
         /// The limit.
         limit: u64,
     },
+    /// All streams have ended, including those that never began.
+    Finishing,
+    /// The connection is over.
+    Closed,
 }
 
-impl From<IntakeError> for SubmitError {
-    fn from(error: IntakeError) -> Self {
-        Self::Stream(error)
+impl From<ArgumentError> for SubmitError {
+    fn from(error: ArgumentError) -> Self {
+        Self::Argument(error)
     }
 }
 
-impl fmt::Display for IntakeError {
+impl fmt::Display for ArgumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ended { stream } => write!(f, "{stream}: has ended"),
-            Self::TooManyStreams { limit } => {
-                write!(f, "outbox: expected at most {limit} streams")
-            }
-            Self::UsedUp { stream } => {
-                write!(f, "{stream}: expected at most {MAX_SECTION_COUNT} sections")
-            }
-            Self::Finishing => write!(f, "the connection is being finished"),
-            Self::Closed => write!(f, "the connection is closed"),
-        }
-    }
-}
-
-impl core::error::Error for IntakeError {}
-
-impl fmt::Display for SubmitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty { stream } => {
-                write!(
-                    f,
-                    "{stream}: a section of 0 bytes was submitted, expected at least 1"
-                )
-            }
-            Self::Stream(error) => error.fmt(f),
-            Self::TooLong { length, limit } => write!(
+            Self::Empty { stream } => write!(
                 f,
-                "a section of {length} bytes was submitted, expected at most {limit}"
+                "{stream}: a section of 0 bytes was submitted; expected at least 1"
+            ),
+            Self::TooLong {
+                stream,
+                length,
+                max,
+            } => write!(
+                f,
+                "{stream}: a section of {length} bytes was submitted; expected at most {max}"
             ),
             Self::NeedsLater {
                 stream,
@@ -317,8 +284,27 @@ impl fmt::Display for SubmitError {
                 needs,
             } => write!(
                 f,
-                "{stream}, {section}: needs {needs}, expected an earlier section"
+                "{stream}, {section}: depends on {needs}; expected an earlier section"
             ),
+            Self::Finished { stream } => write!(f, "{stream} is already finished"),
+            Self::TooManyStreams { stream, max } => write!(
+                f,
+                "{stream}: too many streams; expected at most {max} in a connection"
+            ),
+            Self::StreamUsedUp { stream } => write!(
+                f,
+                "{stream}: too many sections; expected at most 2^48 - 1 in a stream"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for ArgumentError {}
+
+impl fmt::Display for SubmitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Argument(error) => error.fmt(f),
             Self::TooManyBytes {
                 held,
                 length,
@@ -330,6 +316,8 @@ impl fmt::Display for SubmitError {
             Self::TooManySections { limit } => {
                 write!(f, "outbox: expected at most {limit} sections at once")
             }
+            Self::Finishing => write!(f, "the connection is being finished"),
+            Self::Closed => write!(f, "the connection is closed"),
         }
     }
 }

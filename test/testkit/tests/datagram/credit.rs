@@ -126,9 +126,12 @@ fn a_section_longer_than_the_buffer_is_refused_at_once() {
     let path = link(Rate::from_mbps(10));
     let mut pair = Pair::new(ends("reno", lasting(10_000)), [&path, &path], Seed::new(1));
     let refused = pair.ends[0].submit(Time::ZERO, piece(0, 0, 10_001, Time::MAX));
-    let (length, limit) = (10_001, 10_000);
-    let expected = SubmitError::TooLong { length, limit };
-    assert_eq!(refused, Err(expected));
+    let expected = ArgumentError::TooLong {
+        stream: StreamId(0),
+        length: 10_001,
+        max: 10_000,
+    };
+    assert_eq!(refused, Err(expected.into()));
     assert!(give_all(
         &mut pair,
         vec![piece(0, 0, 10_000, Time::MAX)],

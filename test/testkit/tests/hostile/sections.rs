@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use comity_transport::datagram::{CloseReason, Config, Event, Violation};
 use comity_transport::timeline::inbox::GapReason;
-use comity_transport::timeline::outbox::{IntakeError, SubmitError};
+use comity_transport::timeline::outbox::SubmitError;
 use comity_transport::timeline::{Deliver, Delivery, Importance, Outgoing, StreamId, inbox};
 use comity_transport::wire::CloseCode;
 use comity_transport::wire::frame::{Close, End, Frame, SectionHeader};
@@ -285,7 +285,7 @@ fn nothing_is_accepted_after_the_end() {
             payload: Bytes::from_static(&[7; 100]),
         };
         let refused = world.end.submit(world.now, section);
-        assert_eq!(refused, Err(SubmitError::Stream(IntakeError::Closed)));
+        assert_eq!(refused, Err(SubmitError::Closed));
     }
     world.drain();
     // The accepted section has its outcome, and the end is the last event.

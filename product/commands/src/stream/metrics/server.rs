@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use comity::session::Randomness;
+use comity::credentials::Randomness;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use comity::session::Randomness;
+use comity::credentials::Randomness;
 use comity_media::rtp::Packetiser;
 use comity_media::{TsWriter, WriterConfig, is_packets};
 use comity_stream::{Counters, MediaUnit, Missing, MissingReason, Sink, TransportMonitor, Written};

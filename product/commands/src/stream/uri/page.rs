@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use comity::SETTINGS;
+use comity::parts::SETTINGS;
 use comity::uri::{Key, Kind, keys};
 use comity_congestion::table::Domain;
 

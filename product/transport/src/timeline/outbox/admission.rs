@@ -1,6 +1,6 @@
 //! The acceptance of sections, and their numbering.
 
-use super::{IntakeError, Outbox, SubmitError};
+use super::{ArgumentError, Outbox, SubmitError};
 use crate::timeline::section::{Payload, SectionId, StreamId};
 use crate::wire::limits::MAX_SECTION_COUNT;
 
@@ -30,21 +30,18 @@ impl<P: Payload> Outbox<P> {
         &self,
         stream: StreamId,
         count: u64,
-    ) -> Result<SectionId, IntakeError> {
+    ) -> Result<SectionId, SubmitError> {
         self.intake.check()?;
-        match self.streams.get(&stream) {
-            Some(known) if known.ended => Err(IntakeError::Ended { stream }),
-            Some(known) if count > MAX_SECTION_COUNT - known.next => {
-                Err(IntakeError::UsedUp { stream })
-            }
-            Some(known) => Ok(SectionId(known.next)),
-            None if self.streams.len() >= self.config.max_streams => {
-                let limit = self.config.max_streams;
-                Err(IntakeError::TooManyStreams { limit })
-            }
-            None if count > MAX_SECTION_COUNT => Err(IntakeError::UsedUp { stream }),
-            None => Ok(SectionId(0)),
+        let max = self.config.max_streams;
+        let known = self.streams.get(&stream);
+        let next = known.map_or(0, |known| known.next);
+        Err(match known {
+            Some(known) if known.ended => ArgumentError::Finished { stream },
+            None if self.streams.len() >= max => ArgumentError::TooManyStreams { stream, max },
+            _ if count > MAX_SECTION_COUNT - next => ArgumentError::StreamUsedUp { stream },
+            _ => return Ok(SectionId(next)),
         }
+        .into())
     }
 
     /// Checks that a section can be accepted now, and returns its number.
@@ -56,18 +53,24 @@ impl<P: Payload> Outbox<P> {
     ) -> Result<SectionId, SubmitError> {
         let section = self.next_number(stream, 1)?;
         if length == 0 {
-            return Err(SubmitError::Empty { stream });
+            return Err(ArgumentError::Empty { stream }.into());
         }
-        let limit = self.max_length();
-        if u64::from(length) > limit {
-            return Err(SubmitError::TooLong { length, limit });
+        let max = self.max_length();
+        if u64::from(length) > max {
+            let too_long = ArgumentError::TooLong {
+                stream,
+                length,
+                max,
+            };
+            return Err(too_long.into());
         }
         if let Some(needs) = needs.filter(|needs| *needs >= section) {
-            return Err(SubmitError::NeedsLater {
+            let needs_later = ArgumentError::NeedsLater {
                 stream,
                 section,
                 needs,
-            });
+            };
+            return Err(needs_later.into());
         }
         let span = self.streams.get(&stream).map_or(0, |known| known.span());
         self.check_room(u64::from(length), span)?;

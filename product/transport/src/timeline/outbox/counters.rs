@@ -1,6 +1,7 @@
 //! Counters of the outcomes of submitted bytes and sections.
 
 use super::Fate;
+use crate::timeline::section::Reason;
 
 /// Bytes by outcome. Every byte counts in exactly one of the parts at any time:
 ///
@@ -153,22 +154,22 @@ impl SectionCounters {
         *self.settled(fate) += 1;
     }
 
-    /// Counts skipped numbers, with this fate.
-    pub fn skip(&mut self, fate: Fate, count: u64) {
+    /// Counts skipped numbers, with this reason.
+    pub(super) fn skip(&mut self, reason: Reason, count: u64) {
         self.submitted += count;
-        *self.settled(fate) += count;
+        *self.settled(Fate::Dropped(reason)) += count;
     }
 
     const fn settled(&mut self, fate: Fate) -> &mut u64 {
         match fate {
             Fate::Acknowledged => &mut self.acknowledged,
-            Fate::Cancelled => &mut self.cancelled,
-            Fate::Dependency => &mut self.dependency,
+            Fate::Dropped(Reason::Cancelled) => &mut self.cancelled,
+            Fate::Dropped(Reason::Dependency) => &mut self.dependency,
+            Fate::Dropped(Reason::Expired) => &mut self.expired_unsent,
+            Fate::Dropped(Reason::Infeasible) => &mut self.infeasible,
+            Fate::Dropped(Reason::Shed) => &mut self.shed,
             Fate::ExpiredInNetwork => &mut self.expired_in_network,
-            Fate::ExpiredUnsent => &mut self.expired_unsent,
-            Fate::Infeasible => &mut self.infeasible,
             Fate::Lost => &mut self.lost,
-            Fate::Shed => &mut self.shed,
         }
     }
 }

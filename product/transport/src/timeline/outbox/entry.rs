@@ -135,7 +135,7 @@ impl<P> Entry<P> {
             Stage::Live => None,
             Stage::Overdue => Some(Fate::ExpiredInNetwork),
             Stage::Dropped(Reason::Expired) if self.unsent() == 0 => Some(Fate::ExpiredInNetwork),
-            Stage::Dropped(reason) => Some(Fate::of_unsent(reason)),
+            Stage::Dropped(reason) => Some(Fate::Dropped(reason)),
         }
     }
 

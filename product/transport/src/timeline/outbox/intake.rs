@@ -1,6 +1,6 @@
 //! The limits up to which an outbox accepts sections.
 
-use super::IntakeError;
+use super::SubmitError;
 
 /// The limits on accepted sections besides those of [`Config`](super::Config).
 #[derive(Debug)]
@@ -44,11 +44,11 @@ impl Intake {
         self.max_open
     }
 
-    pub(super) const fn check(&self) -> Result<(), IntakeError> {
+    pub(super) const fn check(&self) -> Result<(), SubmitError> {
         match self.stage {
             Stage::Open => Ok(()),
-            Stage::Finishing => Err(IntakeError::Finishing),
-            Stage::Closed => Err(IntakeError::Closed),
+            Stage::Finishing => Err(SubmitError::Finishing),
+            Stage::Closed => Err(SubmitError::Closed),
         }
     }
 }

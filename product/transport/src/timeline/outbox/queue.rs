@@ -10,9 +10,7 @@ use super::claims::{Claim, Claims};
 use super::entry::{Entry, Key, Stage, Urgency};
 use super::feasibility_check::FeasibilityCheck;
 use super::intake::Intake;
-use super::{
-    Chunk, Config, Counters, Fate, IntakeError, Notice, Outcome, PathEstimate, SubmitError,
-};
+use super::{Chunk, Config, Counters, Fate, Notice, Outcome, PathEstimate, SubmitError};
 use crate::timeline::section::{
     DropPolicy, Meta, Outgoing, Payload, Reason, Reliability, SectionId, StreamId,
 };
@@ -222,8 +220,8 @@ impl<P: Payload> Outbox<P> {
     /// floor announces it.
     ///
     /// # Errors
-    /// [`IntakeError`]; nothing has changed then.
-    pub fn skip(&mut self, stream: StreamId, reason: Reason) -> Result<SectionId, IntakeError> {
+    /// [`SubmitError`]; nothing has changed then.
+    pub fn skip(&mut self, stream: StreamId, reason: Reason) -> Result<SectionId, SubmitError> {
         self.skip_run(stream, 1, reason)
     }
 
@@ -233,13 +231,13 @@ impl<P: Payload> Outbox<P> {
     /// Only the floor announces a run of more than 64, without the reason.
     ///
     /// # Errors
-    /// [`IntakeError`]; nothing has changed then.
+    /// [`SubmitError`]; nothing has changed then.
     pub fn skip_run(
         &mut self,
         stream: StreamId,
         count: u64,
         reason: Reason,
-    ) -> Result<SectionId, IntakeError> {
+    ) -> Result<SectionId, SubmitError> {
         let first = self.next_number(stream, count)?;
         let state = self.streams.entry(stream).or_default();
         state.next += count;
@@ -250,7 +248,7 @@ impl<P: Payload> Outbox<P> {
                 self.note_given_up((stream, section), reason);
             }
         }
-        self.counters.sections.skip(Fate::of_unsent(reason), count);
+        self.counters.sections.skip(reason, count);
         self.raise_floor((stream, first));
         Ok(first)
     }
@@ -258,8 +256,8 @@ impl<P: Payload> Outbox<P> {
     /// Ends a stream: no more sections can be submitted. Returns the number of its sections.
     ///
     /// # Errors
-    /// [`IntakeError`]; nothing has changed then.
-    pub fn end(&mut self, stream: StreamId) -> Result<u64, IntakeError> {
+    /// [`SubmitError`]; nothing has changed then.
+    pub fn end(&mut self, stream: StreamId) -> Result<u64, SubmitError> {
         let SectionId(next) = self.next_number(stream, 0)?;
         self.streams.entry(stream).or_default().ended = true;
         Ok(next)
