@@ -102,6 +102,7 @@
 
 mod config;
 mod contain;
+pub mod counter;
 mod endpoint;
 mod error;
 mod memory;

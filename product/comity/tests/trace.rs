@@ -11,6 +11,7 @@ use std::time::Duration;
 use comity::credentials::PresharedKey;
 use comity::{
     Config, ConfigBuilder, Deliver, Endpoint, Item, Qlog, Reason, Section, Statistics, StreamId,
+    counter,
 };
 use serde_json::Value;
 
@@ -128,9 +129,11 @@ fn check(path: &Path, statistics: &Statistics) {
         };
         *fates.entry(fate.as_str().unwrap()).or_insert(0) += 1;
     }
-    for (fate, sections) in sent.sections.entries() {
+    for settled in sent.sections.counters() {
+        let fate = settled.key;
         if !["submitted", "open"].contains(&fate) {
-            assert_eq!(fates.get(fate).copied().unwrap_or(0), sections, "{fate}");
+            let sections = fates.get(fate).copied().unwrap_or(0);
+            assert_eq!(settled.value, counter::Value::Whole(sections), "{fate}");
         }
     }
     // Every lost packet was sent before, and so was every acknowledged one.

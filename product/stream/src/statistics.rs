@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use comity::Statistics;
+use comity::counter::counters;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -64,90 +65,101 @@ impl Serialize for Side {
     }
 }
 
-/// An open connection.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PeerStatistics {
-    /// The address of the peer.
-    pub peer: String,
-    /// The latency of the connection, in milliseconds.
-    #[serde(rename = "msLatency")]
-    pub latency_ms: f64,
-    /// The connection's statistics.
-    pub statistics: Statistics,
+counters! {
+    /// An open connection.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct PeerStatistics {
+        /// The address of the peer.
+        pub peer: String = "peer";
+        /// The latency of the connection: the time from a section's source time to its deadline,
+        /// unless it has a deadline of its own.
+        pub latency_ms: f64 = "msLatency" / "latency", Gauge, Milliseconds;
+        /// The connection's statistics.
+        pub statistics: Statistics = "statistics";
+    }
 }
 
-/// Sums over the connections of one end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Totals {
-    /// The number of connections.
-    pub connections: u64,
-    /// Connections that ended with an internal error of this program.
-    #[serde(rename = "internalErrors")]
-    pub internal_errors: u64,
-    /// Connections that this program closed because the peer's feedback was false.
-    #[serde(rename = "falseFeedback")]
-    pub false_feedback: u64,
-    /// Bytes sent on the wire, headers included.
-    #[serde(rename = "byteSent")]
-    pub sent_bytes: u64,
-    /// Bytes received on the wire, headers included.
-    #[serde(rename = "byteRecvUnique")]
-    pub received_bytes: u64,
-    /// Bytes of sections that were retransmitted.
-    #[serde(rename = "byteRetrans")]
-    pub retransmitted_bytes: u64,
-    /// Bytes of sections sent after their deadline.
-    #[serde(rename = "byteSentLate")]
-    pub late_bytes: u64,
-    /// Packets sent.
-    #[serde(rename = "pktSent")]
-    pub sent_packets: u64,
-    /// Packets sent and lost.
-    #[serde(rename = "pktSndLoss")]
-    pub lost_packets: u64,
-    /// Packets received, each once.
-    #[serde(rename = "pktRecvUnique")]
-    pub received_packets: u64,
-    /// Packets to this end that have not arrived. A packet that arrives late is subtracted again.
-    #[serde(rename = "pktRcvLoss")]
-    pub missing_packets: u64,
-    /// Sections submitted.
-    #[serde(rename = "sectionsSubmitted")]
-    pub submitted: u64,
-    /// Sections that arrived.
-    #[serde(rename = "sectionsAcknowledged")]
-    pub acknowledged: u64,
-    /// Sections whose deadline passed.
-    #[serde(rename = "sectionsExpired")]
-    pub expired: u64,
-    /// Sections that were lost, infeasible, cancelled, or needed one that was.
-    #[serde(rename = "sectionsGivenUp")]
-    pub given_up: u64,
-    /// Sections that were shed to fit the rate.
-    #[serde(rename = "sectionsShed")]
-    pub shed: u64,
-    /// Sections whose fate is not known yet.
-    #[serde(rename = "sectionsOpen")]
-    pub open: u64,
-    /// Sections received whole by their deadline.
-    #[serde(rename = "sectionsOnTime")]
-    pub on_time: u64,
-    /// Sections received whole after their deadline.
-    #[serde(rename = "sectionsLate")]
-    pub late: u64,
-    /// Sections that became gaps.
-    #[serde(rename = "sectionsGap")]
-    pub gaps: u64,
-    /// Sections that the receivers reported as whole by their deadline.
-    #[serde(rename = "peerSectionsOnTime")]
-    pub peer_on_time: u64,
-    /// Sections that the receivers reported as whole after their deadline.
-    #[serde(rename = "peerSectionsLate")]
-    pub peer_late: u64,
-    /// Sections that the receivers reported as missing.
-    #[serde(rename = "peerSectionsGap")]
-    pub peer_gaps: u64,
+counters! {
+    /// Sums over the connections of one end.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Totals add from Statistics {
+        /// Connections that were made.
+        pub connections: u64 = "connections" / "connections_made", Counter, Count => |_| 1;
+        /// Connections that ended because of a panic in this program. Other connections continue,
+        /// and standard error has the source line.
+        pub internal_errors: u64 = "internalErrors" / "internal_errors", Counter, Count => |_| 0;
+        /// Connections that this program ended because the peer acknowledged packets that did not
+        /// arrive, or sent impossible reports.
+        pub false_feedback: u64 = "falseFeedback" / "false_feedback", Counter, Count => |_| 0;
+        /// Bytes sent on the wire, headers included.
+        pub sent_bytes: u64 = "byteSent" / "sent", Counter, Bytes
+            => |of| of.sent.counters.wire_bytes;
+        /// Bytes received on the wire, headers included.
+        pub received_bytes: u64 = "byteRecvUnique" / "received", Counter, Bytes
+            => |of| of.received.counters.wire_bytes;
+        /// Bytes of sections that were retransmitted.
+        pub retransmitted_bytes: u64 = "byteRetrans" / "retransmitted", Counter, Bytes
+            => |of| of.sent.counters.retransmitted_bytes;
+        /// Bytes of sections sent after their deadline.
+        pub late_bytes: u64 = "byteSentLate" / "sent_late", Counter, Bytes
+            => |of| of.sent.counters.late_bytes;
+        /// Packets sent.
+        pub sent_packets: u64 = "pktSent" / "packets_sent", Counter, Count
+            => |of| of.sent.counters.packets;
+        /// Packets sent and lost.
+        pub lost_packets: u64 = "pktSndLoss" / "packets_lost", Counter, Count
+            => |of| of.sent.counters.lost_packets;
+        /// Packets received, each once.
+        pub received_packets: u64 = "pktRecvUnique" / "packets_received", Counter, Count
+            => |of| of.received.counters.packets;
+        /// Packets to this end that have not arrived. A packet that arrives late is subtracted
+        /// again. A sender skips at most one number in 128 on purpose, and a receiver counts some
+        /// single losses as skipped numbers: the value is too low by less than one in 128 packets.
+        /// The sender's `pktSndLoss` has all losses.
+        pub missing_packets: u64 = "pktRcvLoss" / "packets_missing", Gauge, Count
+            => |of| of.received.counters.missing_packets;
+        /// Sections submitted to connections.
+        pub submitted: u64 = "sectionsSubmitted" / "sections_submitted", Counter, Count
+            => |of| of.sent.sections.submitted;
+        /// Sections that arrived, as the sender knows.
+        pub acknowledged: u64 = "sectionsAcknowledged", Counter, Count
+            => |of| of.sent.sections.acknowledged;
+        /// Sections whose deadline passed.
+        pub expired: u64 = "sectionsExpired", Counter, Count
+            => |of| of.sent.sections.expired_unsent + of.sent.sections.expired_in_network;
+        /// Sections that were lost, infeasible, cancelled, or needed one that was.
+        pub given_up: u64 = "sectionsGivenUp", Counter, Count => |of| {
+            let sections = &of.sent.sections;
+            sections.lost + sections.infeasible + sections.dependency + sections.cancelled
+        };
+        /// Sections that were shed to fit the rate.
+        pub shed: u64 = "sectionsShed", Counter, Count => |of| of.sent.sections.shed;
+        /// Sections whose fate is not known yet.
+        pub open: u64 = "sectionsOpen", Gauge, Count => |of| of.sent.sections.open;
+        /// Sections received whole by their deadline.
+        pub on_time: u64 = "sectionsOnTime", Counter, Count => |of| of.received.on_time_sections;
+        /// Sections received whole after their deadline.
+        pub late: u64 = "sectionsLate", Counter, Count => |of| of.received.late_sections;
+        /// Sections that became gaps.
+        pub gaps: u64 = "sectionsGap", Counter, Count => |of| of.received.gaps.sum();
+        /// Sections that the receivers last reported as whole by their deadline.
+        pub peer_on_time: u64 = "peerSectionsOnTime", Counter, Count
+            => |of| of.peer.map_or(0, |peer| peer.on_time_sections);
+        /// Sections that the receivers last reported as whole after their deadline.
+        pub peer_late: u64 = "peerSectionsLate", Counter, Count
+            => |of| of.peer.map_or(0, |peer| peer.late_sections);
+        /// Sections that the receivers last reported as missing.
+        pub peer_gaps: u64 = "peerSectionsGap", Counter, Count
+            => |of| of.peer.map_or(0, |peer| peer.gap_sections);
+    }
 }
+
+/// Adds to a sum. It stays at the end of its range, because peers state some of the numbers.
+fn add(sum: &mut u64, value: u64) {
+    *sum = sum.saturating_add(value);
+}
+
+comity::serialize_counters!(PeerStatistics Totals Unsent);
 
 impl Totals {
     /// The share of the packets to this end that have not arrived, in percent.
@@ -158,49 +170,23 @@ impl Totals {
 
     /// Adds a connection.
     pub fn add(&mut self, statistics: &Statistics) {
-        let (sent, received) = (&statistics.sent.counters, &statistics.received.counters);
-        let (sections, arrived) = (&statistics.sent.sections, &statistics.received);
-        self.connections += 1;
-        self.sent_bytes += sent.wire_bytes;
-        self.received_bytes += received.wire_bytes;
-        self.retransmitted_bytes += sent.retransmitted_bytes;
-        self.late_bytes += sent.late_bytes;
-        self.sent_packets += sent.packets;
-        self.lost_packets += sent.lost_packets;
-        self.received_packets += received.packets;
-        self.submitted += sections.submitted;
-        self.acknowledged += sections.acknowledged;
-        self.expired += sections.expired_unsent + sections.expired_in_network;
-        self.given_up +=
-            sections.lost + sections.infeasible + sections.dependency + sections.cancelled;
-        self.shed += sections.shed;
-        self.open += sections.open;
-        self.on_time += arrived.on_time_sections;
-        self.late += arrived.late_sections;
-        // Peers state these numbers, so their sum may overflow.
-        self.missing_packets = self
-            .missing_packets
-            .saturating_add(received.missing_packets);
-        self.gaps = self.gaps.saturating_add(arrived.gaps.sum());
-        if let Some(peer) = &statistics.peer {
-            self.peer_on_time = self.peer_on_time.saturating_add(peer.on_time_sections);
-            self.peer_late = self.peer_late.saturating_add(peer.late_sections);
-            self.peer_gaps = self.peer_gaps.saturating_add(peer.gap_sections);
-        }
+        self.update(statistics);
     }
 }
 
-/// Sections that were not submitted to a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Unsent {
-    /// No peer was connected.
-    pub unconnected: u64,
-    /// The send buffer was full, or the receiver was too far behind the others.
-    pub no_room: u64,
-    /// A section that they need was not submitted.
-    pub dependent: u64,
-    /// They are empty, or too long for a section.
-    pub unfit: u64,
+counters! {
+    /// Sections that were not submitted to a connection.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Unsent {
+        /// No peer was connected.
+        pub unconnected: u64 = "unconnected", Counter, Count;
+        /// The send buffer was full, or the receiver was too far behind the others.
+        pub no_room: u64 = "no_room", Counter, Count;
+        /// A section that they need was not submitted.
+        pub dependent: u64 = "dependent", Counter, Count;
+        /// They are empty, or too long for a section.
+        pub unfit: u64 = "unfit", Counter, Count;
+    }
 }
 
 impl Unsent {

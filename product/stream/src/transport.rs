@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use comity::counter::counters;
 use comity_media::check::{Checker, Indicator, Report, Timing};
 use serde::Serialize;
 
@@ -60,27 +61,29 @@ impl TransportMonitor {
     }
 }
 
-/// A transport stream, measured by its own clock.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct TransportStatistics {
-    /// Packets.
-    pub packets: u64,
-    /// Null packets.
-    pub null_packets: u64,
-    /// Scrambled packets.
-    pub scrambled_packets: u64,
-    /// The lower bound of the number of missing packets, by the continuity counters.
-    pub missing_packets: u64,
-    /// Bytes outside of packets.
-    pub skipped_bytes: u64,
-    /// The mean rate of the multiplex, in bits per second; `None` without a clock.
-    pub rate_bps: Option<u64>,
-    /// The longest time between two clock references, in seconds; `None` without clock references.
-    pub pcr_interval_max_s: Option<f64>,
-    /// Jumps of clock references and time stamps.
-    pub jumps: u64,
-    /// The errors of each indicator of TR 101 290.
-    pub errors: BTreeMap<&'static str, u64>,
+counters! {
+    /// A transport stream, measured by its own clock.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+    pub struct TransportStatistics {
+        /// Packets of 188 bytes. Those of a file count when they are read.
+        pub packets: u64 = "packets" / "transport_packets", Counter, Count;
+        /// Null packets.
+        pub null_packets: u64 = "null_packets" / "transport_null_packets", Counter, Count;
+        /// Scrambled packets.
+        pub scrambled_packets: u64 = "scrambled_packets", Counter, Count;
+        /// The lower bound of the number of missing packets, by the continuity counters.
+        pub missing_packets: u64 = "missing_packets" / "transport_missing_packets", Counter, Count;
+        /// Bytes outside of packets.
+        pub skipped_bytes: u64 = "skipped_bytes", Counter, Bytes;
+        /// The mean rate of the multiplex; unknown without a clock.
+        pub rate_bps: Option<u64> = "rate_bps", Gauge, Bps;
+        /// The longest time between two clock references; unknown without clock references.
+        pub pcr_interval_max_s: Option<f64> = "pcr_interval_max_s", Gauge, Seconds;
+        /// Jumps of clock references and time stamps.
+        pub jumps: u64 = "jumps", Counter, Count;
+        /// The errors of each indicator of TR 101 290.
+        pub errors: BTreeMap<&'static str, u64>;
+    }
 }
 
 impl From<&Report> for TransportStatistics {

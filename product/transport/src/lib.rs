@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+pub mod counter;
 pub mod datagram;
 pub mod timeline;
 pub mod wire;

@@ -7,7 +7,6 @@ use comity_transport::wire::frame::{Close, Frame, encode_departure};
 use comity_transport::wire::limits::{DATA_HEADER, TAG};
 use comity_transport::wire::{CloseCode, Stamp, header};
 use comity_units::{PacketNumber, Span, Time};
-use serde::Serialize;
 use thiserror::Error;
 
 use super::ids::{IdChange, Ids, Receiving};
@@ -20,6 +19,7 @@ use super::{
     Transmit,
 };
 use crate::contain::contain;
+use crate::counter::counters;
 
 /// The length of a datagram with a challenge or response, within the anti-amplification limit. It
 /// proves that the new path carries packets of the usual size.
@@ -88,19 +88,18 @@ pub enum Closed {
     Internal,
 }
 
-/// The counters of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
-#[non_exhaustive]
-pub struct SessionStatistics {
-    /// Packets refused because they are not from the peer, or were changed.
-    #[serde(rename = "pktRecvForged")]
-    pub forged_packets: u64,
-    /// Packets refused because they had arrived before, or are too old to check.
-    #[serde(rename = "pktRecvStale")]
-    pub stale_packets: u64,
-    /// Key updates, requested by either end.
-    #[serde(rename = "keyUpdates")]
-    pub key_updates: u64,
+counters! {
+    /// The counters of a session.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+    #[non_exhaustive]
+    pub struct SessionStatistics {
+        /// Packets refused because they are not from the peer, or were changed.
+        pub forged_packets: u64 = "pktRecvForged", Counter, Count;
+        /// Packets refused because they had arrived before, or are too old to check.
+        pub stale_packets: u64 = "pktRecvStale", Counter, Count;
+        /// Key updates, requested by either end.
+        pub key_updates: u64 = "keyUpdates", Counter, Count;
+    }
 }
 
 /// One open connection.

@@ -3,6 +3,8 @@
 //! Names end with the base unit (`_bytes`, `_seconds`), counters with `_total`. The label `side`
 //! is `input` or `output`.
 
+#[cfg(test)]
+mod page;
 mod server;
 
 use std::collections::BTreeMap;
@@ -19,10 +21,9 @@ use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 use zeroize::Zeroizing;
 
-use comity::Statistics;
+use comity::counter::{self, Counter, Counters, Kind, Value};
 use comity_stream::{
-    KINDS, MissingReason, Monitor, PeerStatistics, REFUSALS, Side, Snapshot, Totals,
-    TransportStatistics,
+    KINDS, MissingReason, Monitor, REFUSALS, Side, Snapshot, Totals, TransportStatistics,
 };
 
 use super::error::Error;
@@ -153,168 +154,36 @@ impl Family {
     }
 }
 
-type OfTotals = fn(&Totals) -> u64;
-type OfPeer = fn(&PeerStatistics) -> Option<f64>;
+/// The unit in Prometheus, and the value in this unit. Rates are in bytes per second.
+fn in_base_unit(unit: counter::Unit, value: f64) -> (Option<Unit>, f64) {
+    match unit {
+        counter::Unit::Bytes => (Some(Unit::Bytes), value),
+        counter::Unit::Bps => (Some(Unit::Bytes), value / 8.0),
+        counter::Unit::Mbps => (Some(Unit::Bytes), value * 1e6 / 8.0),
+        counter::Unit::Seconds => (Some(Unit::Seconds), value),
+        counter::Unit::Milliseconds => (Some(Unit::Seconds), value / 1e3),
+        counter::Unit::Microseconds => (Some(Unit::Seconds), value / 1e6),
+        counter::Unit::Count | counter::Unit::Ppm | counter::Unit::Ppb => (None, value),
+    }
+}
 
-type OfTransport = fn(&TransportStatistics) -> u64;
+/// Counters by the name of their metric, with the labels of their end or connection.
+type Named<'a> = BTreeMap<&'static str, Vec<(Labels, Counter<'a>)>>;
 
-/// Counters of transport streams.
-const TRANSPORT: [(Family, OfTransport); 3] = [
-    (
-        plain("transport_packets", "Packets of the transport stream."),
-        |transport| transport.packets,
-    ),
-    (
-        plain("transport_null_packets", "Of these, null packets."),
-        |transport| transport.null_packets,
-    ),
-    (
-        plain(
-            "transport_missing_packets",
-            "Packets that are missing in the transport stream, at least.",
-        ),
-        |transport| transport.missing_packets,
-    ),
-];
-
-/// Counters that are sums over connections.
-const TOTALS: [(Family, OfTotals); 11] = [
-    (
-        plain("connections_made", "Connections that were made."),
-        |totals| totals.connections,
-    ),
-    (
-        plain(
-            "internal_errors",
-            "Connections that an internal error of this program ended.",
-        ),
-        |totals| totals.internal_errors,
-    ),
-    (
-        plain(
-            "false_feedback",
-            "Connections that were ended since the peer's feedback was false.",
-        ),
-        |totals| totals.false_feedback,
-    ),
-    (
-        measured("sent", "Sent on the wire, headers included.", Unit::Bytes),
-        |totals| totals.sent_bytes,
-    ),
-    (
-        measured(
-            "received",
-            "Received on the wire, headers included.",
-            Unit::Bytes,
-        ),
-        |totals| totals.received_bytes,
-    ),
-    (
-        measured(
-            "retransmitted",
-            "Bytes of sections that were retransmitted.",
-            Unit::Bytes,
-        ),
-        |totals| totals.retransmitted_bytes,
-    ),
-    (
-        measured(
-            "sent_late",
-            "Bytes of sections sent after their deadline.",
-            Unit::Bytes,
-        ),
-        |totals| totals.late_bytes,
-    ),
-    (plain("packets_sent", "Packets sent."), |totals| {
-        totals.sent_packets
-    }),
-    (plain("packets_lost", "Packets sent and lost."), |totals| {
-        totals.lost_packets
-    }),
-    (
-        plain("packets_received", "Packets received, each once."),
-        |totals| totals.received_packets,
-    ),
-    (
-        plain("sections_submitted", "Sections submitted to connections."),
-        |totals| totals.submitted,
-    ),
-];
-
-/// Gauges of each open connection.
-const PEERS: [(Family, OfPeer); 9] = [
-    (
-        measured("round_trip", "The smoothed round-trip time.", Unit::Seconds),
-        |peer| Some(peer.statistics.path.rtt_ms? / 1e3),
-    ),
-    (
-        measured(
-            "one_way_delay",
-            "The delay to the peer, as the peer sees it: half the least round trip, and queues.",
-            Unit::Seconds,
-        ),
-        |peer| Some(peer.statistics.peer.as_ref()?.one_way_ms / 1e3),
-    ),
-    (
-        measured(
-            "one_way_delay_min",
-            "The least of these delays in the recent past.",
-            Unit::Seconds,
-        ),
-        |peer| Some(peer.statistics.peer.as_ref()?.min_one_way_ms / 1e3),
-    ),
-    (
-        measured(
-            "jitter",
-            "How much the delay to the peer differs between packets, as the peer sees it.",
-            Unit::Seconds,
-        ),
-        |peer| Some(peer.statistics.peer.as_ref()?.jitter_ms / 1e3),
-    ),
-    (
-        measured(
-            "latency",
-            "The time from a section's source time to its deadline, unless it names another.",
-            Unit::Seconds,
-        ),
-        |peer| Some(peer.latency_ms / 1e3),
-    ),
-    (
-        measured(
-            "target_rate",
-            "What may be sent per second: what an encoder is to be set to.",
-            Unit::Bytes,
-        ),
-        |peer| Some(peer.statistics.path.target_mbps? * 1e6 / 8.0),
-    ),
-    (
-        measured(
-            "pacing_rate",
-            "The pacing rate of the congestion controller, per second.",
-            Unit::Bytes,
-        ),
-        |peer| Some(peer.statistics.path.pacing_mbps? * 1e6 / 8.0),
-    ),
-    (
-        measured(
-            "send_buffer",
-            "Bytes of sections that were not acknowledged yet.",
-            Unit::Bytes,
-        ),
-        |peer| {
-            let held: &Statistics = &peer.statistics;
-            Some((held.sent.bytes.queued + held.sent.bytes.in_flight) as f64)
-        },
-    ),
-    (
-        measured(
-            "receive_buffer",
-            "Bytes of sections that wait for the rest, or for their turn.",
-            Unit::Bytes,
-        ),
-        |peer| Some(peer.statistics.received.buffered_bytes as f64),
-    ),
-];
+/// Adds each counter that is a metric.
+fn collect<'a>(labels: &Labels, counters: Counters<'a>, named: &mut Named<'a>) {
+    for counter in counters {
+        match counter.value {
+            Value::Counters(inner) => collect(labels, inner, named),
+            _ => {
+                if let Some(name) = counter.metric {
+                    let counters = named.entry(name).or_default();
+                    counters.push((labels.clone(), counter));
+                }
+            }
+        }
+    }
+}
 
 /// A metric for each value of a label; 0 for values that have not occurred.
 fn by_word(
@@ -389,10 +258,6 @@ impl Writer<'_, '_> {
             &measured("media", "Media read or written.", Unit::Bytes),
             media,
         )?;
-        for (family, value) in &TRANSPORT {
-            let values = self.each(|side| side.transport.as_ref().map(value));
-            self.counters(family, values)?;
-        }
         let errors = self.each(|side| Some(side.transport.as_ref()?.errors.clone()));
         let errors = errors.into_iter().flat_map(|(side, errors)| {
             errors.into_iter().map(move |(indicator, count)| {
@@ -406,18 +271,6 @@ impl Writer<'_, '_> {
                 "Errors of the transport stream, by the indicator of TR 101 290.",
             ),
             errors.collect(),
-        )?;
-        for (family, value) in &TOTALS {
-            let values = self.each(|side| side.totals.as_ref().map(value));
-            self.counters(family, values)?;
-        }
-        let missing = self.each(|side| Some(side.totals?.missing_packets as f64));
-        self.gauges(
-            &plain(
-                "packets_missing",
-                "Packets to this end that have not come: what comes late is taken back.",
-            ),
-            missing,
         )?;
         let refused = self.each(|side| {
             side.totals?;
@@ -525,19 +378,59 @@ impl Writer<'_, '_> {
         )
     }
 
-    fn of_peers(&mut self) -> fmt::Result {
-        for (family, value) in &PEERS {
-            let peers = self.sides.iter().flat_map(|(name, side)| {
-                let connections = side.connections.iter();
-                connections.filter_map(move |peer| {
-                    let labels = vec![("side", (*name).to_owned()), ("peer", peer.peer.clone())];
-                    Some((labels, value(peer)?))
-                })
-            });
-            let values = peers.collect();
-            self.gauges(family, values)?;
+    /// Adds the counters of transport streams, sums and connections that are metrics.
+    fn of_counters(&mut self) -> fmt::Result {
+        let (mut named, mut held) = (Named::new(), Vec::new());
+        for (name, side) in self.sides {
+            let labels = vec![("side", name.to_owned())];
+            for counters in [
+                side.transport.as_ref().map(TransportStatistics::counters),
+                side.totals.as_ref().map(Totals::counters),
+            ] {
+                collect(&labels, counters.unwrap_or_default(), &mut named);
+            }
+            for peer in &side.connections {
+                let labels = vec![("side", name.to_owned()), ("peer", peer.peer.clone())];
+                collect(&labels, peer.counters(), &mut named);
+                let bytes = &peer.statistics.sent.bytes;
+                held.push((labels, (bytes.queued + bytes.in_flight) as f64));
+            }
         }
-        Ok(())
+        for (name, counters) in named {
+            self.metric(name, counters)?;
+        }
+        let help = "Bytes of sections that were not acknowledged yet.";
+        self.gauges(&measured("send_buffer", help, Unit::Bytes), held)
+    }
+
+    /// Adds the metric of these counters, which differ only in labels and values.
+    fn metric(&mut self, name: &'static str, counters: Vec<(Labels, Counter<'_>)>) -> fmt::Result {
+        let Some((_, first)) = counters.first() else {
+            return Ok(());
+        };
+        let (help, (unit, _)) = (first.help, in_base_unit(first.unit, 0.0));
+        let family = Family { name, help, unit };
+        match first.kind {
+            Kind::Counter => {
+                let whole = |(labels, counter): (Labels, Counter<'_>)| match counter.value {
+                    Value::Whole(value) => Some((labels, value)),
+                    _ => None,
+                };
+                self.counters(&family, counters.into_iter().filter_map(whole).collect())
+            }
+            Kind::Gauge => {
+                let real = counters.into_iter().filter_map(|(labels, counter)| {
+                    let value = match counter.value {
+                        Value::Whole(value) => value as f64,
+                        Value::Signed(value) => value as f64,
+                        Value::Real(value) => value,
+                        _ => return None,
+                    };
+                    Some((labels, in_base_unit(counter.unit, value).1))
+                });
+                self.gauges(&family, real.collect())
+            }
+        }
     }
 }
 
@@ -546,7 +439,7 @@ fn encode(snapshot: &Snapshot, encoder: DescriptorEncoder<'_>) -> fmt::Result {
     let mut writer = Writer { encoder, sides };
     writer.of_sides()?;
     writer.of_sections(snapshot)?;
-    writer.of_peers()
+    writer.of_counters()
 }
 
 impl Collector for Metrics {
@@ -557,6 +450,8 @@ impl Collector for Metrics {
 
 #[cfg(test)]
 mod tests {
+    use comity::Statistics;
+    use comity_stream::PeerStatistics;
     use prometheus_client::encoding::text;
 
     use super::*;
@@ -570,7 +465,7 @@ mod tests {
         }
     }
 
-    fn encoded(snapshot: Snapshot) -> String {
+    pub(super) fn encoded(snapshot: Snapshot) -> String {
         let mut registry = Registry::with_prefix("comity");
         registry.register_collector(Box::new(Fixed(snapshot)));
         let mut body = String::new();

@@ -3,6 +3,7 @@
 use comity_congestion::Phase;
 use comity_units::{Bytes, Rate, Span};
 
+use crate::counters;
 use crate::timeline::{inbox, outbox};
 
 /// A snapshot of one end of a connection. Counters are cumulative since its beginning.
@@ -22,50 +23,56 @@ pub struct Statistics {
     pub peer: Option<PeerReport>,
 }
 
-/// Counters of the sending direction of an end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SentStatistics {
-    /// Packets.
-    pub packets: u64,
-    /// Their bytes on the wire, headers included.
-    pub wire_bytes: u64,
-    /// Bytes of sections in them, retransmitted ones included.
-    pub section_bytes: u64,
-    /// Bytes of sections that were retransmitted.
-    pub retransmitted_bytes: u64,
-    /// Bytes of sections sent at or after their deadline: zero unless deadlines are disabled.
-    pub late_bytes: u64,
-    /// Packets declared lost.
-    pub lost_packets: u64,
-    /// Of these, spurious losses.
-    pub spurious_losses: u64,
-    /// Expiries of the probe timer.
-    pub probes: u64,
-    /// The number of times that the path no longer carried larger packets.
-    pub black_holes: u64,
-    /// Losses reported to the controller, one for each episode.
-    pub loss_events: u64,
-    /// The number of times that persistent congestion was detected.
-    pub persistent_congestions: u64,
-    /// Packets that the peer reports as marked by the network.
-    pub marked_packets: u64,
+counters! {
+    /// Counters of the sending direction of an end.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct SentStatistics {
+        /// Packets sent.
+        pub packets: u64 = "pktSent", Counter, Count;
+        /// Bytes sent on the wire, with all headers.
+        pub wire_bytes: u64 = "byteSent", Counter, Bytes;
+        /// Bytes of sections sent, retransmitted ones included.
+        pub section_bytes: u64 = "byteSentPayload", Counter, Bytes;
+        /// Bytes of sections that were retransmitted: lost bytes, bytes that were unacknowledged
+        /// for long, and duplicates of bytes that could not be repaired in time. It can be above 0
+        /// without a loss.
+        pub retransmitted_bytes: u64 = "byteRetrans", Counter, Bytes;
+        /// Bytes of sections sent at or after their deadline: zero unless deadlines are disabled.
+        pub late_bytes: u64 = "byteSentLate", Counter, Bytes;
+        /// Packets declared lost.
+        pub lost_packets: u64 = "pktSndLoss", Counter, Count;
+        /// Packets declared lost that arrived.
+        pub spurious_losses: u64 = "pktSndLossSpurious", Counter, Count;
+        /// Packets that the peer reports as marked by the network.
+        pub marked_packets: u64 = "pktSndMarked", Counter, Count;
+        /// Losses reported to the controller, one for each episode.
+        pub loss_events: u64 = "lossEvents", Counter, Count;
+        /// Expiries of the probe timer.
+        pub probes: u64 = "probes", Counter, Count;
+        /// The number of times that the path no longer carried larger packets.
+        pub black_holes: u64 = "blackHoles", Counter, Count;
+        /// The number of times that persistent congestion was detected.
+        pub persistent_congestions: u64;
+    }
 }
 
-/// Counters of the receiving direction of an end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReceivedStatistics {
-    /// Packets, each number once.
-    pub packets: u64,
-    /// Their bytes on the wire, headers included.
-    pub wire_bytes: u64,
-    /// Packets that have not arrived: the missing numbers below the largest received number. A late
-    /// packet is subtracted again, unless its number is so old that it may be a duplicate. Numbers
-    /// that the peer skips on purpose do not count.
-    pub missing_packets: u64,
-    /// Packets that had arrived before.
-    pub duplicates: u64,
-    /// Packets that arrived marked by the network.
-    pub marked_packets: u64,
+counters! {
+    /// Counters of the receiving direction of an end.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct ReceivedStatistics {
+        /// Packets received, each number once.
+        pub packets: u64 = "pktRecvUnique", Counter, Count;
+        /// Bytes of these packets on the wire, with all headers.
+        pub wire_bytes: u64 = "byteRecvUnique", Counter, Bytes;
+        /// Packets that have not arrived: the missing numbers below the largest received number. A
+        /// late packet is subtracted again, unless its number is so old that it may be a duplicate.
+        /// Numbers that the peer skips on purpose do not count.
+        pub missing_packets: u64 = "pktRcvLoss", Gauge, Count;
+        /// Packets that had arrived before.
+        pub duplicates: u64 = "pktRecvDuplicate", Counter, Count;
+        /// Packets that arrived marked by the network.
+        pub marked_packets: u64 = "pktRecvMarked", Counter, Count;
+    }
 }
 
 /// A path as its sender sees it.

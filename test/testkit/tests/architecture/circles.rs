@@ -230,6 +230,7 @@ fn read(modules: &mut Modules, name: &[String], tokens: &[String]) {
     ];
     let mut module = Module::default();
     let mut depth = 0_usize;
+    let mut is_in_macro = false;
     let mut cursor = Cursor { tokens, at: 0 };
     while cursor.at < tokens.len() {
         match cursor.peek(0) {
@@ -281,6 +282,15 @@ fn read(modules: &mut Modules, name: &[String], tokens: &[String]) {
                 // `const fn` has its name behind the second word.
                 let is_keyword = DEFINES.contains(&cursor.peek(name));
                 cursor.at += if is_keyword { 1 } else { name + 1 };
+            }
+            // `counters! { .. }` defines its items in this module.
+            "!" if depth == 0 && cursor.peek(1) == "{" => {
+                is_in_macro = true;
+                cursor.at += 2;
+            }
+            "}" if depth == 0 && is_in_macro => {
+                is_in_macro = false;
+                cursor.at += 1;
             }
             word => {
                 depth += usize::from(word == "{");
@@ -510,7 +520,7 @@ fn a_circle_is_found_whatever_the_path_to_it() {
         );
     }
     // A parent that names what its child defines needs it, by re-export or not.
-    let user = "mod a; pub use a::Thing; mod b; fn helper() { let _ = Thing; }";
+    let user = "mod a; pub use a::Thing; mod b; table! { fn helper() { let _ = Thing; } }";
     for text in [
         "pub struct Thing; use crate::helper;",
         "pub struct Thing; fn f() { super::helper() }",

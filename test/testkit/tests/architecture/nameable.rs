@@ -21,7 +21,8 @@ const BEHIND: [&str; 4] = [
 ];
 
 /// The files whose `pub use` users see, in place or by the root's own.
-const PUBLIC: [&str; 6] = [
+const PUBLIC: [&str; 7] = [
+    "counter.rs",
     "lib.rs",
     "section.rs",
     "session/mod.rs",

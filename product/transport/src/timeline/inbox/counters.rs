@@ -3,6 +3,7 @@
 use comity_units::{Span, Time};
 
 use super::GapReason;
+use crate::counters;
 use crate::timeline::section::Reason;
 
 /// The receiver's counters.
@@ -41,42 +42,30 @@ impl Counters {
     }
 }
 
-/// Gaps by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GapCounters {
-    /// The connection ended.
-    pub closed: u64,
-    /// The sender abandoned them without a reason.
-    pub obsolete: u64,
-    /// The deadline passed.
-    pub overdue: u64,
-    /// The sender's application withdrew them.
-    pub cancelled: u64,
-    /// A section that they needed was abandoned.
-    pub dependency: u64,
-    /// They expired at the sender.
-    pub expired: u64,
-    /// They could not have arrived in time.
-    pub infeasible: u64,
-    /// They were shed to fit the rate.
-    pub shed: u64,
+counters! {
+    /// Gaps by reason.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct GapCounters {
+        /// The connection ended.
+        pub closed: u64 = "closed", Counter, Count;
+        /// The sender abandoned them without a reason.
+        pub obsolete: u64 = "obsolete", Counter, Count;
+        /// The deadline passed.
+        pub overdue: u64 = "overdue", Counter, Count;
+        /// The sender's application withdrew them.
+        pub cancelled: u64 = "cancelled", Counter, Count;
+        /// A section that they needed was abandoned.
+        pub dependency: u64 = "dependency", Counter, Count;
+        /// They expired at the sender.
+        pub expired: u64 = "expired", Counter, Count;
+        /// They could not have arrived in time.
+        pub infeasible: u64 = "infeasible", Counter, Count;
+        /// They were shed to fit the rate.
+        pub shed: u64 = "shed", Counter, Count;
+    }
 }
 
 impl GapCounters {
-    /// Every entry with its name, for printing.
-    pub const fn entries(&self) -> [(&'static str, u64); 8] {
-        [
-            ("closed", self.closed),
-            ("obsolete", self.obsolete),
-            ("overdue", self.overdue),
-            ("cancelled", self.cancelled),
-            ("dependency", self.dependency),
-            ("expired", self.expired),
-            ("infeasible", self.infeasible),
-            ("shed", self.shed),
-        ]
-    }
-
     /// All gaps.
     pub const fn sum(&self) -> u64 {
         self.closed

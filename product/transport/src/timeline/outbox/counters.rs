@@ -1,55 +1,42 @@
 //! Counters of the outcomes of submitted bytes and sections.
 
 use super::Fate;
+use crate::counters;
 use crate::timeline::section::Reason;
 
-/// Bytes by outcome. Every byte counts in exactly one of the parts at any time:
-///
-/// ```text
-/// submitted = acknowledged + expired_unsent + expired_in_network + lost
-///           + infeasible + dependency + cancelled + queued + in_flight
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ByteCounters {
-    /// All accepted bytes.
-    pub submitted: u64,
-    /// Waiting for their first transmission or for a retransmission.
-    pub queued: u64,
-    /// Sent, without an acknowledgement or loss so far.
-    pub in_flight: u64,
-    /// Arrived.
-    pub acknowledged: u64,
-    /// The deadline passed before they were sent.
-    pub expired_unsent: u64,
-    /// Sent and never acknowledged, and the deadline has passed.
-    pub expired_in_network: u64,
-    /// Lost and not retransmitted ([`Reliability::None`](super::super::Reliability::None)).
-    pub lost: u64,
-    /// Given up because they could not have arrived in time.
-    pub infeasible: u64,
-    /// Given up with a section that they needed.
-    pub dependency: u64,
-    /// Withdrawn by the application.
-    pub cancelled: u64,
+counters! {
+    /// Bytes by outcome. Every byte counts in exactly one of the parts at any time:
+    ///
+    /// ```text
+    /// submitted = acknowledged + expired_unsent + expired_in_network + lost
+    ///           + infeasible + dependency + cancelled + queued + in_flight
+    /// ```
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct ByteCounters {
+        /// All accepted bytes.
+        pub submitted: u64 = "submitted", Counter, Bytes;
+        /// Waiting for their first transmission or for a retransmission.
+        pub queued: u64 = "queued", Gauge, Bytes;
+        /// Sent, without an acknowledgement or loss so far.
+        pub in_flight: u64 = "in_flight", Gauge, Bytes;
+        /// Arrived.
+        pub acknowledged: u64 = "acknowledged", Counter, Bytes;
+        /// The deadline passed before they were sent.
+        pub expired_unsent: u64 = "expired_unsent", Counter, Bytes;
+        /// Sent and never acknowledged, and the deadline has passed.
+        pub expired_in_network: u64 = "expired_in_network", Gauge, Bytes;
+        /// Lost and not retransmitted, with `reliability=none`.
+        pub lost: u64 = "lost", Gauge, Bytes;
+        /// Given up because they could not have arrived in time.
+        pub infeasible: u64 = "infeasible", Gauge, Bytes;
+        /// Given up with a section that they needed.
+        pub dependency: u64 = "dependency", Gauge, Bytes;
+        /// Withdrawn by the application.
+        pub cancelled: u64 = "cancelled", Gauge, Bytes;
+    }
 }
 
 impl ByteCounters {
-    /// All entries with their names, for printing.
-    pub const fn entries(&self) -> [(&'static str, u64); 10] {
-        [
-            ("submitted", self.submitted),
-            ("queued", self.queued),
-            ("in_flight", self.in_flight),
-            ("acknowledged", self.acknowledged),
-            ("expired_unsent", self.expired_unsent),
-            ("expired_in_network", self.expired_in_network),
-            ("lost", self.lost),
-            ("infeasible", self.infeasible),
-            ("dependency", self.dependency),
-            ("cancelled", self.cancelled),
-        ]
-    }
-
     /// The sum of the parts; equals [`ByteCounters::submitted`].
     pub const fn sum(&self) -> u64 {
         self.queued
@@ -90,49 +77,35 @@ impl ByteCounters {
     }
 }
 
-/// Sections by outcome: `submitted` is the sum of all others. Skipped numbers count as sections
-/// without bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SectionCounters {
-    /// All sections with a number.
-    pub submitted: u64,
-    /// Without an outcome so far.
-    pub open: u64,
-    /// Arrived whole.
-    pub acknowledged: u64,
-    /// The deadline passed before all was sent.
-    pub expired_unsent: u64,
-    /// All was sent, not all was acknowledged, and the deadline has passed.
-    pub expired_in_network: u64,
-    /// Partly lost and not retransmitted.
-    pub lost: u64,
-    /// Could not have arrived in time.
-    pub infeasible: u64,
-    /// Needed a section that was abandoned.
-    pub dependency: u64,
-    /// Shed by the application to fit the rate.
-    pub shed: u64,
-    /// Withdrawn by the application.
-    pub cancelled: u64,
+counters! {
+    /// Sections by outcome: `submitted` is the sum of all others. Skipped numbers count as sections
+    /// without bytes.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct SectionCounters {
+        /// All sections with a number.
+        pub submitted: u64 = "submitted", Counter, Count;
+        /// Without an outcome so far.
+        pub open: u64 = "open", Gauge, Count;
+        /// Arrived whole.
+        pub acknowledged: u64 = "acknowledged", Counter, Count;
+        /// The deadline passed before all was sent.
+        pub expired_unsent: u64 = "expired_unsent", Counter, Count;
+        /// All was sent, not all was acknowledged, and the deadline has passed.
+        pub expired_in_network: u64 = "expired_in_network", Counter, Count;
+        /// Partly lost and not retransmitted.
+        pub lost: u64 = "lost", Counter, Count;
+        /// Could not have arrived in time.
+        pub infeasible: u64 = "infeasible", Counter, Count;
+        /// Needed a section that was abandoned.
+        pub dependency: u64 = "dependency", Counter, Count;
+        /// Shed by the application to fit the rate.
+        pub shed: u64 = "shed", Counter, Count;
+        /// Withdrawn by the application.
+        pub cancelled: u64 = "cancelled", Counter, Count;
+    }
 }
 
 impl SectionCounters {
-    /// All entries with their names, for printing.
-    pub const fn entries(&self) -> [(&'static str, u64); 10] {
-        [
-            ("submitted", self.submitted),
-            ("open", self.open),
-            ("acknowledged", self.acknowledged),
-            ("expired_unsent", self.expired_unsent),
-            ("expired_in_network", self.expired_in_network),
-            ("lost", self.lost),
-            ("infeasible", self.infeasible),
-            ("dependency", self.dependency),
-            ("shed", self.shed),
-            ("cancelled", self.cancelled),
-        ]
-    }
-
     /// The sum of the parts; equals [`SectionCounters::submitted`].
     pub const fn sum(&self) -> u64 {
         self.open
@@ -145,9 +118,7 @@ impl SectionCounters {
             + self.shed
             + self.cancelled
     }
-}
 
-impl SectionCounters {
     /// Counts the outcome of an open section.
     pub(super) fn settle(&mut self, fate: Fate) {
         self.open -= 1;
