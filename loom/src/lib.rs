@@ -14,6 +14,8 @@ mod budget;
 mod inbound;
 #[path = "../../product/comity/src/session/locking.rs"]
 mod locking;
+#[path = "../../product/comity/src/memory/payloads.rs"]
+mod payloads;
 #[path = "../../product/comity/src/endpoint/requests.rs"]
 mod requests;
 #[path = "../../product/comity/src/endpoint/room.rs"]
@@ -28,10 +30,14 @@ mod sync;
 
 mod memory {
     pub(crate) use crate::budget::{MemoryBudget, MemoryShare};
+    pub(crate) use crate::payloads::{Payloads, Place};
 }
 
 mod session {
     pub(crate) use crate::locking::{lock, lock_or_fail, recover, use_locked};
+
+    /// The owner of connections.
+    pub(crate) type Holder = u8;
 }
 
 use loom::model::Builder;

@@ -24,6 +24,26 @@ fn the_driver_sees_which_connection_has_to_go() {
     });
 }
 
+/// Two connections send the same payload, and both drop it.
+#[test]
+fn a_payload_counts_once_and_not_for_ever() {
+    check(3, || {
+        let budget = MemoryBudget::new(LIMIT);
+        let [one, two] = [(); 2].map(|()| budget.share());
+        let place = (1, 300);
+        one.add_payload(place, 0).unwrap();
+        let task = thread::spawn(move || {
+            two.add_payload(place, 0).unwrap();
+            assert_eq!(two.charged() % 300, 0);
+            two.remove_payload(place);
+        });
+        assert!(budget.held() >= 300);
+        one.remove_payload(place);
+        task.join().unwrap();
+        assert_eq!((one.charged(), budget.held()), (0, 0));
+    });
+}
+
 /// Three connections change what they hold, one of them ends, and nothing of it stays counted.
 #[test]
 fn the_sum_is_that_of_all_shares() {

@@ -182,9 +182,11 @@ pub enum SendError {
     /// The call is invalid.
     #[error(transparent)]
     Argument(#[from] ArgumentError),
-    /// The send buffer has no room now. Only [`try_send`](crate::Connection::try_send) returns it.
+    /// The send buffer has no room now, or the endpoint has no memory
+    /// ([`max_memory`](crate::ConfigBuilder::max_memory)). Only
+    /// [`try_send`](crate::Connection::try_send) returns it.
     #[error(
-        "send buffer: {held_bytes} bytes in {held_sections} sections leave no room for {length} more bytes; wait until it drains"
+        "send buffer: {held_bytes} bytes in {held_sections} sections, or those of other connections, leave no room for {length} more bytes; wait until they drain"
     )]
     Full {
         /// The bytes in the send buffer.

@@ -235,8 +235,8 @@ counters! {
         pub connections_unaccepted: u64 = "connections_unaccepted", Counter, Count;
         /// An upper bound of the memory that peers make the endpoint hold at present.
         pub memory: u64 = "memory", Gauge, Bytes;
-        /// Connections that the endpoint closed because they held the most memory while another
-        /// connection lacked memory within its own share.
+        /// Connections that the endpoint closed because they exceeded their share of the memory
+        /// while another connection lacked memory within its own share.
         pub connections_evicted: u64 = "connections_evicted", Counter, Count;
         /// Panics. Each ended one connection, or one attempt to open one.
         pub internal_errors: u64 = "internal_errors", Counter, Count;

@@ -99,7 +99,7 @@ use comity_transport::datagram::{self, Connection};
 pub use comity_transport::timeline::inbox::{
     Gap as MissingSection, Partial as PartialSection, Received as DeliveredSection,
 };
-use comity_transport::timeline::outbox::SubmitError;
+use comity_transport::timeline::outbox::{RECORD, SubmitError};
 pub use comity_transport::timeline::{Delivery, Meta, Outgoing};
 use comity_transport::timeline::{Outcome, Reason, SectionId, StreamId};
 pub use comity_transport::wire::parameters::Parameters;
@@ -111,7 +111,7 @@ use self::departures::Departures;
 use self::moves::Moves;
 use crate::config::Config;
 use crate::error::{CloseReason, SendError};
-use crate::memory::{MemoryBudget, MemoryShare};
+use crate::memory::{MemoryBudget, MemoryShare, counted};
 use crate::session::{BadParameters, Opener, Role, SessionStatistics};
 use crate::statistics::Statistics;
 use crate::trace::{Ended, PacketRecord, Record, Settled, Size, Skipped, Submitted, Trace};
@@ -330,6 +330,7 @@ impl Transport {
         let now = self.advance(now);
         self.connection
             .evict(now, CloseCode::REFUSED, "the memory is needed by others");
+        self.memory.leave();
         self.count_memory();
     }
 
@@ -348,8 +349,10 @@ impl Transport {
         let now = self.advance(now);
         let traced = self.trace.is_some().then(|| section.clone());
         let length = section.payload.len();
-        let submitted = self.connection.submit(now, section);
+        let counted = self.counted(section);
+        let submitted = counted.and_then(|section| self.connection.submit(now, section));
         let id = submitted.map_err(|error| self.refused(error, length))?;
+        self.count_memory();
         if let Some(section) = traced {
             self.trace(now, |trace, _| {
                 Record::Submitted(Submitted::new(trace, id, &section))
@@ -379,10 +382,31 @@ impl Transport {
         }
     }
 
-    /// Whether every stream that has begun has room for a section of `length` bytes. Also true if
-    /// the connection can never carry such a section.
+    /// The section with a payload that counts while it is in the send buffer.
+    fn counted(&self, section: Outgoing<Bytes>) -> Result<Outgoing<Bytes>, SubmitError> {
+        match counted(&self.memory, section.payload) {
+            Ok(payload) => Ok(Outgoing { payload, ..section }),
+            Err((payload, bytes)) => {
+                let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+                // A section that is refused anyway needs no memory.
+                self.connection.check(&Outgoing { payload, ..section })?;
+                self.memory.on_shortage(bytes);
+                let (_, held) = self.connection.held();
+                Err(SubmitError::TooManyBytes {
+                    held,
+                    length,
+                    limit: held,
+                })
+            }
+        }
+    }
+
+    /// Whether the endpoint has memory for a section of `length` bytes, and every stream that has
+    /// begun has room for it. Also true if the connection can never carry such a section.
     pub fn has_room(&self, length: usize) -> bool {
-        self.connection.has_room(length as u64)
+        let length = length as u64;
+        self.connection.has_room(length)
+            && (self.connection.never_fits(length) || self.memory.has_room(length + RECORD))
     }
 
     /// Whether the peer accepts more open sections than at the last call.
@@ -489,6 +513,7 @@ impl Transport {
         let event = self.connection.poll_event()?;
         Some(match event {
             datagram::Event::Outcome(outcome) => {
+                self.count_memory();
                 self.trace(now, |_, _| Record::Settled(Settled::new(&outcome)));
                 TransportEvent::Outcome(outcome)
             }

@@ -9,13 +9,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use comity::session::{
     Caller, CallerConfig, CallerCredentials, ConnectionId, Ecn, Listener, ListenerConfig,
-    ListenerCredentials, PresharedKey, Randomness,
+    ListenerCredentials, PresharedKey, Randomness, Role,
 };
 use comity::transport::Transport;
 use comity::{Config, Deliver, Endpoint, Importance, Section, StreamId, connect};
 use comity_testkit::memory::{Counting, held};
+use comity_transport::timeline::outbox::RECORD;
 use comity_transport::timeline::{Delivery, Outgoing};
 use comity_transport::wire::header::{self, Initial, Packet, Pattern};
+use comity_transport::wire::parameters::Parameters;
 use comity_units::{Seed, Span, Time};
 use common::{CALL_TIMEOUT, Flights, Parts, World as _, opened, soon};
 
@@ -436,4 +438,29 @@ async fn strangers_at_the_socket_do_not_disturb_a_stream() {
     let answers = answers.await.expect("it ran").expect("no stranger objects");
     assert!(answers > 0, "some were answered");
     assert!(endpoint.stats().connections <= 1);
+}
+
+/// A peer that acknowledges nothing makes sections wait. Their records take the memory that the
+/// endpoint's budget counts for them.
+#[test]
+fn records_in_a_send_buffer_take_what_they_count() {
+    const SECTIONS: u64 = 1_000;
+    let peer = Parameters::default();
+    let mut transport =
+        Transport::open(START, Role::Listener, &options(), 57, peer, Seed::new(1)).unwrap();
+    let before = held();
+    let mut needs = None;
+    for _ in 0..SECTIONS {
+        let section = Outgoing {
+            stream: StreamId(0),
+            importance: Importance(1),
+            source_time: START,
+            deadline: START + Span::from_secs(60),
+            needs,
+            payload: Bytes::from(vec![1]),
+        };
+        needs = Some(transport.submit(START, section).expect("room"));
+    }
+    let each = (held() - before) as u64 / SECTIONS;
+    assert!((RECORD / 2..=RECORD).contains(&each), "{each}");
 }

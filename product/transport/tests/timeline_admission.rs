@@ -58,14 +58,18 @@ fn a_section_may_have_the_longest_length_and_no_more() {
     // 400 bytes are free. A longer section must wait, unless it exceeds the maximum.
     assert!(outbox.has_room(400) && !outbox.has_room(401) && !outbox.has_room(600));
     assert!(outbox.has_room(601));
+    assert!(outbox.never_fits(601) && !outbox.never_fits(600));
     let no_room = SubmitError::TooManyBytes {
         held: 600,
         length: 401,
         limit: 1_000,
     };
+    assert_eq!(outbox.check(&section(401)), Err(no_room));
     assert_eq!(submit(&mut outbox, 401), Err(no_room));
+    assert_eq!(outbox.check(&section(400)), Ok(()));
     assert_eq!(submit(&mut outbox, 400), Ok(SectionId(1)));
     assert_eq!(outbox.held(), (2, 1_000));
+    assert_eq!(outbox.memory(), 2 * outbox::RECORD);
 }
 
 #[test]

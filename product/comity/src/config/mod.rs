@@ -378,7 +378,8 @@ impl Settings {
 
     /// The memory that peers can make an endpoint hold.
     pub(crate) fn memory_budget(&self) -> u64 {
-        self.max_memory.max(self.receive_buffer.saturating_mul(2))
+        let buffer = self.receive_buffer.max(self.send_buffer);
+        self.max_memory.max(buffer.saturating_mul(2))
     }
 
     /// The transport's configuration.

@@ -420,8 +420,9 @@ settings! {
     only_sends: [bool] = false, FLAG, None;
 
     /// The maximum memory that peers can make an endpoint hold, in bytes, over all its connections;
-    /// at least twice the receive buffer. Each connection has an equal share. If a connection
-    /// within its share finds no room, the endpoint closes the connection that holds the most.
+    /// at least twice the larger buffer. Payloads in send buffers count once, however many
+    /// connections send them. Each peer has an equal share. If a connection within its share finds
+    /// no room, the endpoint closes the one that exceeds its share the most.
     max_memory: [u64] = 512 << 20, bytes(1 << 20, 1 << 40), None;
 
     /// An acknowledgement leaves after this number of packets, and after 10 ms at the latest.

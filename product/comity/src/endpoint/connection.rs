@@ -59,7 +59,7 @@ impl Connection {
 
     // ---------------------------------------------------------------- sending
 
-    /// Submits a section; waits while the send buffer is full.
+    /// Submits a section; waits while the send buffer is full, or the endpoint lacks memory.
     ///
     /// Returns its number in its stream: 0, 1, 2, .. in the order of the calls.
     /// [`events`](Self::events) reports its fate, and [`stats`](Self::stats) counts it.
@@ -104,8 +104,8 @@ impl Connection {
         self.submit(self.outgoing(section), false)
     }
 
-    /// Waits until the send buffer has room for a section of `length` bytes, or the connection can
-    /// never carry such a section.
+    /// Waits until the send buffer has room and the endpoint has memory for a section of `length`
+    /// bytes, or the connection can never carry such a section.
     ///
     /// A task that sends to several peers waits for room at all of them at once, then calls
     /// [`try_send`](Self::try_send) for those with room. A call that is dropped before it is ready
@@ -113,13 +113,18 @@ impl Connection {
     pub async fn room(&self, length: usize) {
         let room = &self.0.shared.room;
         let look = || {
-            self.0.with(|transport, _| {
+            let has_room = self.0.with(|transport, _| {
                 let has_room = transport.has_room(length);
                 if !has_room {
                     room.want();
                 }
-                has_room.then_some(())
-            })
+                has_room
+            });
+            if !has_room {
+                // The driver looks for memory that has become free meanwhile.
+                self.0.schedule();
+            }
+            has_room.then_some(())
         };
         room.wait(look).await;
     }

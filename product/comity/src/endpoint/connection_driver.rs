@@ -258,6 +258,16 @@ impl ConnectionDriver {
         }
     }
 
+    /// Wakes the tasks that wait for room.
+    pub(super) fn offer_room(&self, now: Time) {
+        let transport = whole(&self.shared.transport, now);
+        let notifies_room = self.shared.room.take_wanted();
+        drop(transport);
+        if notifies_room {
+            self.shared.room.notify();
+        }
+    }
+
     fn report_end(&mut self, now: Time) {
         self.is_end_reported = true;
         let end = self.end.clone().unwrap_or(CloseReason::EndpointClosed);

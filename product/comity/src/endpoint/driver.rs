@@ -141,6 +141,9 @@ impl Driver {
             {
                 break;
             }
+            if self.memory.take_freed() {
+                self.offer_room();
+            }
             self.publish();
             let next = self.wait();
             if !matches!(next, Next::Serve) && self.receive().is_err() {
@@ -235,6 +238,14 @@ impl Driver {
                 self.counts.connections_evicted += 1;
                 self.make_ready(id);
             }
+        }
+    }
+
+    /// Wakes the tasks that wait for room: memory has become free.
+    fn offer_room(&self) {
+        let now = self.now();
+        for driver in self.connections.values() {
+            driver.offer_room(now);
         }
     }
 

@@ -31,6 +31,7 @@ mod debug;
 mod exchange;
 mod failed;
 mod handshake;
+mod holder;
 mod ids;
 mod listener;
 mod locking;
@@ -65,6 +66,7 @@ pub use credentials::{
     Allow, CallerCredentials, CredentialError, ListenerCredentials, Passphrase, PassphraseKey,
     PresharedKey, PublicKey, StaticKey,
 };
+pub(crate) use holder::Holder;
 pub(crate) use ids::{IdChange, IdMap, LaterIds, change_id};
 pub(crate) use listener::USUAL_CONNECTIONS;
 pub use listener::{

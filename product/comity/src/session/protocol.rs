@@ -8,7 +8,7 @@ use comity_units::{PacketNumber, Span, Time};
 use thiserror::Error;
 
 use super::locking::{lock, lock_or_fail};
-use super::{Ecn, Role};
+use super::{Ecn, PublicKey, Role};
 
 /// A packet with the payload of a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,10 @@ pub struct Transmit {
 /// A payload that violates the protocol makes the transport close itself. It sends a last packet if
 /// it has to, and then [`Protocol::is_closed`] returns true.
 pub trait Protocol {
+    /// Handles the identity of the peer when the session begins: the key that it has proved to own,
+    /// if static keys are used, and its address.
+    fn on_peer(&mut self, _key: Option<PublicKey>, _address: SocketAddr) {}
+
     /// Handles the end of the handshake, which measured this round-trip time or none. The caller
     /// must send something that elicits an answer, and retransmit it until the answer comes: only
     /// that opens the connection at the listener.
@@ -134,6 +138,10 @@ pub(crate) fn whole<P: Protocol>(shared: &Mutex<P>, now: Time) -> MutexGuard<'_,
 
 /// A transport that other threads share: each call locks it.
 impl<P: Protocol> Protocol for Arc<Mutex<P>> {
+    fn on_peer(&mut self, key: Option<PublicKey>, address: SocketAddr) {
+        lock(self).on_peer(key, address);
+    }
+
     fn on_established(&mut self, now: Time, round_trip: Option<Span>) {
         whole(self, now).on_established(now, round_trip);
     }
@@ -222,6 +230,10 @@ mod tests {
     }
 
     impl Protocol for Calls {
+        fn on_peer(&mut self, _: Option<PublicKey>, _: SocketAddr) {
+            self.note("on_peer");
+        }
+
         fn on_established(&mut self, _: Time, _: Option<Span>) {
             self.note("on_established");
         }
@@ -282,10 +294,11 @@ mod tests {
         let mut shared = Arc::new(Mutex::new(Calls::default()));
         let (now, mut out) = (Time::ZERO, Vec::new());
         assert!(!shared.is_closed());
+        let [from, to] = [1, 2].map(|port| SocketAddr::from(([192, 0, 2, 1], port)));
+        shared.on_peer(None, from);
         shared.on_established(now, None);
         shared.on_packet(now, PacketNumber::new(0), Ecn::NotCapable, &[]);
         shared.on_duplicate();
-        let [from, to] = [1, 2].map(|port| SocketAddr::from(([192, 0, 2, 1], port)));
         shared.on_path_changed(now, from, to);
         shared.on_timer(now);
         shared.fail(now);
@@ -300,6 +313,7 @@ mod tests {
         assert_eq!(shared.next_timer(), Time::from_secs(11));
         let calls = lock(&lock(&shared).0).clone();
         let expected = [
+            "on_peer",
             "on_established",
             "on_packet",
             "on_duplicate",

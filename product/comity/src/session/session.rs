@@ -170,10 +170,11 @@ impl<C: Protocol> Session<C> {
         addresses: Addresses,
         peer_key: Option<PublicKey>,
         mut protection: Protection,
-        protocol: C,
+        mut protocol: C,
         randomness: Randomness,
     ) -> Self {
         let role = names.role;
+        protocol.on_peer(peer_key, addresses.peer);
         let (own, peer) = match protection.take_ids() {
             Some(IdSecrets { own, peer }) => (Some(own), Some(peer)),
             None => (None, None),

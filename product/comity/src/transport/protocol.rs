@@ -9,7 +9,7 @@ use comity_units::{PacketNumber, Span, Time};
 
 use super::Transport;
 use crate::contain::contain;
-use crate::session::{Ecn, PathFrame, Protocol, Transmit};
+use crate::session::{Ecn, Holder, PathFrame, Protocol, PublicKey, Transmit};
 use crate::trace::{PacketRecord, Record};
 
 /// The pause before a connection that had nothing to send is served again, if its timer is already
@@ -17,6 +17,10 @@ use crate::trace::{PacketRecord, Record};
 const SOON: Span = Span::from_micros(100);
 
 impl Protocol for Transport {
+    fn on_peer(&mut self, key: Option<PublicKey>, address: SocketAddr) {
+        self.memory.set_peer(Holder::new(key, address.ip()));
+    }
+
     fn on_established(&mut self, now: Time, round_trip: Option<Span>) {
         self.opened_at = self.advance(now);
         if let Some(round_trip) = round_trip {

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod closing;
+mod memory;
 mod roaming;
 mod strangers;
 

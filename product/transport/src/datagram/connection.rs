@@ -219,6 +219,19 @@ impl<P: Payload> Connection<P> {
         self.outbox.has_room(length)
     }
 
+    /// Whether there can never be room for a section of `length` bytes.
+    pub fn never_fits(&self, length: u64) -> bool {
+        self.outbox.never_fits(length)
+    }
+
+    /// Checks whether a section would be accepted now.
+    ///
+    /// # Errors
+    /// [`outbox::SubmitError`] if it would not.
+    pub fn check(&self, section: &Outgoing<P>) -> Result<(), outbox::SubmitError> {
+        self.outbox.check(section)
+    }
+
     /// The sections and bytes in the send buffer.
     pub fn held(&self) -> (usize, u64) {
         self.outbox.held()
@@ -280,13 +293,15 @@ impl<P: Payload> Connection<P> {
         self.inbox.discard();
     }
 
-    /// The memory that holds data of the peer, in bytes: an upper bound.
+    /// The memory of the peer's sections, and of the records of this end's, in bytes: an upper
+    /// bound. The payloads in the send buffer do not count.
     pub fn memory(&self) -> u64 {
-        self.inbox.memory()
+        self.inbox.memory() + self.outbox.memory()
     }
 
-    /// Sets the maximum memory for data of the peer from now on; see [`Inbox::set_memory_limit`].
+    /// Sets the maximum of [`memory`](Self::memory) from now on; see [`Inbox::set_memory_limit`].
     pub fn set_memory_limit(&mut self, limit: u64) {
+        let limit = limit.saturating_sub(self.outbox.memory());
         self.inbox.set_memory_limit(limit);
     }
 

@@ -111,14 +111,19 @@ impl<P: Payload> Connection<P> {
         {
             return self.transmit_size(now, size, out);
         }
-        let may_send_data = self.departures.owes_probe() || self.may_send_data(now);
+        let is_probe = self.departures.owes_probe();
+        // A probe needs no window, but a peer that accepts no more sections gets none.
+        let may_send_data = match is_probe {
+            true => !self.credit.is_refused(),
+            false => self.may_send_data(now),
+        };
         let report_is_due = self.report_at() <= now;
         let has_control =
             self.control.is_pending() || self.credit.owes_request() || self.advertised.is_due();
         let is_urgent = self.reception.ack_due_at() <= now || has_control || report_is_due;
         let news_is_due = self.has_news() && self.news_leave_at() <= now;
-        let may_report = news_is_due || self.departures.owes_probe() || self.has_window();
-        if !may_send_data && !is_urgent && !news_is_due {
+        let may_report = news_is_due || is_probe || self.has_window();
+        if !may_send_data && !is_probe && !is_urgent && !news_is_due {
             return None;
         }
         let start = out.len();
@@ -151,7 +156,7 @@ impl<P: Payload> Connection<P> {
         if contents.chunk.is_none() && contents.reports_news() {
             self.departures.on_news_sent(now);
         }
-        if self.departures.owes_probe() && !builder.is_eliciting {
+        if is_probe && !builder.is_eliciting {
             builder.push(&Frame::Ping);
         }
         if builder.is_empty() {

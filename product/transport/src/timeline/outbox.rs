@@ -24,6 +24,10 @@ use super::section::{DropPolicy, Reason, Reliability, SectionId, StreamId};
 use super::tokens::{Borrowing, Tokens};
 use super::{DEFAULT_BUFFER, DEFAULT_SECTIONS, MAX_STREAMS};
 
+/// The memory that [`Outbox::memory`] counts for a section, in bytes: the largest size in
+/// measurements, with the records that `comity` keeps of its payload, rounded up.
+pub const RECORD: u64 = 1_536;
+
 /// The behaviour and limits of an [`Outbox`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {

@@ -114,6 +114,32 @@ fn an_end_that_stops_accepting_accounts_for_acknowledged_sections() {
     }
 }
 
+/// The probes of a sender reach a peer that accepts no more sections, and carry no section bytes.
+#[test]
+fn a_probe_carries_no_section_bytes_to_an_end_that_accepts_none() {
+    let path = link(Rate::from_mbps(10));
+    let mut pair = Pair::new(
+        ends("cubic", Config::default()),
+        [&path, &path],
+        Seed::new(3),
+    );
+    pair.ends[1].refuse_sections();
+    let first = section(Time::ZERO, 0, 5_000, Span::from_secs(10));
+    pair.ends[0].submit(Time::ZERO, first).unwrap();
+    // The credit of zero arrives after 20 ms.
+    pair.run_until(Time::from_millis(25));
+    let before = pair.ends[0].statistics().sent;
+    assert!((1..=5_000).contains(&before.section_bytes), "{before:?}");
+    assert_eq!(before.probes, 0);
+    pair.run_until(Time::from_secs(5));
+    let after = pair.ends[0].statistics().sent;
+    assert_eq!(after.section_bytes, before.section_bytes);
+    assert!(after.probes >= 1 && after.packets > before.packets);
+    assert_eq!(pair.ends[0].statistics().outbox.sections.acknowledged, 0);
+    assert!(pair.ends[0].is_open());
+    assert_eq!(pair.violations, []);
+}
+
 fn number(delivery: &Delivery<Bytes>) -> u64 {
     match delivery {
         Delivery::Section(section) => section.meta.section.0,

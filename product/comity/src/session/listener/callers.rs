@@ -1,13 +1,14 @@
 //! The connections of a listener by their callers.
 //!
-//! A *holder* is a static key, or else a host: an address of IPv4 or a /64 of IPv6. Holders share
-//! the room of a full listener: the one with the most connections makes room for the others.
+//! [`Holder`]s share the room of a full listener: the one with the most connections makes room for
+//! the others.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::{ConnectionId, PublicKey};
+use crate::session::Holder;
 
 /// The identity of a caller across restarts.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -16,20 +17,11 @@ pub(super) enum Identity {
     Host(IpAddr, Vec<u8>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Holder {
-    Key(PublicKey),
-    Host(IpAddr),
-}
-
-impl Holder {
-    fn of(identity: &Identity) -> Self {
-        match identity {
-            Identity::Key(key) => Self::Key(*key),
-            Identity::Host(address, _) => Self::Host(match address.to_canonical() {
-                IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
-                address @ IpAddr::V4(_) => address,
-            }),
+impl Identity {
+    fn holder(&self) -> Holder {
+        match self {
+            Self::Key(key) => Holder::Key(*key),
+            Self::Host(address, _) => Holder::new(None, *address),
         }
     }
 }
@@ -45,7 +37,7 @@ pub(super) struct Callers {
 
 impl Callers {
     pub(super) fn insert(&mut self, identity: Arc<Identity>, id: ConnectionId) {
-        let holder = Holder::of(&identity);
+        let holder = identity.holder();
         self.by_identity.insert((identity, id));
         if self.by_holder.insert((holder, id)) {
             let count = self.count(holder);
@@ -54,7 +46,7 @@ impl Callers {
     }
 
     pub(super) fn remove(&mut self, identity: Arc<Identity>, id: ConnectionId) {
-        let holder = Holder::of(&identity);
+        let holder = identity.holder();
         self.by_identity.remove(&(identity, id));
         if self.by_holder.remove(&(holder, id)) {
             let count = self.count(holder);
@@ -93,7 +85,7 @@ impl Callers {
         any: ConnectionId,
     ) -> Option<ConnectionId> {
         let &(most, holder) = self.ranking.last()?;
-        let has_more = most > self.count(Holder::of(identity)) + 1;
+        let has_more = most > self.count(identity.holder()) + 1;
         let mut connections = has_more.then(|| of(&self.by_holder, &holder, any))?;
         connections.next()
     }

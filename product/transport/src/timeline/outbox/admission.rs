@@ -1,7 +1,7 @@
 //! The acceptance of sections, and their numbering.
 
-use super::{ArgumentError, Outbox, SubmitError};
-use crate::timeline::section::{Payload, SectionId, StreamId};
+use super::{ArgumentError, Outbox, RECORD, SubmitError};
+use crate::timeline::section::{Outgoing, Payload, SectionId, StreamId};
 use crate::wire::limits::MAX_SECTION_COUNT;
 
 impl<P: Payload> Outbox<P> {
@@ -23,6 +23,22 @@ impl<P: Payload> Outbox<P> {
     /// The sections without an outcome, or with one that was not polled yet, and their bytes.
     pub fn held(&self) -> (usize, u64) {
         (self.entries.len() + self.outcomes.len(), self.held)
+    }
+
+    /// The memory of the records of all held sections, in bytes: an upper bound. Payloads do not
+    /// count.
+    pub fn memory(&self) -> u64 {
+        self.held().0 as u64 * RECORD
+    }
+
+    /// Checks whether a section would be accepted now.
+    ///
+    /// # Errors
+    /// [`SubmitError`] if it would not.
+    pub fn check(&self, section: &Outgoing<P>) -> Result<(), SubmitError> {
+        let length = section.payload.len();
+        self.admit(section.stream, length, section.needs)?;
+        Ok(())
     }
 
     /// The number of the next section of a stream, if it has `count` numbers left.
@@ -82,9 +98,12 @@ impl<P: Payload> Outbox<P> {
     pub fn has_room(&self, length: u64) -> bool {
         let spans = self.streams.values().filter(|known| !known.ended);
         let span = spans.map(|known| known.span()).max().unwrap_or(0);
-        self.intake.check().is_err()
-            || length > self.max_length()
-            || self.check_room(length, span).is_ok()
+        self.never_fits(length) || self.check_room(length, span).is_ok()
+    }
+
+    /// Whether there can never be room for a section of `length` bytes.
+    pub fn never_fits(&self, length: u64) -> bool {
+        self.intake.check().is_err() || length > self.max_length()
     }
 
     /// Whether the peer can hold one more section of `length` bytes in this stream.
