@@ -4,7 +4,7 @@
 Strangers send from addresses of 127.0.0.0/8, a hostile peer has the passphrase, somebody on the path records, changes
 and repeats packets, and programs are killed. Honest callers and streams are beside them. `attack` in this folder
 makes the packets. Each row says whether the outcome is what docs/design/threat-model.md states; if one is not, this
-ends with 1. It takes some five minutes, and is worth something only where nothing else runs.
+ends with 1. It takes some nine minutes, and is worth something only where nothing else runs.
 
     python3 benches/attack/attack.py
     python3 benches/attack/attack.py --only 'floors' --only 'restarted*'
@@ -23,13 +23,15 @@ import ends
 import peers
 import sources
 import strangers
+import tcp
 from outcome import Outcome, table
-from programs import CLIP, ROOT, AttackError, Programs
+from programs import CLIP, ROOT, AttackError, Programs, Skipped
 
 HERE = pathlib.Path(__file__).resolve().parent
 PAGE = ROOT / "docs/design/threat-model.md"
 MARKERS = "<!-- make attack: begin -->", "<!-- make attack: end -->"
-ATTACKS = {attack.__name__: attack for attack in (*strangers.ATTACKS, *peers.ATTACKS, *sources.ATTACKS, *ends.ATTACKS)}
+MODULES = strangers, peers, sources, ends, tcp
+ATTACKS = {attack.__name__: attack for module in MODULES for attack in module.ATTACKS}
 
 
 def between_markers(page, text):
@@ -102,6 +104,8 @@ def main():
                 for outcome in ATTACKS[name](programs):
                     outcomes.append(outcome)
                     print(f"{name}: " + " | ".join(outcome.cells()), flush=True)
+            except Skipped as reason:
+                print(f"{name}: skipped: {reason}", flush=True)
             except (AttackError, OSError, KeyError) as error:
                 outcomes.append(Outcome(name, "", f"could not be run: {error!r}", False))
                 print(outcomes[-1].cells(), flush=True)

@@ -6,11 +6,13 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
 import sys
 import time
 
 from outcome import Outcome, number
-from programs import LISTENER, ROOT, AttackError, free_port
+from programs import LISTENER, ROOT, AttackError, Skipped, free_port, grown, size_of
+from sources import Source, open_stream
 
 sys.path.append(str(ROOT / "product/comity/tests/peer"))
 import peer  # noqa: E402
@@ -20,23 +22,6 @@ AT_MOST = 1.0
 SLOW_CLIENTS = 600
 """More than the page keeps."""
 MAX_CLIENTS = 512
-
-
-def grown(path, size, patience=20):
-    """When a file has grown beyond a size."""
-    until = time.monotonic() + patience
-    while time.monotonic() < until:
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.getsize(path) > size:
-                return time.monotonic()
-        time.sleep(0.005)
-    return float("inf")
-
-
-def size_of(path):
-    with contextlib.suppress(FileNotFoundError):
-        return os.path.getsize(path)
-    return 0
 
 
 def restarted_sender(programs):
@@ -306,6 +291,98 @@ def idle_clients(programs):
     )
 
 
+def deaf_clients(programs):
+    """Clients that request the page of many viewers and read nothing. Each used to hold a page of its own:
+    76 MB."""
+    viewers, clients = 200, 500
+    port = free_port()
+    source = free_port()
+    listener, address = programs.live_sender(source, LISTENER, "--all", "--opaque", "--metrics-bind", f"127.0.0.1:{port}")
+    calling = ("--count", viewers, "--interval-ms", 4, "--hold", 20)
+    with listener, programs.attack("call", "--to", address, *calling) as call, contextlib.ExitStack() as deaf:
+        call.event("called")
+        with Source(source, open_stream(), 5):
+            time.sleep(3)
+        page = len(scraped(port)[1])
+        before = listener.usage()
+        for _ in range(clients):
+            client = deaf.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            # With the segments of loopback, the system itself would hold a megabyte for each.
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+            client.settimeout(5)
+            client.connect(("127.0.0.1", port))
+            client.send(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        time.sleep(1)
+        after = listener.usage()
+        status, text = scraped(port)
+    yield Outcome(
+        f"{clients} clients that read nothing of a metrics page about {viewers} viewers",
+        "once",
+        f"a page has {page / 1e3:.0f} kB; another client gets it all the while" if status == 200 else f"another client gets {status}",
+        status == 200 and len(text) > page / 2 and page > 100_000 and after.memory_mb < before.memory_mb + 20,
+        None,
+        (before.memory_mb, after.memory_mb),
+    )
+
+
+SCENARIO = """
+[scenario]
+name = "links"
+duration = "1s"
+seeds = [1]
+
+[topology]
+kind = "dumbbell"
+bottleneck = { rate = "8Mbps", delay = "5ms", queue = 60 }
+
+[[flow]]
+group = "program"
+transport = "command"
+sender = "echo sent; sleep 1"
+receiver = "sleep 1"
+
+[[flow]]
+group = "tcp"
+"""
+NOBODY = 65_534
+
+
+def lab_links(programs):
+    """Root used to empty the files behind such links."""
+    checked = subprocess.run([programs.comity, "lab", "check"], capture_output=True, text=True, check=False)
+    if checked.returncode:
+        raise Skipped(f"comity lab cannot run: {' '.join(checked.stderr.split())}")
+    folder = programs.folder / "lab"
+    folder.mkdir()
+    # Others may write to it, and it has no sticky bit, with which the system itself would refuse some links.
+    folder.chmod(0o777)
+    (folder / "flow.toml").write_text(SCENARIO)
+    precious = folder / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("precious")
+    for link, to in (("link.pcapng", precious / "file"), ("logs", precious)):
+        (folder / link).symlink_to(to)
+        os.lchown(folder / link, NOBODY, NOBODY)
+    before = {path.name: path.read_bytes() for path in precious.iterdir()}
+
+    def run(*options):
+        command = [programs.comity, "lab", "run", "flow.toml", *options]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+    refused = [run("--pcapng", "bottleneck=link.pcapng"), run("--logs", "logs")]
+    kept = {path.name: path.read_bytes() for path in precious.iterdir()} == before
+    honest = run("--pcapng", "bottleneck=own.pcapng", "--logs", "own")
+    written = [size_of(folder / "own.pcapng"), sum(map(size_of, folder.glob("own/*")))]
+    yield Outcome(
+        "symbolic links of another user in the place of a capture and of the logs of `comity lab`, as root",
+        "once",
+        f"the files behind them are kept, and the runs end with {' and '.join(str(end.returncode) for end in refused)}; "
+        f"without links, a capture of {number(written[0])} bytes is written",
+        kept and all(end.returncode == 1 for end in refused) and honest.returncode in (0, 3) and all(written),
+    )
+
+
 def links(programs):
     """Somebody who can write to the folder has put a link where an output is to be."""
     kept = []
@@ -339,6 +416,8 @@ ATTACKS = (
     keys_of_low_order,
     slow_clients,
     idle_clients,
+    deaf_clients,
     other_hosts,
     links,
+    lab_links,
 )

@@ -5,8 +5,15 @@ import os
 import time
 
 from outcome import Outcome, number
+from programs import LISTENER, AttackError, free_port, grown, sections_on_time
+from sources import Source, open_stream
+from strangers import calls_of, in_time
 
 OPTIMISTIC_ACK = 0x08
+REFUSED = 0x0B
+CONNECTIONS = 256
+"""Of `send --all`."""
+NEIGHBOUR = "127.0.0.9"
 KINDS = 12
 """Of extreme frames."""
 
@@ -105,6 +112,186 @@ def false_feedback(programs):
             f"{code} behind {number(found['received'])} packets, after {found['frames']} of its reports; {counted} liar counted",
             found["code"] == OPTIMISTIC_ACK and counted == 1,
         )
+
+
+def moving(programs):
+    """Each move used to begin another slow start, so that no reaction to a loss lasted: 842 packets came, and 506 without
+    moves."""
+    seconds, came, moves = 12, {}, 0
+    for is_moving, more in ((False, ()), (True, ("--move-ms", 600))):
+        port = free_port()
+        sender, address = programs.live_sender(port, f"{LISTENER}&cc=reno&latency=1s", "--opaque", "--no-shed")
+        emulator, through = programs.emulator(address, "--delay", "50ms")
+        more = ("--script", "lossy", "--seconds", seconds, *more)
+        with sender, emulator, Source(port, open_stream(), 1_000), programs.attack("peer", "--to", through, *more) as peer:
+            found = peer.event("end")
+        came[is_moving], moves = found["received"], found["moves"]
+    yield Outcome(
+        "a viewer that loses one packet in 20, and moves between its port and others (`cc=reno`)",
+        "",
+        f"gets {number(came[True])} packets in {seconds} s with {moves} other ports, and {number(came[False])} without",
+        moves >= 6 and came[False] > 200 and came[True] < 1.5 * came[False],
+    )
+
+
+def many_acknowledgements(programs):
+    """Each range used to be looked up in all lost packets, one after the other, and the sender served nobody."""
+    port = free_port()
+    uri = f"{LISTENER}&cc=fixed&maxbw=60Mbps"
+    sender, address = programs.live_sender(port, uri, "--all", "--opaque", "--no-shed")
+    with sender:
+        with programs.run("recv", f"comity://{address}", "/dev/null") as viewer:
+            viewer.event("connected")
+            more = ("--script", "many-acks", "--seconds", 8)
+            with Source(port, open_stream(), 1_000), programs.attack("peer", "--to", address, *more) as peer:
+                peer.event("connected")
+                before = sender.usage()
+                found = peer.event("end")
+                after = sender.usage()
+            sender.stop()
+            on_time, every = sections_on_time(viewer.end()[1])
+    packets, cpu_s = found["packets"], after.cpu_s - before.cpu_s
+    yield Outcome(
+        "a viewer that loses every second packet, and sends packets with 5 Ack frames of 100 ranges each",
+        number(packets / found["seconds"]),
+        f"{number(on_time)} of {number(every)} sections on time at another viewer, with 10 Mb/s for each; "
+        f"{cpu_s / found['seconds']:.0%} of a processor for both",
+        found["code"] is None and packets > 2_000 and every > 4_000 and on_time == every and cpu_s < 0.8 * found["seconds"],
+        None,
+        (before.memory_mb, after.memory_mb),
+    )
+
+
+def challenges(programs):
+    """Each used to be answered with 1,200 bytes: 29 bytes back for one."""
+    listener, address = programs.listener()
+    with listener, programs.attack("peer", "--to", address, "--script", "challenges", "--hold", 1) as peer:
+        before, after = effects(listener, peer)
+        found = peer.event("end")
+        with programs.attack("call", "--to", address, "--count", 4, "--interval-ms", 100) as call:
+            calls = calls_of(call)
+    back = found["received_bytes"] / found["sent_bytes"]
+    yield Outcome(
+        "packets with a challenge to the path",
+        number(found["packets"] / (found["seconds"] - 1)),
+        f"{back:.1f} bytes back for one; {in_time(calls)} of 4 other callers are in",
+        found["code"] is None and 0.5 < back <= 3 and in_time(calls) == 4,
+        (after.cpu_s - before.cpu_s) * 1e6 / found["packets"],
+    )
+
+
+def false_clock(programs):
+    """Its section was due half an hour later."""
+    media, limit = programs.folder / "clock", 3
+    receiver, address = programs.receiver(uri=f"{LISTENER}&maxlatency={limit}s", output=media)
+    with receiver, programs.attack("peer", "--to", address, "--script", "false-clock", "--hold", 10) as peer:
+        connected, _ = peer.timed_event("connected")
+        took = grown(media, 0, 10) - connected
+    yield Outcome(
+        "a section that is due in 1.5 s, by a clock that is set back by half an hour before it is complete",
+        "once",
+        f"it is written {took:.1f} s after its first byte, with a `maxlatency` of {limit} s",
+        1 < took < limit + 1,
+    )
+
+
+def requested_latency(programs):
+    """The sender used to wait for such viewers as long as they stayed, and their sections for an hour."""
+    viewers, limit = 8, 3
+    sender = programs.run("send", programs.clip, f"{LISTENER}&maxlatency={limit}s", "--all")
+    address = sender.address()
+    with sender, programs.run("recv", f"comity://{address}", "/dev/null") as viewer, contextlib.ExitStack() as stack:
+        viewer.event("connected")
+        before = sender.usage()
+        more = ("--script", "silent", "--latency", 3_600, "--hold", 60)
+        peers = [stack.enter_context(programs.attack("peer", "--to", address, *more)) for _ in range(viewers)]
+        for peer in peers:
+            peer.event("connected")
+        time.sleep(4)
+        after = sender.usage()
+        on_time, every = sections_on_time(viewer.end()[1])
+        ended = time.monotonic()
+        took = float("inf")
+        with contextlib.suppress(AttackError):
+            sender.end(20)
+            took = time.monotonic() - ended
+    yield Outcome(
+        f"{viewers} viewers that ask for a latency of an hour, confirm nothing, and stay",
+        "once",
+        f"{on_time} of {every} sections on time at another viewer; the sender ends {took:.1f} s after it, with a `maxlatency` of {limit} s",
+        # They end `linger` after the last deadline, and a file is read a second ahead.
+        on_time == every > 900 and took < limit + 3,
+        None,
+        (before.memory_mb, after.memory_mb),
+    )
+
+
+@contextlib.contextmanager
+def crowd(programs, address, host, hold):
+    """Takes all connections of a listener, from one host."""
+    more = ("--count", CONNECTIONS, "--interval-ms", 4, "--from", host, "--hold", hold)
+    with programs.attack("call", "--to", address, *more) as crowd:
+        if crowd.event("called")["open"] != CONNECTIONS:
+            raise AttackError(f"not all {CONNECTIONS} connections are open")
+        yield crowd
+
+
+def full_listener(programs):
+    """The others used to be open and to get nothing, as long as the crowd stayed."""
+    callers, port = 7, free_port()
+    listener, address = programs.live_sender(port, LISTENER, "--all", "--opaque")
+    with listener, crowd(programs, address, NEIGHBOUR, 12) as many:
+        with programs.run("recv", f"comity://{address}", "/dev/null") as viewer:
+            viewer.event("connected")
+            with programs.attack("call", "--to", address, "--count", callers, "--interval-ms", 300) as call:
+                calls = calls_of(call)
+            with Source(port, open_stream(), 20):
+                time.sleep(3)
+            # The last ones are on their way.
+            time.sleep(0.5)
+            on_time, every = sections_on_time(viewer.stop()[1])
+        codes = many.event("held")["codes"]
+    yield Outcome(
+        f"all {CONNECTIONS} connections of a listener taken by one address",
+        "once",
+        f"{in_time(calls)} of {callers} callers from another one are in within 3 s, and a viewer gets {on_time} of {every} sections on time; "
+        f"{codes.count(REFUSED)} connections of the first closed with {REFUSED:#04x}",
+        in_time(calls) == callers and on_time == every > 40 and codes == [REFUSED] * (callers + 1),
+    )
+
+
+def byte_rate(program):
+    """The bytes that a program sends in a second, over two of them."""
+    first = program.fresh("statistics")
+    program.event("statistics")
+    last = program.event("statistics")
+    count = [event["output"]["totals"]["byteSent"] for event in (first, last)]
+    return (count[1] - count[0]) / (last["elapsed_s"] - first["elapsed_s"])
+
+
+def confirms_at_a_full_listener(programs):
+    """Each used to bring a challenge of 1,200 bytes to each of 64 connections of its host."""
+    rate, callers = 1_000, 4
+    listener, address = programs.listener()
+    with listener, crowd(programs, address, "127.0.0.1", 20):
+        idle = byte_rate(listener)
+        more = ("--repeat", "confirm", "--rate", rate, "--after", 1, "--lasts", 5, "--seconds", 9)
+        with programs.attack("relay", "--to", address, *more) as relay:
+            with programs.attack("call", "--to", relay.address(), "--count", 1, "--interval-ms", 0):
+                relay.event("repeating")
+                busy = byte_rate(listener)
+                found = relay.event("repeated")
+        calling = ("--count", callers, "--interval-ms", 100, "--from", NEIGHBOUR)
+        with programs.attack("call", "--to", address, *calling) as call:
+            calls = calls_of(call)
+    repeated = found["packets"] / found["seconds"]
+    back = (busy - idle) / repeated
+    yield Outcome(
+        f"a recorded Confirm packet again, from a host that has all {CONNECTIONS} connections",
+        number(repeated),
+        f"{number(back)} bytes to its connections for each; {in_time(calls)} of {callers} callers from another address are in",
+        0 < back < 1_200 and in_time(calls) == callers,
+    )
 
 
 def filled(programs):
@@ -250,6 +437,21 @@ def random_packets(programs):
     )
 
 
+def failed_output(programs):
+    """The reason used to name the file and the error of the system."""
+    receiver, address = programs.receiver(output="/dev/full")
+    with receiver, programs.attack("peer", "--to", address, "--script", "section", "--hold", 5) as peer:
+        found = peer.event("end")
+        _, last = receiver.end()
+    told, own = found["reason"] or "", last["message"]
+    yield Outcome(
+        "a section for an output whose disk is full",
+        "once",
+        f"closed with code {found['code']:#06x}; its reason is \"{told}\"" if found["code"] else "goes on",
+        found["code"] is not None and "/dev" not in told and "space" not in told.lower() and "/dev/full" in own,
+    )
+
+
 def escapes(programs):
     receiver, address = programs.receiver()
     with receiver:
@@ -272,6 +474,13 @@ ATTACKS = (
     floor_through_a_relay,
     acknowledgements,
     false_feedback,
+    moving,
+    many_acknowledgements,
+    challenges,
+    false_clock,
+    requested_latency,
+    full_listener,
+    confirms_at_a_full_listener,
     filled,
     far_deadline,
     repeated_tables,
@@ -279,5 +488,6 @@ ATTACKS = (
     fragments,
     extremes,
     random_packets,
+    failed_output,
     escapes,
 )

@@ -24,6 +24,10 @@ class AttackError(Exception):
     """Something could not be run or measured."""
 
 
+class Skipped(Exception):
+    """An attack cannot be run here, for this reason."""
+
+
 @dataclass(frozen=True)
 class Usage:
     """What a process has used."""
@@ -75,6 +79,21 @@ class Program:
 
     def event(self, name, patience=PATIENCE):
         return self.timed_event(name, patience)[1]
+
+    def fresh(self, name):
+        """The first event of this name from now on."""
+        while not self.events.empty():
+            if self.events.get()[1] is None:
+                raise AttackError(f"{self.command}: ended without another event {name}: {self.said.decode()}")
+        return self.event(name)
+
+    def says(self, text, patience=PATIENCE):
+        """Waits until it has printed a text for people."""
+        until = time.monotonic() + patience
+        while text not in self.said:
+            if self.child.poll() is not None or time.monotonic() > until:
+                raise AttackError(f"{self.command}: did not say {text}: {self.said.decode()}")
+            time.sleep(0.01)
 
     def address(self):
         return self.event("listening")["address"]
@@ -151,7 +170,12 @@ class Programs:
 
     def listener(self, *more):
         """A sender that listens, serves everybody, and has nothing to send."""
-        program = self.run("send", f"udp://127.0.0.1:{free_port()}", LISTENER, "--all", *more)
+        return self.live_sender(free_port(), LISTENER, "--all", *more)
+
+    def live_sender(self, port, uri, *more):
+        """A sender that listens, and sends what comes to a port."""
+        program = self.run("send", f"udp://127.0.0.1:{port}", uri, *more)
+        # At that port.
         program.event("listening")
         return program, program.address()
 
@@ -171,6 +195,29 @@ def free_port():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
         line.bind(("127.0.0.1", 0))
         return line.getsockname()[1]
+
+
+def grown(path, size, patience=20):
+    """When a file has grown beyond a size."""
+    until = time.monotonic() + patience
+    while time.monotonic() < until:
+        if size_of(path) > size:
+            return time.monotonic()
+        time.sleep(0.005)
+    return float("inf")
+
+
+def size_of(path):
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.getsize(path)
+    return 0
+
+
+def sections_on_time(last):
+    """Sections on time by the last event of a receiver, and how many came to it or are missing in all."""
+    totals = last["input"]["totals"]
+    on_time = totals["sectionsOnTime"]
+    return on_time, on_time + totals["sectionsLate"] + totals["sectionsGap"]
 
 
 def socket_drops(address):

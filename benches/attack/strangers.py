@@ -2,14 +2,19 @@
 
 import contextlib
 import socket
+import time
 
 from outcome import Outcome, number
-from programs import socket_drops
+from programs import LISTENER, AttackError, free_port, socket_drops
 
 IN_TIME = 3.0
 """Seconds within which an honest caller has to be in."""
 HALF_A_ROUND_TRIP = "100ms"
 CALLERS = 16
+
+
+HOARDED_MS = 2_200
+"""How long tickets are kept: the listener takes them for old then."""
 
 
 class Flood:
@@ -75,8 +80,21 @@ def calls_of(program):
     return [(call["at"], None if call["error"] else call["seconds"]) for call in program.rest("call")]
 
 
-def in_time(calls):
-    return sum(seconds is not None and seconds <= IN_TIME for _, seconds in calls)
+def commands_in(programs, address, count):
+    """The same of the command as a caller, which gives up after 3 s."""
+    calls, began = [], time.monotonic()
+    for _ in range(count):
+        called_at = time.monotonic()
+        with programs.run("recv", f"comity://{address}", "/dev/null", "--reconnect", "no") as caller:
+            took = None
+            with contextlib.suppress(AttackError):
+                took = caller.timed_event("connected")[0] - called_at
+            calls.append((called_at - began, took))
+    return calls
+
+
+def in_time(calls, limit=IN_TIME):
+    return sum(seconds is not None and seconds <= limit for _, seconds in calls)
 
 
 def replays_from_one_network(programs):
@@ -211,6 +229,64 @@ def neighbours(programs):
         )
 
 
+def false_listener(programs):
+    """A caller cannot tell wrong guesses from forged packets, so it tests some."""
+    limit = 3
+    most = 16 + 64 * limit
+    with programs.attack("listen", "--seconds", limit + 2) as listener:
+        uri = f"comity://{listener.address()}?conntimeo={limit}s"
+        with programs.run("recv", uri, "/dev/null", "--reconnect", "no") as caller:
+            code, _ = caller.end()
+        found = listener.event("end")
+    yield Outcome(
+        "a listener without the passphrase, which answers a caller with as many shares as it can",
+        number(found["answers"] / limit),
+        f"{found['tested']} guesses tested in a call of {limit} s, of at most {most}; the caller ends with exit code {code}",
+        16 < found["tested"] <= most and found["answers"] > 2 * most and code in (3, 4),
+    )
+
+
+def hoarded(programs):
+    """Tickets of all addresses of a /24, used at once. The listener used to take them for fresh ones: it tested all 250
+    wrong messages 3, and let callers of the network wait meanwhile."""
+    rate, callers, limit = 500, 12, 1.0
+    listener, address = programs.listener()
+    more = ("--network", "127.0.0.0", "--hosts", 250, "--age-ms", HOARDED_MS)
+    with listener:
+        recorded = recorded_initial(programs, address)
+        with flood(programs, address, "confirm", rate, 4, "--recorded", recorded, *more) as strangers:
+            held = strangers.event("begins")["addresses"]
+            with programs.attack("call", "--to", address, "--count", callers, "--interval-ms", 150) as call:
+                strangers.event("end")
+                calls = calls_of(call)
+        refused = listener.stop()[1]["output"].get("refused", {}).get("unproven", 0)
+    yield Outcome(
+        f"{held} tickets of a /24 that were kept for {HOARDED_MS / 1_000} s, used with wrong messages 3",
+        number(rate),
+        f"{in_time(calls, limit)} of {callers} callers of the /24 are in within {limit:.0f} s; {refused} wrong messages 3 tested",
+        in_time(calls, limit) == callers and held >= 200 and 0 < refused <= 8 + 4 * 5,
+    )
+
+
+def few_cookies(programs):
+    """Retry packets with a few cookies in turn, each more often than that of the listener. They used to keep every caller
+    out."""
+    callers = 4
+    for cookies, rate in ((4, 400), (8, 1_600)):
+        listener, address = programs.listener()
+        emulator, through = programs.emulator(address, "--delay", HALF_A_ROUND_TRIP)
+        more = ("--cookies", cookies, "--rate", rate, "--seconds", 15)
+        with listener, emulator, programs.attack("relay", "--to", through, *more) as relay:
+            calls = commands_in(programs, relay.address(), callers)
+            found = relay.event("end")
+        yield Outcome(
+            f"forged Retry packets with {cookies} cookies in turn",
+            number(rate),
+            f"{in_time(calls)} of {callers} callers are in within 3 s at round trips of 200 ms; {number(found['forged'])} packets forged",
+            in_time(calls) == callers and found["forged"] > 40 * callers,
+        )
+
+
 def injected(programs):
     """Forged packets before and behind each genuine one of the handshake."""
     callers = 8
@@ -220,10 +296,55 @@ def injected(programs):
             calls = calls_of(call)
         found = relay.event("end")
     yield Outcome(
-        "forged Retry, Answer, refusal, versions and Reset before each first packet and behind each answer",
+        "forged Retry, Answer, refusal, versions, Reset and Accept before each first packet and behind each answer",
         "",
         f"{in_time(calls)} of {callers} callers are in within 3 s; {number(found['forged'])} packets forged",
         in_time(calls) == callers and found["forged"] >= 10 * callers,
+    )
+
+
+def refused_after_a_proof(programs):
+    """A caller of a listener that is busy, and proves it. Two forged refusals, 3 s apart, used to end such a call."""
+    busy_for, limit = 5, 12
+    sender, address = programs.live_sender(free_port(), LISTENER)
+    with sender, programs.attack("relay", "--to", address, "--refuse", "--seconds", limit) as relay:
+        with programs.run("recv", f"comity://{address}", "/dev/null") as first:
+            first.event("connected")
+            uri = f"comity://{relay.address()}?conntimeo={limit}s"
+            with programs.run("recv", uri, "/dev/null", "--reconnect", "no") as caller:
+                time.sleep(busy_for)
+                began = time.monotonic()
+                first.stop()
+                took = float("inf")
+                with contextlib.suppress(AttackError):
+                    took = caller.timed_event("connected", limit)[0] - began
+        found = relay.event("end")
+    yield Outcome(
+        f"forged refusals behind each answer of a listener that is busy for {busy_for} s, and proves it",
+        "",
+        f"the caller is in {took:.1f} s later; {found['forged']} packets forged",
+        took < IN_TIME and found["forged"] >= 10,
+    )
+
+
+def refused_replays(programs):
+    """The Confirm packet of a caller that is refused with the listener's name of 512 bytes, again. Each used to bring 2.4
+    times its bytes."""
+    rate, name = 5_000, "x" * 512
+    sender, address = programs.live_sender(free_port(), f"{LISTENER}&streamid={name}", "--all")
+    more = ("--repeat", "confirm", "--rate", rate, "--after", 1, "--lasts", 3, "--seconds", 6)
+    with sender, programs.attack("relay", "--to", address, *more) as relay:
+        with programs.run("recv", f"comity://{relay.address()}?streamid=other", "/dev/null") as caller:
+            code, _ = caller.end()
+        found = relay.event("end")
+        with programs.attack("call", "--to", address, "--count", 4, "--interval-ms", 100) as call:
+            calls = calls_of(call)
+    back = found["received_bytes"] / found["sent_bytes"]
+    yield Outcome(
+        "a recorded Confirm packet again, whose caller requested another stream; that of the listener has a name of 512 bytes",
+        number(rate),
+        f"{back:.2f} bytes back for one; the caller was refused with exit code {code}, and {in_time(calls)} of 4 others are in",
+        code == 4 and 0.1 < back <= 1 and in_time(calls) == 4,
     )
 
 
@@ -256,6 +377,11 @@ ATTACKS = (
     flood_beside_a_stream,
     guesses,
     neighbours,
+    false_listener,
+    hoarded,
+    few_cookies,
     injected,
+    refused_after_a_proof,
+    refused_replays,
     newcomers,
 )

@@ -55,6 +55,12 @@ pub(crate) struct Arguments {
     /// Addresses of each network
     #[arg(long, default_value_t = 254)]
     hosts: u32,
+    /// The first network [default: one without other programs]
+    #[arg(long)]
+    network: Option<Ipv4Addr>,
+    /// How long cookies and tickets wait until they are used, in milliseconds
+    #[arg(long, default_value_t = 0)]
+    age_ms: u64,
     /// A recorded Initial packet with its message 1, in hexadecimal
     #[arg(long)]
     recorded: Option<String>,
@@ -79,9 +85,11 @@ struct Flood<'a> {
 }
 
 /// The strangers by their numbers. Up to 256 networks lie in 127.16.0.0/16, and up to 65,280 in all
-/// of 127.0.0.0/8 behind its first 65,536 addresses.
+/// of 127.0.0.0/8 behind its first 65,536 addresses. Honest programs have the first address of a
+/// network.
 #[derive(Clone, Copy)]
 struct Sources {
+    network: Option<Ipv4Addr>,
     networks: u32,
     hosts: u32,
 }
@@ -92,14 +100,15 @@ impl Sources {
     }
 
     fn first_network(self) -> u32 {
-        match self.networks {
-            0..=256 => 127 << 16 | 16 << 8,
-            _ => 127 << 16 | 1 << 8,
+        match (self.network, self.networks) {
+            (Some(network), _) => network.to_bits() >> 8,
+            (None, 0..=256) => 127 << 16 | 16 << 8,
+            (None, _) => 127 << 16 | 1 << 8,
         }
     }
 
     fn first_host(self) -> u32 {
-        u32::from(self.hosts < 256)
+        2_u32.min(256 - self.hosts)
     }
 
     fn address(self, at: u32) -> Ipv4Addr {
@@ -295,6 +304,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return Err("expected --networks from 1 to 65280, and --hosts from 1 to 256".into());
     }
     let sources = Sources {
+        network: arguments.network,
         networks: arguments.networks,
         hosts: arguments.hosts,
     };
@@ -308,6 +318,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         packet: Vec::new(),
     };
     flood.prepare()?;
+    sleep(Duration::from_millis(arguments.age_ms));
     let has_part = |&at: &u32| match arguments.kind {
         // The budget gives tickets to some of the callers of one network.
         Kind::Confirm => flood.is_ready(at),

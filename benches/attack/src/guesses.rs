@@ -1,12 +1,15 @@
-//! Callers that guess passphrases, as many at a time as there are addresses.
+//! Who guesses passphrases: callers, as many at a time as there are addresses, and a listener.
 
-use std::collections::VecDeque;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::collections::{BTreeSet, VecDeque};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use comity::Config;
-use comity::session::{Caller, CallerConfig, CallerCredentials, Ecn, PassphraseKey, Randomness};
+use comity::session::{
+    Caller, CallerConfig, CallerCredentials, Ecn, Listener, ListenerConfig, ListenerCredentials,
+    PassphraseKey, Randomness,
+};
 use comity_transport::wire::header::{self, Packet};
 use serde_json::json;
 
@@ -19,6 +22,8 @@ const PAUSE: Duration = Duration::from_micros(200);
 /// Guesses whose answers are awaited, and of those that are not answered.
 const AT_A_TIME: usize = 64;
 const UNANSWERED: usize = 512;
+/// Shares with which the listener answers a packet.
+const SHARES: usize = 200;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -43,11 +48,67 @@ struct Guess {
     caller: Caller<Scripted>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let clock = Clock::start();
+#[derive(clap::Args)]
+pub(crate) struct Listening {
+    #[arg(long)]
+    seconds: u64,
+}
+
+fn parameters() -> Result<Vec<u8>> {
     let mut parameters = Vec::new();
     let config = Config::builder().insecure().build()?;
     config.parameters().encode(&mut parameters)?;
+    Ok(parameters)
+}
+
+/// Each share, made with a guess, lets the listener test it by message 3 of the caller.
+pub(crate) fn listen(arguments: &Listening) -> Result<()> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket.set_read_timeout(Some(Duration::from_millis(1)))?;
+    let address = socket.local_addr()?.to_string();
+    println!("{}", json!({"event": "listening", "address": address}));
+    let clock = Clock::start();
+    let mut randomness = Randomness::system();
+    let key = PassphraseKey::new(randomness.bytes());
+    let config = ListenerConfig::new(ListenerCredentials::Passphrase(key), parameters()?);
+    let opener = opener(Script::silent());
+    let mut listener = Listener::new(clock.now(), config, opener, randomness.split())?;
+    let (mut buffer, mut out) = (vec![0; 65_535], Vec::new());
+    let (mut tested, mut answers) = (BTreeSet::new(), 0_u64);
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(arguments.seconds) {
+        let Ok((length, from)) = socket.recv_from(&mut buffer) else {
+            continue;
+        };
+        let packet = &buffer[..length];
+        let times = match header::decode(packet) {
+            Ok(Packet::Confirm(confirm)) => {
+                tested.insert(confirm.message.to_vec());
+                continue;
+            }
+            Ok(Packet::Initial(initial)) if !initial.message.is_empty() => SHARES,
+            _ => 1,
+        };
+        for _ in 0..times {
+            let mut packet = packet.to_vec();
+            listener.handle_datagram(clock.now(), from, Ecn::NotCapable, &mut packet);
+            while listener.poll_reply(&mut out).is_some() {
+                answers += u64::from(times > 1);
+                socket.send_to(&out, from)?;
+                out.clear();
+            }
+        }
+    }
+    println!(
+        "{}",
+        json!({"event": "end", "answers": answers, "tested": tested.len()})
+    );
+    Ok(())
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let clock = Clock::start();
+    let parameters = parameters()?;
     let mut randomness = Randomness::system();
     let mut strangers = Strangers::bind()?;
     let mut guesses: VecDeque<Guess> = VecDeque::new();

@@ -23,6 +23,8 @@ enum Command {
     Flood(flood::Arguments),
     /// Strangers call with passphrases that they guess
     Guess(guesses::Arguments),
+    /// A listener guesses passphrases of its callers
+    Listen(guesses::Listening),
     /// Honest callers connect, one after the other
     Call(callers::Arguments),
     /// Forwards, records, changes and replays packets
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
     let done = match Command::parse() {
         Command::Flood(arguments) => flood::run(&arguments),
         Command::Guess(arguments) => guesses::run(&arguments),
+        Command::Listen(arguments) => guesses::listen(&arguments),
         Command::Call(arguments) => callers::run(&arguments),
         Command::Relay(arguments) => relay::run(&arguments),
         Command::Peer(arguments) => peer::run(&arguments),

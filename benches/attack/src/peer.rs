@@ -1,5 +1,6 @@
 //! A peer that has the passphrase, and sends what a script says.
 
+use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -10,19 +11,25 @@ use comity::session::{
     Protocol, Randomness, Transmit,
 };
 use comity_congestion::Tag;
-use comity_transport::wire::frame::{self, Content, Frame};
+use comity_transport::wire::frame::{self, Content, Frame, encode_departure};
 use comity_units::{PacketNumber, Span, Time};
 use serde_json::json;
 
 use crate::result::Result;
 use crate::scripts::{Name, Script};
+use crate::strangers::Traffic;
 
 const PAUSE: Duration = Duration::from_micros(100);
-const PING: [u8; 5] = [0, 0, 0, 0, 1];
+const PING: u8 = 0x01;
+const PATH_RESPONSE: u8 = 0x0f;
 /// Between two packets that keep the connection.
 const KEEP: Span = Span::from_millis(500);
 /// Packets that leave without a look at what has come.
 const BATCH: usize = 8;
+/// The longest that a peer may state.
+const LONGEST_ACK_DELAY: Span = Span::from_secs(16);
+/// Packets that show that the other end has followed to an address.
+const FOLLOWED: u64 = 5;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -41,6 +48,15 @@ pub(crate) struct Arguments {
     /// The number of the first one, for scripts that differ by connection
     #[arg(long, default_value_t = 0)]
     first: u64,
+    /// The longest time for a script, in seconds
+    #[arg(long, default_value_t = 60.0)]
+    seconds: f64,
+    /// Moves to a new port and back, each time after so many milliseconds
+    #[arg(long)]
+    move_ms: Option<u64>,
+    /// The latency that it requests, in seconds
+    #[arg(long)]
+    latency: Option<u64>,
 }
 
 /// Maps the monotonic clock to the times of the session.
@@ -61,6 +77,8 @@ impl Clock {
 pub(crate) struct Scripted {
     script: Script,
     next: u64,
+    next_at: Time,
+    path_frames: VecDeque<PathFrame>,
     has_received: bool,
     kept_at: Time,
     largest: Option<u64>,
@@ -75,6 +93,8 @@ pub(crate) fn opener(script: Script) -> Opener<Scripted> {
         Ok(Scripted {
             script: script.take().ok_or(BadParameters::Unfit)?,
             next: 0,
+            next_at: Time::ZERO,
+            path_frames: VecDeque::new(),
             has_received: false,
             kept_at: Time::ZERO,
             largest: None,
@@ -115,6 +135,9 @@ impl Protocol for Scripted {
                     self.closed = Some((close.code.get(), close.reason.to_owned()));
                 }
                 Frame::Tag(Tag::Round { round, .. }) => self.script.on_round(round),
+                Frame::PathChallenge(bytes) => {
+                    self.path_frames.push_back(PathFrame::Challenge(bytes));
+                }
                 _ => {}
             }
         }
@@ -126,17 +149,21 @@ impl Protocol for Scripted {
         if self.closed.is_some() {
             return None;
         }
+        let departure = self.script.departure(now);
         if self.has_received
+            && now >= self.next_at
             && let Some(payload) = self.script.next(self.largest)
         {
-            out.extend([0; 4]);
+            self.next_at = now + self.script.interval();
+            encode_departure(departure, out);
             out.extend(payload);
             self.sent += 1;
             return self.transmit();
         }
         if now >= self.kept_at + KEEP {
             self.kept_at = now;
-            out.extend(PING);
+            encode_departure(departure, out);
+            out.push(PING);
             return self.transmit();
         }
         None
@@ -144,16 +171,25 @@ impl Protocol for Scripted {
 
     fn write_path_frame(
         &mut self,
-        _now: Time,
-        _frame: PathFrame,
-        _length: usize,
-        _out: &mut Vec<u8>,
+        now: Time,
+        frame: PathFrame,
+        length: usize,
+        out: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        None
+        // It calls, so it asks no address for anything.
+        let PathFrame::Response(bytes) = frame else {
+            return None;
+        };
+        let end = out.len() + length;
+        encode_departure(self.script.departure(now), out);
+        out.push(PATH_RESPONSE);
+        out.extend(bytes);
+        out.resize(end.max(out.len()), 0);
+        self.transmit()
     }
 
     fn poll_path_frame(&mut self) -> Option<PathFrame> {
-        None
+        self.path_frames.pop_front()
     }
 
     fn on_path_changed(&mut self, _now: Time, _from: SocketAddr, _to: SocketAddr) {}
@@ -173,6 +209,74 @@ impl Protocol for Scripted {
     fn on_timer(&mut self, _now: Time) {}
 }
 
+/// The ports of a peer: its own, and new ones if it moves.
+struct Ports {
+    to: SocketAddr,
+    /// Each with the number of packets that came to it.
+    sockets: Vec<(UdpSocket, u64)>,
+    at: usize,
+    traffic: Traffic,
+}
+
+impl Ports {
+    fn bind(to: SocketAddr) -> Result<Self> {
+        let mut ports = Self {
+            to,
+            sockets: Vec::new(),
+            at: 0,
+            traffic: Traffic::default(),
+        };
+        ports.add()?;
+        Ok(ports)
+    }
+
+    fn add(&mut self) -> Result<()> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        socket.connect(self.to)?;
+        socket.set_nonblocking(true)?;
+        self.sockets.push((socket, 0));
+        Ok(())
+    }
+
+    /// From its own port to a new one, or back.
+    fn step(&mut self) -> Result<()> {
+        if self.at == 0 {
+            self.add()?;
+            self.at = self.sockets.len() - 1;
+        } else {
+            self.at = 0;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, packet: &[u8]) {
+        // A buffer that is full, or a listener that has ended, loses packets.
+        let _ = self.sockets[self.at].0.send(packet);
+        self.traffic.sent += 1;
+        self.traffic.sent_bytes += packet.len() as u64;
+    }
+
+    /// The length of the next packet that came to any port.
+    fn receive(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        for (socket, packets) in &mut self.sockets {
+            if let Ok(length) = socket.recv(buffer) {
+                *packets += 1;
+                self.traffic.received += 1;
+                self.traffic.received_bytes += length as u64;
+                return Some(length);
+            }
+        }
+        None
+    }
+
+    /// How many new ports the other end has sent to.
+    fn followed(&self) -> usize {
+        { self.sockets.iter().skip(1) }
+            .filter(|(_, packets)| *packets >= FOLLOWED)
+            .count()
+    }
+}
+
 /// One connection and its end.
 fn connect(
     arguments: &Arguments,
@@ -180,9 +284,7 @@ fn connect(
     script: Script,
     randomness: &mut Randomness,
 ) -> Result<()> {
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-    socket.connect(arguments.to)?;
-    socket.set_nonblocking(true)?;
+    let mut ports = Ports::bind(arguments.to)?;
     let clock = Clock::start();
     let opener = opener(script);
     let randomness = randomness.split();
@@ -191,6 +293,7 @@ fn connect(
     let mut out = Vec::new();
     let mut done_at = None;
     let mut opened_at = None;
+    let mut moved_at = None;
     let hold = Duration::from_secs_f64(arguments.hold);
     loop {
         let now = clock.now();
@@ -202,10 +305,9 @@ fn connect(
                 break;
             }
             is_busy = true;
-            // A buffer that is full, or a listener that has ended, loses packets.
-            let _ = socket.send(&out);
+            ports.send(&out);
         }
-        while let Ok(length) = socket.recv(&mut buffer) {
+        while let Some(length) = ports.receive(&mut buffer) {
             is_busy = true;
             let packet = &mut buffer[..length];
             caller.handle_datagram(now, arguments.to, Ecn::NotCapable, packet);
@@ -217,7 +319,16 @@ fn connect(
             let peer = session.protocol_mut();
             if opened_at.is_none() {
                 opened_at = Some(Instant::now());
+                ports.traffic = Traffic::default();
                 println!("{}", json!({"event": "connected"}));
+            }
+            if let Some(every) = arguments.move_ms
+                && moved_at
+                    .or(opened_at)
+                    .is_some_and(|at: Instant| at.elapsed() >= Duration::from_millis(every))
+            {
+                moved_at = Some(Instant::now());
+                ports.step()?;
             }
             if peer.closed.is_none()
                 && peer.has_received
@@ -233,13 +344,16 @@ fn connect(
                 (None, None) => false,
             };
             let took = opened_at.map_or(0.0, |at| at.elapsed().as_secs_f64());
-            if is_over || took > 60.0 {
+            if is_over || took > arguments.seconds {
                 let closed = peer.closed.as_ref();
                 println!(
                     "{}",
                     json!({
                         "event": "end", "packets": peer.sent, "received": peer.received,
                         "seconds": took, "frames": peer.script.frames(),
+                        "sent_bytes": ports.traffic.sent_bytes,
+                        "received_bytes": ports.traffic.received_bytes,
+                        "moves": ports.followed(),
                         "code": closed.map(|(code, _)| *code),
                         "reason": closed.map(|(_, reason)| reason.clone()),
                     })
@@ -262,7 +376,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let config = Config::builder().insecure().build()?;
     let mut own = config.parameters();
     // An older peer proves nothing, and meets the numbers that are left out.
-    own.proofs = arguments.script != Name::AllAcked;
+    own.proofs = !matches!(arguments.script, Name::AllAcked | Name::ManyAcks);
+    if arguments.script == Name::ManyAcks {
+        // Lost packets are remembered for so long.
+        own.max_ack_delay = LONGEST_ACK_DELAY;
+    }
+    if let Some(seconds) = arguments.latency {
+        own.latency = Span::from_secs(seconds);
+    }
     own.encode(&mut parameters)?;
     let mut randomness = Randomness::system();
     for connection in arguments.first..arguments.first + arguments.connections {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use comity::session::{ConnectionId, Pattern};
-use comity_transport::wire::header::{self, Answer, Initial, Packet, Reset, Retry};
+use comity_transport::wire::header::{self, Accept, Answer, Initial, Packet, Reset, Retry};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde_json::json;
@@ -53,6 +53,12 @@ pub(crate) struct Arguments {
     /// Sends them before each first packet of a caller, and behind each answer of the listener
     #[arg(long)]
     inject: bool,
+    /// Sends only a refusal behind each answer of the listener
+    #[arg(long, conflicts_with = "inject")]
+    refuse: bool,
+    /// Sends Retry packets with so many cookies in turn, at the rate, to each caller that is not in
+    #[arg(long)]
+    cookies: Option<u16>,
     /// Sends a copy of each Data packet to the listener first, from an address of its own; what
     /// comes back to that is handed on for a second
     #[arg(long)]
@@ -83,6 +89,8 @@ struct Flow {
     copied_since: Option<Instant>,
     /// Whether forged packets have answered its first packet.
     is_forged: bool,
+    /// The caller's identifier, until it is in.
+    calls: Option<ConnectionId>,
 }
 
 /// The packets that are worth something later.
@@ -125,6 +133,17 @@ pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
         .then(|| pairs.iter().map(digits).collect())?
 }
 
+fn refusal(source: ConnectionId) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    Answer {
+        destination: source,
+        ticket: &[],
+        message: &[1],
+    }
+    .encode(&mut out)?;
+    Ok(out)
+}
+
 /// What somebody without a key can make up in answer to an Initial packet.
 fn forged(source: ConnectionId, random: &mut Xoshiro256PlusPlus) -> Result<Vec<Vec<u8>>> {
     let mut noise = [0; 96];
@@ -138,17 +157,21 @@ fn forged(source: ConnectionId, random: &mut Xoshiro256PlusPlus) -> Result<Vec<V
     }
     .encode(&mut out)?;
     packets.push(std::mem::take(&mut out));
-    let answers: [(&[u8], &[u8]); 2] = [(&noise[..80], &noise[..33]), (&[], &[1])];
-    for (ticket, message) in answers {
-        Answer {
-            destination: source,
-            ticket,
-            message,
-        }
-        .encode(&mut out)?;
-        packets.push(std::mem::take(&mut out));
+    Answer {
+        destination: source,
+        ticket: &noise[..80],
+        message: &noise[..33],
     }
+    .encode(&mut out)?;
+    packets.push(std::mem::take(&mut out));
+    packets.push(refusal(source)?);
     header::encode_version_negotiation(source, &[77], &mut out)?;
+    packets.push(std::mem::take(&mut out));
+    Accept {
+        destination: source,
+        message: &noise[..60],
+    }
+    .encode(&mut out)?;
     packets.push(out);
     let token = *noise.last_chunk().ok_or("16 bytes")?;
     packets.push(Reset { source, token }.encode());
@@ -164,6 +187,11 @@ struct Relay<'a> {
     forwarded: u64,
     mangled: u64,
     forged: u64,
+    /// Retry packets with cookies in turn, each to all callers.
+    retries: u64,
+    /// Bytes to the listener, and from it.
+    sent_bytes: u64,
+    received_bytes: u64,
     handed_on: u64,
     diverted: u64,
 }
@@ -197,6 +225,7 @@ impl Relay<'_> {
             copies: toward(self.arguments.to, STRANGER)?,
             copied_since: None,
             is_forged: false,
+            calls: None,
         });
         Ok(self.flows.len() - 1)
     }
@@ -209,6 +238,12 @@ impl Relay<'_> {
         let packet = &mut buffer[..length];
         let at = self.flow(caller)?;
         self.recorded.note(packet);
+        self.sent_bytes += length as u64;
+        match header::decode(packet) {
+            Ok(Packet::Initial(initial)) => self.flows[at].calls = Some(initial.source),
+            Ok(Packet::Data { .. }) => self.flows[at].calls = None,
+            _ => {}
+        }
         let is_forging = self.arguments.forge && !self.flows[at].is_forged;
         if (is_forging || self.arguments.inject)
             && let Ok(Packet::Initial(Initial {
@@ -237,23 +272,58 @@ impl Relay<'_> {
         Ok(())
     }
 
+    /// Sends the Retry packets that are due.
+    fn retry(&mut self, elapsed: Duration) -> Result<()> {
+        let Some(cookies) = self.arguments.cookies else {
+            return Ok(());
+        };
+        let due = (elapsed.as_secs_f64() * self.arguments.rate as f64) as u64;
+        while self.retries < due {
+            self.retries += 1;
+            let cookie = ((self.retries % u64::from(cookies)) as u16).to_be_bytes();
+            for flow in &self.flows {
+                let Some(destination) = flow.calls else {
+                    continue;
+                };
+                let mut out = Vec::new();
+                Retry {
+                    destination,
+                    cookie: &cookie,
+                }
+                .encode(&mut out)?;
+                // A buffer that is full loses packets.
+                let _ = self.front.send_to(&out, flow.caller);
+                self.forged += 1;
+            }
+        }
+        Ok(())
+    }
+
     fn reverse(&mut self, buffer: &mut [u8]) -> Result<bool> {
         let mut is_any = false;
         for at in 0..self.flows.len() {
             let caller = self.flows[at].caller;
             while let Ok(length) = self.flows[at].socket.recv(buffer) {
                 is_any = true;
+                self.received_bytes += length as u64;
                 let packet = &mut buffer[..length];
                 self.recorded.note_reply(packet);
                 let answered = match header::decode(packet) {
                     Ok(Packet::Retry(retry)) => Some(retry.destination),
                     Ok(Packet::Answer(answer)) => Some(answer.destination),
+                    Ok(Packet::Accept(accept)) => Some(accept.destination),
                     _ => None,
                 };
                 self.mangle(packet);
                 let _ = self.front.send_to(packet, caller);
-                if let Some(source) = answered.filter(|_| self.arguments.inject) {
+                let Some(source) = answered else {
+                    continue;
+                };
+                if self.arguments.inject {
                     self.forge(source, caller)?;
+                } else if self.arguments.refuse {
+                    self.front.send_to(&refusal(source)?, caller)?;
+                    self.forged += 1;
                 }
             }
             while let Ok(length) = self.flows[at].copies.recv(buffer) {
@@ -306,7 +376,7 @@ impl Relay<'_> {
         }
     }
 
-    fn repeat(&self, packet: &[u8]) -> io::Result<()> {
+    fn repeat(&mut self, packet: &[u8]) -> io::Result<()> {
         let Some(flow) = self.flows.last() else {
             return Ok(());
         };
@@ -314,7 +384,10 @@ impl Relay<'_> {
             Some(Repeat::ForgedReset | Repeat::OldReset | Repeat::OtherReset) => {
                 self.front.send_to(packet, flow.caller)
             }
-            _ => self.flows[0].socket.send(packet),
+            _ => {
+                self.sent_bytes += packet.len() as u64;
+                self.flows[0].socket.send(packet)
+            }
         };
         match sent {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
@@ -348,6 +421,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         forwarded: 0,
         mangled: 0,
         forged: 0,
+        retries: 0,
+        sent_bytes: 0,
+        received_bytes: 0,
         handed_on: 0,
         diverted: 0,
     };
@@ -358,6 +434,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     while began.elapsed() < Duration::from_secs(arguments.seconds) {
         let mut is_busy = relay.forward(&mut buffer)?;
         is_busy |= relay.reverse(&mut buffer)?;
+        relay.retry(began.elapsed())?;
         if !is_reported
             && let (Some(initial), Some(_)) = (&relay.recorded.initial, &relay.recorded.confirm)
         {
@@ -399,6 +476,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             "event": "end", "forwarded": relay.forwarded, "mangled": relay.mangled,
             "forged": relay.forged, "handed_on": relay.handed_on, "diverted": relay.diverted,
             "repeated": repeated, "callers": relay.flows.len(),
+            "sent_bytes": relay.sent_bytes, "received_bytes": relay.received_bytes,
         })
     );
     Ok(())

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use clap::ValueEnum;
 use comity_transport::wire::frame::PROOF_MASK;
 use comity_transport::wire::limits::{MAX_SECTION, MAX_SECTION_ID, MAX_TIME_US};
-use comity_transport::wire::varint;
+use comity_transport::wire::{Stamp, varint};
+use comity_units::{Span, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -40,6 +41,15 @@ const TABLES: u8 = 200;
 const UNITS: u64 = 2_000;
 /// A rate in bits per second at which less arrives than does.
 const MODEST: u64 = 100_000;
+/// Ranges of an Ack frame, and those frames in a packet, if there are many.
+const RANGES: usize = 100;
+const ACKS: usize = 5;
+const CHALLENGES: u64 = 1_000;
+/// How far a clock is set back, the number of challenges after that, and how long the section of
+/// that clock may take.
+const SET_BACK: Span = Span::from_secs(1_800);
+const CHALLENGED: u64 = 20;
+const DUE_US: u64 = 1_500_000;
 /// Packets of each extreme kind.
 const EXTREMES: u64 = 50;
 const RANDOM_PACKETS: u64 = 16;
@@ -73,6 +83,14 @@ pub(crate) enum Name {
     FalseCount,
     /// Drops one packet in 20 and says so, but reports no loss event
     NoLossEvents,
+    /// Drops one packet in 20, and says so
+    Lossy,
+    /// Drops every second packet, says so, and acknowledges the others with many Ack frames
+    ManyAcks,
+    /// A thousand packets with a challenge
+    Challenges,
+    /// A section in two halves, and a clock that is set back by half an hour between them
+    FalseClock,
     /// Sends 16 MiB of whole sections, whatever the credit
     Fill,
     /// A section that is due in an hour, and a Close
@@ -109,12 +127,30 @@ fn frame(kind: u8, numbers: &[u64]) -> Vec<u8> {
     out
 }
 
-/// An Ack frame for all packets up to `largest`.
-fn ack(largest: u64) -> Vec<u8> {
-    let mut out = frame(ACK, &[largest, 0]);
+/// An Ack frame of this kind for ranges of packets, the highest first.
+fn ack(kind: u8, ranges: &[(u64, u64)]) -> Vec<u8> {
+    let Some(&(first, last)) = ranges.first() else {
+        return Vec::new();
+    };
+    let mut out = frame(kind, &[last, 0]);
     out.extend([0; 4]);
-    put(&mut out, &[0, largest]);
+    put(&mut out, &[ranges.len() as u64 - 1, last - first]);
+    for pair in ranges.windows(2) {
+        let (above, (first, last)) = (pair[0].0, pair[1]);
+        put(&mut out, &[above - last - 2, last - first]);
+    }
     out
+}
+
+/// Adds the next lower packet; `false` if that takes another range than the `most` that fit.
+fn add(ranges: &mut Vec<(u64, u64)>, number: u64, most: usize) -> bool {
+    let is_full = ranges.len() == most;
+    match ranges.last_mut() {
+        Some((first, _)) if *first == number + 1 => *first = number,
+        _ if is_full => return false,
+        _ => ranges.push((number, number)),
+    }
+    true
 }
 
 /// A Section frame without a deadline: section `number` of `stream`, `data` at `offset`.
@@ -132,6 +168,20 @@ fn far() -> Vec<u8> {
     put(&mut out, &[0, 1 + 3_600_000_000, 1]);
     out.push(7);
     out
+}
+
+/// One of two bytes of a section that is due [`DUE_US`] after the first, by the false clock.
+fn half(offset: u64) -> Vec<u8> {
+    let mut out = frame(SECTION | HAS_LENGTH, &[0, 0, 0, offset, 2]);
+    // The clock of a peer begins at 1 s.
+    let source_us = 1_000_000 + SET_BACK.as_micros();
+    put(&mut out, &[source_us, 1 + DUE_US, 1]);
+    out.push(7);
+    out
+}
+
+fn challenge(step: u64) -> Vec<u8> {
+    [&[PATH_CHALLENGE][..], &step.to_be_bytes()].concat()
 }
 
 /// CRC-32/MPEG-2.
@@ -265,6 +315,9 @@ impl Script {
             Name::Extreme => EXTREMES,
             Name::Random => RANDOM_PACKETS,
             Name::AllAcked | Name::HiddenLoss | Name::FalseCount | Name::NoLossEvents => u64::MAX,
+            Name::Lossy | Name::ManyAcks => u64::MAX,
+            Name::Challenges => CHALLENGES,
+            Name::FalseClock => CHALLENGED + 2,
             Name::Fill => FILLED * LONG / PIECE,
             Name::FarDeadline => 2,
             Name::Tables => 2 + u64::from(TABLES) + UNITS,
@@ -279,6 +332,24 @@ impl Script {
     /// Whether so many packets leave that the other end would lose them at its socket.
     pub(crate) fn is_paced(&self) -> bool {
         matches!(self.name, Name::Fragments | Name::Fill | Name::Tables)
+    }
+
+    /// The time between two of its packets, if that matters.
+    pub(crate) fn interval(&self) -> Span {
+        match self.name {
+            Name::ManyAcks | Name::Challenges => Span::from_millis(1),
+            Name::FalseClock => Span::from_millis(50),
+            _ => Span::ZERO,
+        }
+    }
+
+    /// The departure that the next packet states.
+    pub(crate) fn departure(&self, now: Time) -> Stamp {
+        match (self.name, self.step) {
+            (Name::FalseClock, 0) => Stamp::of(now + SET_BACK),
+            (Name::FalseClock, _) => Stamp::of(now),
+            _ => Stamp::from_micros(0),
+        }
     }
 
     /// The next payload. `largest` is the highest number that came from the peer.
@@ -296,17 +367,24 @@ impl Script {
             Name::Section => section(0, 0, 0, 4, b"abcd"),
             Name::Close => close(APPLICATION, ESCAPES),
             Name::Extreme => extreme(self.connection % 12, step),
-            Name::EarlyAck => ack(largest? + 1_000),
+            Name::EarlyAck => ack(ACK, &[(0, largest? + 1_000)]),
             Name::AllAcked => {
                 let largest = largest.filter(|_| largest > self.acked)?;
                 self.acked = Some(largest);
-                ack(largest)
+                ack(ACK, &[(0, largest)])
             }
-            Name::HiddenLoss | Name::FalseCount | Name::NoLossEvents => {
+            Name::HiddenLoss | Name::FalseCount | Name::NoLossEvents | Name::Lossy => {
                 let largest = largest.filter(|_| largest > self.acked)?;
                 self.acked = Some(largest);
                 [self.proved(), self.report()].concat()
             }
+            Name::ManyAcks => self.many_acks()?,
+            Name::Challenges => challenge(step),
+            Name::FalseClock => match step {
+                0 => half(0),
+                step if step <= CHALLENGED => [self.proved(), challenge(step)].concat(),
+                _ => half(1),
+            },
             Name::Fill => {
                 let (number, piece) = (step / (LONG / PIECE), step % (LONG / PIECE));
                 section(0, number, piece * PIECE, LONG, &[7; PIECE as usize])
@@ -325,13 +403,16 @@ impl Script {
 
     /// A packet came, with this token.
     pub(crate) fn on_packet(&mut self, number: u64, token: u8) {
-        let is_hidden = match self.name {
-            Name::HiddenLoss => true,
-            Name::FalseCount | Name::NoLossEvents => false,
+        // One packet in so many is lost.
+        let (is_hidden, one_in) = match self.name {
+            Name::HiddenLoss => (true, 20),
+            Name::NoLossEvents | Name::Lossy => (false, 20),
+            Name::ManyAcks => (false, 2),
+            Name::FalseCount | Name::FalseClock => (false, u64::MAX),
             _ => return,
         };
         self.received += 1;
-        let is_lost = self.received % 20 == 0 && self.name != Name::FalseCount;
+        let is_lost = self.received.is_multiple_of(one_in);
         if is_lost && !is_hidden {
             return;
         }
@@ -346,28 +427,32 @@ impl Script {
 
     /// An Ack frame with a proof for the newest packets that were sent.
     fn proved(&self) -> Vec<u8> {
-        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        let mut ranges = Vec::new();
         let mut proof = 0;
         for (&number, token) in self.arrived.iter().rev() {
-            let is_full = ranges.len() == 60;
-            match ranges.last_mut() {
-                Some((first, _)) if *first == number + 1 => *first = number,
-                _ if is_full => break,
-                _ => ranges.push((number, number)),
+            if !add(&mut ranges, number, 60) {
+                break;
             }
             proof ^= token;
         }
-        let Some(&(first, last)) = ranges.first() else {
-            return Vec::new();
-        };
-        let mut out = frame(PROVED_ACK | proof << 1, &[last, 0]);
-        out.extend([0; 4]);
-        put(&mut out, &[ranges.len() as u64 - 1, last - first]);
-        for pair in ranges.windows(2) {
-            let (above, (first, last)) = (pair[0].0, pair[1]);
-            put(&mut out, &[above - last - 2, last - first]);
+        ack(PROVED_ACK | proof << 1, &ranges)
+    }
+
+    /// Ack frames with many ranges, in turn for all packets that arrived.
+    fn many_acks(&mut self) -> Option<Vec<u8>> {
+        let arrived: Vec<u64> = self.arrived.keys().rev().copied().collect();
+        let parts: Vec<&[u64]> = arrived.chunks(RANGES).collect();
+        let mut out = Vec::new();
+        for _ in 0..ACKS {
+            let part = parts.get(self.frames as usize % parts.len().max(1))?;
+            let mut ranges = Vec::new();
+            for &number in *part {
+                add(&mut ranges, number, RANGES);
+            }
+            out.extend(ack(ACK, &ranges));
+            self.frames += 1;
         }
-        out
+        Some(out)
     }
 
     /// A packet has the tag of this round.

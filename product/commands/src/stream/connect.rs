@@ -40,8 +40,8 @@ pub(crate) enum Purpose {
     },
     /// The connections send, and accept no sections.
     Send {
-        /// Whether a listener serves several callers at a time.
-        serves_many: bool,
+        /// The number of callers that a listener serves at a time.
+        max_served: usize,
     },
 }
 
@@ -80,17 +80,21 @@ impl Connecting<'_> {
         if self.takes_layouts {
             builder = builder.features(LAYOUT_FEATURE);
         }
-        match purpose {
-            Purpose::Receive { deliver: None } => {}
-            Purpose::Receive {
-                deliver: Some(deliver),
-            } => builder = builder.deliver(deliver),
-            Purpose::Send { .. } => builder = builder.only_sends(true),
-        }
-        if !matches!(purpose, Purpose::Send { serves_many: true }) {
-            // Refuses a second caller as busy, so that the caller keeps its data.
-            builder = builder.max_served(1);
-        }
+        let max_served = match purpose {
+            Purpose::Receive { deliver } => {
+                if let Some(deliver) = deliver {
+                    builder = builder.deliver(deliver);
+                }
+                1
+            }
+            Purpose::Send { max_served } => {
+                builder = builder.only_sends(true);
+                max_served
+            }
+        };
+        // Refuses a further caller as busy, so that the caller keeps its data, or closes a
+        // connection of the host that has the most.
+        builder = builder.max_served(max_served);
         if let Some(qlog) = &self.qlog {
             builder = builder.qlog(qlog.clone());
         }
@@ -153,5 +157,33 @@ fn of_config(error: ConfigError) -> Error {
             Error::Usage(error.to_string())
         }
         error => Error::Usage(format!("comity://: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_serves_as_many_callers_as_its_output() {
+        let reporter = Reporter::new(true, None);
+        let connecting = Connecting {
+            insecure: true,
+            reconnect: args::Reconnect::Lost,
+            takes_layouts: true,
+            qlog: None,
+            reporter: &reporter,
+            observer: Observer::default(),
+        };
+        let uri: Uri = "comity://:0".parse().unwrap();
+        let served = |purpose| {
+            let config = connecting.config(&uri, purpose).unwrap();
+            config.settings().max_served
+        };
+        assert_eq!(served(Purpose::Receive { deliver: None }), 1);
+        for count in [1, 256] {
+            let purpose = Purpose::Send { max_served: count };
+            assert_eq!(served(purpose), count);
+        }
     }
 }

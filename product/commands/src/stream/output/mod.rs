@@ -48,8 +48,8 @@ impl Output {
             Uri::Udp(uri) => datagrams(uri, false)?,
             Uri::Rtp(uri) => datagrams(uri, true)?,
             Uri::Comity(uri) => {
-                let serves_many = options.max_subscribers > 1;
-                let dialer = connecting.dialer(uri, Purpose::Send { serves_many })?;
+                let max_served = options.max_subscribers;
+                let dialer = connecting.dialer(uri, Purpose::Send { max_served })?;
                 warn_of_losses(uri, connecting.reporter);
                 return Ok(Self::Connected(Box::new(Fanout::new(dialer, options))));
             }
