@@ -30,7 +30,7 @@ mod sync;
 
 mod memory {
     pub(crate) use crate::budget::{MemoryBudget, MemoryShare};
-    pub(crate) use crate::payloads::{Payloads, Place};
+    pub(crate) use crate::payloads::{Charge, PayloadKey, Payloads};
 }
 
 mod session {

@@ -165,10 +165,12 @@ def test_a_notebook_shows_a_table_with_units():
     results = comity.run(DICT, seeds=1)
     heads, rows, below = cells(results.groups._repr_html_())
     names = [head.partition("|")[0] for head in heads]
-    assert names == results.groups.columns
+    hidden = results.groups.columns[len(names) :]
+    assert names == results.groups.columns[: len(names)] and "loss_ratio" in hidden
     assert "goodput_bps|bit/s" in heads and "group" in heads
     of = results.groups.arrow().to_pylist()
-    assert len(rows) == len(of) == 4 and below == "groups: 4 rows"
+    assert len(rows) == len(of) == 4
+    assert below == f"groups: 4 rows; more columns: {', '.join(hidden)}"
     for row, true in zip(rows, of):
         shown = dict(zip(names, row))
         assert shown["group"] == true["group"]

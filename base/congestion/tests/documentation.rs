@@ -45,7 +45,7 @@ fn range(domain: &Domain) -> String {
     }
 }
 
-/// The text with each `docs/results/NAME.md` as a link.
+/// The text with the name of each page in `docs/results` as a link.
 fn with_links(text: &str) -> String {
     let linked = |word: &str| match word.strip_prefix("docs/results/") {
         Some(name) => format!("[{name}](../results/{name})"),

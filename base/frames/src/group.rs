@@ -96,8 +96,8 @@ pub struct Group {
 enum Repair {
     /// Unknown: the stream has had no intra picture yet.
     Unknown,
-    /// By the next intra picture. The latest one was decoded at `at`. `period` is the longest of
-    /// the latest distances.
+    /// By the next intra picture. The latest one was decoded at `at`, `period` after the one before
+    /// it. If one of the latest distances was longer than [`LONGEST_PERIOD`], that is the period.
     Intra { at: Time, period: Option<Span> },
     /// By the pictures that follow, each in a part of its area (gradual refresh).
     Refresh,
@@ -168,11 +168,11 @@ impl Group {
     /// A picture is bound to its dependency, which means that it is worthless without it, while an
     /// intra picture is expected soon:
     ///
-    /// | longest of the last eight times between intra pictures | a picture is bound |
+    /// | the last eight times between intra pictures | a picture is bound |
     /// |---|---|
-    /// | at most 2.5 s | for that time after the last one, and for 1 s at least |
+    /// | at most 2.5 s each | for the last of these times after the last one, and for 1 s at least |
     /// | unknown | for 1 s after the last one |
-    /// | longer, or none has come yet, or the stream has gradual refresh | never |
+    /// | one is longer, or none has come yet, or the stream has gradual refresh | never |
     ///
     /// Intra pictures less than 100 ms apart count as one.
     ///
@@ -290,7 +290,11 @@ impl Group {
                 }
                 Repair::Unknown | Repair::Refresh => self.distances.clear(),
             }
-            let period = self.distances.iter().copied().max();
+            let longest = self.distances.iter().copied().max();
+            let period = match longest {
+                Some(longest) if longest > LONGEST_PERIOD => Some(longest),
+                _ => self.distances.back().copied(),
+            };
             self.repair = Repair::Intra { at: now, period };
         } else if arrival.begins_refresh {
             self.repair = Repair::Refresh;

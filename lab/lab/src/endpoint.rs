@@ -387,7 +387,7 @@ async fn submit(
                 match tokio::time::timeout(left, connection.send(section)).await {
                     Ok(sent) => {
                         at = clock.now();
-                        sent.map_err(Into::into)
+                        sent
                     }
                     // The flow has stopped.
                     Err(_) => break,

@@ -75,6 +75,7 @@ fn comparing_finds_every_changed_value_and_every_missing_run() {
         [
             format!("{run}: runs[0].fingerprint is `fedcba9876543210` and `0000000000000005`"),
             format!("{run}: runs[0].timeouts is `0` and `3`"),
+            format!("{run}: groups[0].timeouts is `0` and `3`"),
             format!("{run}: flows[0].timeouts is `0` and `3`"),
             format!("{run}: flows[1].srtt_s is `` and `0.2`"),
             format!("{run}: links[0].mean_queue_packets is `1.5` and `1.500001`"),
@@ -86,7 +87,7 @@ fn comparing_finds_every_changed_value_and_every_missing_run() {
         .iter()
         .map(|d| d.column.as_str())
         .collect();
-    assert_eq!(columns, ["timeouts", "timeouts", "srtt_s"]);
+    assert_eq!(columns, ["timeouts", "timeouts", "timeouts", "srtt_s"]);
 
     right.runs.pop();
     right.runs[0].seed = Seed::new(99);

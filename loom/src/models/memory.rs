@@ -3,7 +3,7 @@
 use loom::thread;
 
 use crate::check;
-use crate::memory::MemoryBudget;
+use crate::memory::{Charge, MemoryBudget};
 
 const LIMIT: u64 = 800;
 
@@ -30,15 +30,15 @@ fn a_payload_counts_once_and_not_for_ever() {
     check(3, || {
         let budget = MemoryBudget::new(LIMIT);
         let [one, two] = [(); 2].map(|()| budget.share());
-        let place = (1, 300);
-        one.add_payload(place, 0).unwrap();
+        let key = (1, 300);
+        one.add_payload(key, 0).unwrap();
         let task = thread::spawn(move || {
-            two.add_payload(place, 0).unwrap();
+            two.add_payload(key, 0).unwrap();
             assert_eq!(two.charged() % 300, 0);
-            two.remove_payload(place);
+            two.remove_payload(key);
         });
         assert!(budget.held() >= 300);
-        one.remove_payload(place);
+        one.remove_payload(key);
         task.join().unwrap();
         assert_eq!((one.charged(), budget.held()), (0, 0));
     });

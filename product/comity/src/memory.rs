@@ -46,7 +46,7 @@ use bytes::Bytes;
 use comity_transport::timeline::outbox::RECORD;
 
 pub(crate) use budget::{MemoryBudget, MemoryShare};
-pub(crate) use payloads::{Payloads, Place};
+pub(crate) use payloads::{Charge, PayloadKey, Payloads};
 
 /// A payload in a send buffer, which counts until it is dropped.
 struct Counted {
@@ -62,11 +62,11 @@ impl AsRef<[u8]> for Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.sender.remove_payload(place(&self.payload));
+        self.sender.remove_payload(key(&self.payload));
     }
 }
 
-fn place(payload: &Bytes) -> Place {
+fn key(payload: &Bytes) -> PayloadKey {
     (payload.as_ptr().addr(), payload.len())
 }
 
@@ -76,7 +76,7 @@ fn place(payload: &Bytes) -> Place {
 ///
 /// The payload, and the bytes that its section would add, if there is no memory for them.
 pub(crate) fn counted(sender: &Arc<MemoryShare>, payload: Bytes) -> Result<Bytes, (Bytes, u64)> {
-    match sender.add_payload(place(&payload), RECORD) {
+    match sender.add_payload(key(&payload), RECORD) {
         Ok(()) => Ok(Bytes::from_owner(Counted {
             payload,
             sender: sender.clone(),
@@ -102,8 +102,9 @@ mod tests {
 
     use super::*;
     use crate::config::Config;
+    use crate::error::SendError;
     use crate::session::{Ecn, Opener, Protocol as _, Role, SessionStatistics};
-    use crate::transport::{IntakeError, SubmitError, Transport};
+    use crate::transport::Transport;
 
     const LIMIT: u64 = 8 << 20;
 
@@ -157,7 +158,7 @@ mod tests {
             let has_room = self.transport.has_room(payload.len());
             match self.transport.submit(now(), section) {
                 Ok(id) => Some(id),
-                Err(SubmitError::TooManyBytes { .. }) => {
+                Err(SendError::Full { .. }) => {
                     assert!(!has_room, "has_room and submit agree");
                     None
                 }
@@ -310,8 +311,8 @@ mod tests {
             prop_assert_eq!(whole, peers[0].sections);
         }
 
-        /// Connections send payloads of which some are the same, and hold them as long as they
-        /// like. An honest one sends payloads of its own, and stays within its share.
+        /// Connections send payloads, some of them the same, and hold them as long as they like. An
+        /// honest one sends payloads of its own, and stays within its share.
         #[test]
         fn unique_bytes_in_send_buffers_stay_below_the_limit(
             others in 1..10_u8,
@@ -522,15 +523,15 @@ mod tests {
             while peer.submit(&payload()).is_some() {}
         }
         let transport = &mut peers[1].transport;
-        let (_, in_buffer) = transport.held();
+        let statistics = transport.stats(now(), &SessionStatistics::default());
+        let in_buffer = statistics.sent.bytes.queued + statistics.sent.bytes.in_flight;
         assert!(in_buffer < LIMIT / 2 - 100_000, "{in_buffer}");
         assert!(!transport.has_room(100_000));
         assert!(transport.has_room(LIMIT as usize / 2 + 1));
         transport.finish();
         assert!(transport.has_room(100_000));
         let refused = transport.submit(now(), outgoing(payload()));
-        let finishing = SubmitError::Stream(IntakeError::Finishing);
-        assert_eq!(refused, Err(finishing));
+        assert_eq!(refused, Err(SendError::Finishing));
         assert!(!budget.take_evictions());
     }
 

@@ -270,7 +270,10 @@ mod tests {
     fn receivers_and_senders_have_one_word_for_one_reason() {
         for reason in Reason::ALL {
             let received = MissingReason::from(GapReason::Dropped(reason));
-            assert_eq!(MissingReason::of_fate(Fate::Dropped(reason)), Some(received));
+            assert_eq!(
+                MissingReason::of_fate(Fate::Dropped(reason)),
+                Some(received)
+            );
             assert_eq!(received.word(), reason.word());
         }
         assert_eq!(MissingReason::of_fate(Fate::Acknowledged), None);

@@ -28,10 +28,8 @@ pub type Change = fn(&Report) -> Report;
 #[derive(Debug)]
 pub struct Liar {
     lie: Lie,
-    /// The numbers that its peer sent, with their tokens.
-    sent: BTreeMap<u64, u8>,
-    /// The number of packets in each round of its peer.
-    rounds: BTreeMap<u32, u32>,
+    /// The numbers that its peer sent, with their tokens and the rounds that they count in.
+    sent: BTreeMap<u64, (u8, Option<u32>)>,
     seed: Seed,
     /// The false frames that it has sent.
     frames: u64,
@@ -47,7 +45,6 @@ impl Liar {
         Self {
             lie,
             sent: BTreeMap::new(),
-            rounds: BTreeMap::new(),
             seed,
             frames: 0,
             lies: BTreeSet::new(),
@@ -62,14 +59,11 @@ impl Liar {
     pub fn on_sent(&mut self, number: PacketNumber, payload: &[u8]) {
         let read = frame::decode(payload, Content::Present).expect("the peer's own");
         let token = read.departure.as_micros() as u8 & PROOF_MASK;
-        self.sent.insert(number.get(), token);
-        for frame in read.frames {
-            if let Ok(Frame::Tag(Tag::Round { round, rtt })) = frame
-                && !rtt.is_zero()
-            {
-                *self.rounds.entry(round).or_default() += 1;
-            }
-        }
+        let round = read.frames.filter_map(|frame| match frame {
+            Ok(Frame::Tag(Tag::Round { round, rtt })) if !rtt.is_zero() => Some(round),
+            _ => None,
+        });
+        self.sent.insert(number.get(), (token, round.last()));
     }
 
     /// A packet reached its peer, which is open.
@@ -86,6 +80,7 @@ impl Liar {
         let is_narrow = matches!(self.lie, Lie::Narrow) && number.get() % 2 == 1;
         let read = frame::decode(payload, Content::Present).expect("the end's own");
         let mut changed = Vec::new();
+        let mut newest = PacketNumber::ZERO;
         frame::encode_departure(read.departure, &mut changed);
         for frame in read.frames {
             let frame = frame.expect("the end's own");
@@ -106,13 +101,13 @@ impl Liar {
                     .encode(&mut changed)
                 }
                 (Frame::Ack(ack), Lie::Narrow) if is_narrow => {
-                    let newest = ack.ranges.largest();
+                    newest = ack.ranges.largest();
                     let ranges = [AckRange {
                         first: newest,
                         last: newest,
                     }];
                     let ranges = AckRanges::new(&ranges).expect("one range");
-                    let proof = self.sent.get(&newest.get()).copied();
+                    let proof = self.sent.get(&newest.get()).map(|(token, _)| *token);
                     Frame::Ack(Ack {
                         ranges,
                         proof,
@@ -122,7 +117,9 @@ impl Liar {
                 }
                 (Frame::Feedback(_), Lie::Narrow) if !is_narrow => Ok(()),
                 (Frame::Feedback(Report::Count { round, packets }), Lie::Narrow) => {
-                    let all = self.rounds.get(&round).copied().unwrap_or(packets);
+                    let up_to = self.sent.range(..=newest.get());
+                    let all = up_to.filter(|(_, (_, its))| *its == Some(round)).count();
+                    let all = u32::try_from(all).expect("few packets");
                     self.frames += u64::from(all > packets);
                     let packets = all.max(packets);
                     Frame::Feedback(Report::Count { round, packets }).encode(&mut changed)

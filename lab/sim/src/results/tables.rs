@@ -154,7 +154,7 @@ impl<'a> Tables<'a> {
             .summary("completion", |row| row.of.completion)
             .maybe_unsigned("unfinished_flows", |row| row.of.unfinished);
         let columns = (0..).zip(COUNTS).fold(columns, |columns, (at, (name, _))| {
-            columns.maybe_unsigned(*name, move |row| value(&row.of.counts, at))
+            columns.maybe_unsigned(name, move |row| value(&row.of.counts, at))
         });
         let columns = (0..)
             .zip(NUMBERS)

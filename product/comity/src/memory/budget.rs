@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 
-use crate::memory::{Payloads, Place};
+use crate::memory::{Charge, PayloadKey, Payloads};
 use crate::session::{Holder, lock};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 
@@ -17,7 +17,7 @@ pub(crate) struct MemoryBudget {
     held: AtomicU64,
     shares: Mutex<Shares>,
     /// Locked before `shares`.
-    payloads: Mutex<Payloads>,
+    payloads: Mutex<Payloads<MemoryShare>>,
     /// The bytes that were held when a section found no memory; 0 if none has since memory became
     /// free.
     short_at: AtomicU64,
@@ -159,6 +159,22 @@ impl MemoryBudget {
     }
 }
 
+impl Charge for MemoryShare {
+    fn charge(&self, bytes: u64) {
+        self.charged.fetch_add(bytes, Ordering::Relaxed);
+        self.count(0, bytes);
+    }
+
+    fn discharge(&self, bytes: u64) {
+        self.charged.fetch_sub(bytes, Ordering::Relaxed);
+        self.count(bytes, 0);
+    }
+
+    fn charged(&self) -> u64 {
+        self.charged.load(Ordering::Relaxed)
+    }
+}
+
 impl MemoryShare {
     /// Sets whose connection it is. Only the first call has an effect.
     pub(crate) fn set_peer(&self, peer: Holder) {
@@ -182,11 +198,6 @@ impl MemoryShare {
     pub(crate) fn held(&self) -> u64 {
         let (held, queued) = (&self.held, &self.queued);
         held.load(Ordering::Relaxed) + queued.load(Ordering::Relaxed) + self.charged()
-    }
-
-    /// The bytes of payloads in the send buffer that are charged to the connection.
-    pub(crate) fn charged(&self) -> u64 {
-        self.charged.load(Ordering::Relaxed)
     }
 
     /// Whether the connection must be evicted.
@@ -231,31 +242,19 @@ impl MemoryShare {
     /// # Errors
     ///
     /// The bytes that both would add, if there is no memory for them.
-    pub(crate) fn add_payload(self: &Arc<Self>, place: Place, record: u64) -> Result<(), u64> {
+    pub(crate) fn add_payload(self: &Arc<Self>, key: PayloadKey, record: u64) -> Result<(), u64> {
         let mut payloads = lock(&self.budget.payloads);
-        let added = payloads.added_bytes(place) + record;
+        let added = payloads.added_bytes(key) + record;
         if added > self.room() {
             return Err(added);
         }
-        payloads.add(place, self);
+        payloads.add(key, self);
         Ok(())
     }
 
     /// The connection no longer sends a payload.
-    pub(crate) fn remove_payload(self: &Arc<Self>, place: Place) {
-        lock(&self.budget.payloads).remove(place, self);
-    }
-
-    /// Charges bytes of a payload to the connection.
-    pub(crate) fn charge(&self, bytes: u64) {
-        self.charged.fetch_add(bytes, Ordering::Relaxed);
-        self.count(0, bytes);
-    }
-
-    /// Charges bytes of a payload to the connection no longer.
-    pub(crate) fn discharge(&self, bytes: u64) {
-        self.charged.fetch_sub(bytes, Ordering::Relaxed);
-        self.count(bytes, 0);
+    pub(crate) fn remove_payload(self: &Arc<Self>, key: PayloadKey) {
+        lock(&self.budget.payloads).remove(key, self);
     }
 
     /// A section that would add so many bytes found too little memory.

@@ -6,38 +6,53 @@ use std::collections::btree_map::Entry;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::memory::MemoryShare;
-
 /// The address and the length of a payload. No other payload has them while it is in a send buffer.
-pub(crate) type Place = (usize, usize);
+pub(crate) type PayloadKey = (usize, usize);
+
+/// What bytes of payloads are charged to.
+pub(crate) trait Charge {
+    /// Charges these bytes.
+    fn charge(&self, bytes: u64);
+
+    /// Charges these bytes no longer.
+    fn discharge(&self, bytes: u64);
+
+    /// The bytes that are charged.
+    fn charged(&self) -> u64;
+}
 
 /// The payloads in all send buffers.
-#[derive(Default)]
-pub(crate) struct Payloads(BTreeMap<Place, Payload>);
+pub(crate) struct Payloads<S>(BTreeMap<PayloadKey, Payload<S>>);
 
-struct Payload {
+impl<S> Default for Payloads<S> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+struct Payload<S> {
     /// The connections that send it, in the order of their addresses, and how often each does.
     ///
     /// These are never the last handles to a share: whoever sends a payload has one of its own.
-    senders: Vec<(Arc<MemoryShare>, usize)>,
+    senders: Vec<(Arc<S>, usize)>,
     /// The sender that its bytes are charged to.
-    charged: Arc<MemoryShare>,
+    charged: Arc<S>,
 }
 
-impl Payloads {
+impl<S: Charge> Payloads<S> {
     /// The bytes that one more sender of a payload adds to the memory of all.
-    pub(crate) fn added_bytes(&self, place: Place) -> u64 {
-        match self.0.contains_key(&place) {
+    pub(crate) fn added_bytes(&self, key: PayloadKey) -> u64 {
+        match self.0.contains_key(&key) {
             true => 0,
-            false => place.1 as u64,
+            false => key.1 as u64,
         }
     }
 
     /// Adds a sender. The bytes of a payload pass to the new one if its charge then still is the
     /// smaller one.
-    pub(crate) fn add(&mut self, place: Place, sender: &Arc<MemoryShare>) {
-        let bytes = place.1 as u64;
-        match self.0.entry(place) {
+    pub(crate) fn add(&mut self, key: PayloadKey, sender: &Arc<S>) {
+        let bytes = key.1 as u64;
+        match self.0.entry(key) {
             Entry::Vacant(vacant) => {
                 sender.charge(bytes);
                 vacant.insert(Payload {
@@ -62,9 +77,9 @@ impl Payloads {
 
     /// Removes a sender. Bytes that were charged to it pass to the remaining sender with the
     /// smallest charge.
-    pub(crate) fn remove(&mut self, place: Place, sender: &Arc<MemoryShare>) {
-        let bytes = place.1 as u64;
-        let Entry::Occupied(mut occupied) = self.0.entry(place) else {
+    pub(crate) fn remove(&mut self, key: PayloadKey, sender: &Arc<S>) {
+        let bytes = key.1 as u64;
+        let Entry::Occupied(mut occupied) = self.0.entry(key) else {
             return;
         };
         let payload = occupied.get_mut();
@@ -91,14 +106,14 @@ impl Payloads {
     }
 }
 
-impl Payload {
+impl<S: Charge> Payload<S> {
     /// The index of a sender, or the one at which to insert it.
-    fn find(&self, sender: &Arc<MemoryShare>) -> Result<usize, usize> {
+    fn find(&self, sender: &Arc<S>) -> Result<usize, usize> {
         self.senders
             .binary_search_by_key(&Arc::as_ptr(sender), |(known, _)| Arc::as_ptr(known))
     }
 
-    fn charge_to(&mut self, sender: Arc<MemoryShare>, bytes: u64) {
+    fn charge_to(&mut self, sender: Arc<S>, bytes: u64) {
         // In this order, the sum is never too small.
         sender.charge(bytes);
         self.charged.discharge(bytes);
@@ -107,7 +122,7 @@ impl Payload {
 }
 
 /// The number of payloads alone: a share prints its budget, and that these.
-impl fmt::Debug for Payloads {
+impl<S> fmt::Debug for Payloads<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Payloads").field(&self.0.len()).finish()
     }

@@ -14,7 +14,7 @@ fn fill(connection: &Connection) -> u64 {
     loop {
         match connection.try_send(section(sections)) {
             Ok(_) => sections += 1,
-            Err(TrySendError::Full { held_sections, .. }) => {
+            Err(SendError::Full { held_sections, .. }) => {
                 assert_eq!(u64::from(held_sections), sections);
                 return sections;
             }

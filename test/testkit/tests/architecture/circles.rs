@@ -276,12 +276,13 @@ fn read(modules: &mut Modules, name: &[String], tokens: &[String]) {
             }
             word if depth == 0 && DEFINES.contains(&word) => {
                 let name = usize::from(cursor.peek(1) == "!") + 1;
-                if is_name(cursor.peek(name)) {
+                let is_named = is_name(cursor.peek(name));
+                if is_named {
                     module.items.insert(cursor.peek(name).to_owned());
                 }
-                // `const fn` has its name behind the second word.
+                // `const fn` has its name behind the second word, and `const { .. }` has none.
                 let is_keyword = DEFINES.contains(&cursor.peek(name));
-                cursor.at += if is_keyword { 1 } else { name + 1 };
+                cursor.at += if is_keyword || !is_named { 1 } else { name + 1 };
             }
             // `counters! { .. }` defines its items in this module.
             "!" if depth == 0 && cursor.peek(1) == "{" => {

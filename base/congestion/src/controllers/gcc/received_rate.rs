@@ -55,22 +55,22 @@ impl ReceivedRate {
         };
         let newest = self.arrivals.back().map_or(first_at, |(at, _)| *at);
         let arrived_at = arrived_at.max(newest);
-        let is_full = self.arrivals.len() >= MAX_ARRIVALS;
-        match self.arrivals.back_mut() {
-            // One entry for each time, and a bounded number of them: a peer whose clock hardly moves
-            // costs no memory.
-            Some((at, amount)) if *at == arrived_at || is_full => {
-                *amount = amount.saturating_add(size);
-            }
-            _ => self.arrivals.push_back((arrived_at, size)),
-        }
-        self.amount = self.amount.saturating_add(size);
         while let Some(&(at, size)) = self.arrivals.front()
             && at + self.window <= arrived_at
         {
             self.arrivals.pop_front();
             self.amount = self.amount.saturating_sub(size);
         }
+        let is_full = self.arrivals.len() >= MAX_ARRIVALS;
+        match self.arrivals.back_mut() {
+            // One entry for each time, and a bounded number of them: a peer whose clock hardly
+            // moves costs no memory.
+            Some((at, amount)) if *at == arrived_at || is_full => {
+                *amount = amount.saturating_add(size);
+            }
+            _ => self.arrivals.push_back((arrived_at, size)),
+        }
+        self.amount = self.amount.saturating_add(size);
     }
 
     /// R at the last arrival, in bit/s. Returns `None` before the second arrival.

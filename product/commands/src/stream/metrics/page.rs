@@ -37,8 +37,10 @@ controller and `maxbw` always count 48.
 
 /// A relay with every metric.
 fn snapshot() -> Snapshot {
-    let mut statistics = Statistics::default();
-    statistics.peer = Some(Peer::default());
+    let mut statistics = Statistics {
+        peer: Some(Peer::default()),
+        ..Statistics::default()
+    };
     let path = &mut statistics.path;
     path.rtt_ms = Some(0.0);
     path.pacing_mbps = Some(0.0);
