@@ -56,28 +56,18 @@ const fn codec(unit: &Unit) -> Option<Codec> {
     }
 }
 
-/// The PID and the identity of a repeated table, if this is the payload of a section with one that
-/// is valid. A later version of the table has the same identity.
-pub fn table_identity(payload: &[u8]) -> Option<(u16, [u8; 4])> {
+/// The PID and the section of a repeated table, if this is the payload of a section with one that
+/// is valid.
+pub fn repeated_table(payload: &[u8]) -> Option<(u16, &[u8])> {
     match Header::decode(payload).ok()? {
         (
             Header::Table {
                 pid,
                 repeated: true,
             },
-            rest,
-        ) if !psi::is_next(rest) => Some((pid, psi::key(rest))),
+            section,
+        ) if !psi::is_next(section) => Some((pid, section)),
         _ => None,
-    }
-}
-
-/// Whether the table in one payload makes the one in another obsolete.
-pub fn replaces_table(new: &[u8], old: &[u8]) -> bool {
-    match (Header::decode(new), Header::decode(old)) {
-        (Ok((Header::Table { pid, .. }, new)), Ok((Header::Table { pid: of, .. }, old))) => {
-            pid == of && psi::replaces(new, old)
-        }
-        _ => false,
     }
 }
 

@@ -49,6 +49,7 @@ mod clock;
 mod codec;
 mod entry;
 mod header;
+mod latest;
 mod layout;
 mod pacer;
 mod pes;
@@ -57,13 +58,15 @@ mod reader;
 pub mod rtp;
 mod section;
 mod timeline;
+mod work;
 mod writer;
 
 pub use comity_frames::{
     Count, DeadlineRule, Frame, FrameType, Importance, ShedCounters, Shedder, ShedderConfig,
 };
-pub use entry::{Entry, replaces_table, table_identity};
+pub use entry::{Entry, repeated_table};
 pub use header::{Header, HeaderError, PACKET, Times, Unit, is_packets};
+pub use latest::LatestTables;
 pub use layout::{LAYOUT_FEATURE, is_announcement, is_layouts, names_section, needs_layouts};
 pub use pacer::{Datagram, Pacer, Spacing};
 pub use reader::{Damaged, ReadError, Reader, ReaderConfig};

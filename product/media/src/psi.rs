@@ -8,13 +8,20 @@ use mpeg2ts_reader::psi::pmt::PmtSection;
 pub(crate) const PAT: u16 = 0;
 const SYNTAX_HEADER: usize = 8;
 const CRC: usize = 4;
+/// The table of program maps.
+pub(crate) const PROGRAM_MAP: u8 = 0x02;
+/// The maximum length of a section of the PAT, of the CAT, or of a program map, tables 0 to 2. Its
+/// `section_length` is at most 1,021 (ISO/IEC 13818-1, 2.4.4.5, 2.4.4.7 and 2.4.4.9).
+const MAX_PROGRAM_SECTION: usize = 3 + 1_021;
 
-/// Whether these bytes are one table section: its length is right, and its CRC too if it has one.
+/// Whether these bytes are one table section: its length is right and allowed, and its CRC is right
+/// if it has one.
 pub(crate) fn is_whole_section(section: &[u8]) -> bool {
     let Some(length) = section_length(section) else {
         return false;
     };
-    if section.len() != length {
+    let names_programs = section.first().is_some_and(|table| *table <= PROGRAM_MAP);
+    if section.len() != length || names_programs && length > MAX_PROGRAM_SECTION {
         return false;
     }
     let has_syntax = section.get(1).is_some_and(|byte| byte & 0x80 != 0);
@@ -41,41 +48,24 @@ pub(crate) fn is_next(section: &[u8]) -> bool {
     Version::of(section).is_some_and(|version| !version.is_current)
 }
 
-/// Whether a table section makes another one on its PID obsolete: a section of the same table with
-/// another version, or behind its last section. PAT and CAT, and NIT and SDT of the stream itself,
-/// have one extension at a time, such as the identifier of the transport stream.
-pub(crate) fn replaces(new: &[u8], old: &[u8]) -> bool {
-    let (Some(new), Some(old)) = (Version::of(new), Version::of(old)) else {
-        return false;
-    };
-    let is_one = new.extension == old.extension;
-    new.is_current
-        && new.table == old.table
-        && match new.table {
-            0x00 | 0x01 | 0x40 | 0x42 if !is_one => true,
-            _ => is_one && (new.version != old.version || old.number > new.last),
-        }
-}
-
 /// The header of a table section with the long syntax.
-struct Version {
-    table: u8,
-    extension: [u8; 2],
-    version: u8,
+pub(crate) struct Version {
+    pub(crate) table: u8,
+    pub(crate) extension: [u8; 2],
+    pub(crate) version: u8,
     is_current: bool,
-    number: u8,
-    last: u8,
+    /// The number of the last section.
+    pub(crate) last: u8,
 }
 
 impl Version {
-    fn of(section: &[u8]) -> Option<Self> {
-        let [table, flags, _, high, low, version, number, last] = *section.first_chunk()?;
+    pub(crate) fn of(section: &[u8]) -> Option<Self> {
+        let [table, flags, _, high, low, version, _, last] = *section.first_chunk()?;
         (flags & 0x80 != 0).then_some(Self {
             table,
             extension: [high, low],
             version: version >> 1 & 0x1f,
             is_current: version & 1 == 1,
-            number,
             last,
         })
     }
@@ -122,7 +112,7 @@ pub(crate) struct ProgramMap {
 }
 
 pub(crate) fn program_map(section: &[u8]) -> Option<ProgramMap> {
-    let map = PmtSection::from_bytes(body(section, 2)?).ok()?;
+    let map = PmtSection::from_bytes(body(section, PROGRAM_MAP)?).ok()?;
     Some(ProgramMap {
         clock_pid: map.pcr_pid().into(),
         streams: map
@@ -135,7 +125,7 @@ pub(crate) fn program_map(section: &[u8]) -> Option<ProgramMap> {
 /// The program of a section of a program map.
 pub(crate) fn program_number(section: &[u8]) -> Option<u16> {
     let [table, flags, _, high, low] = *section.first_chunk()?;
-    (table == 2 && flags & 0x80 != 0).then_some(u16::from_be_bytes([high, low]))
+    (table == PROGRAM_MAP && flags & 0x80 != 0).then_some(u16::from_be_bytes([high, low]))
 }
 
 /// A PAT with one program, number 1.
@@ -155,7 +145,7 @@ pub(crate) fn write_program_map(map: &ProgramMap) -> Vec<u8> {
         body.extend((0xe000 | pid).to_be_bytes());
         body.extend([0xf0, 0]);
     }
-    write_section(2, &body)
+    write_section(PROGRAM_MAP, &body)
 }
 
 /// A current section, number 0 of 0, with extension 1 and version 0.
@@ -301,41 +291,55 @@ mod tests {
     }
 
     #[test]
-    fn a_new_version_replaces_all_sections_of_the_one_before() {
-        // Table, extension, version, number, last number.
-        let section = |[table, extension, version, number, last]: [u8; 5]| {
-            vec![
-                table,
-                0xb0,
-                9,
-                0,
-                extension,
-                0xc1 | version << 1,
-                number,
-                last,
-            ]
-        };
-        for (new, old, expected) in [
-            ([0x42, 1, 2, 0, 0], [0x42, 1, 1, 1, 1], true),
-            ([0x42, 1, 1, 0, 0], [0x42, 1, 1, 1, 1], true),
-            ([0x42, 1, 1, 0, 1], [0x42, 1, 1, 1, 1], false),
-            ([0x42, 2, 1, 0, 0], [0x42, 1, 1, 0, 0], true),
-            // Another stream's SDT, and maps of several programs on a PID.
-            ([0x46, 2, 1, 0, 0], [0x46, 1, 1, 0, 0], false),
-            ([0x46, 1, 2, 0, 0], [0x46, 1, 1, 0, 0], true),
-            ([0x02, 2, 2, 0, 0], [0x02, 1, 1, 0, 0], false),
-            ([0x00, 2, 1, 0, 0], [0x00, 1, 1, 0, 0], true),
-            ([0x00, 2, 1, 0, 0], [0x42, 1, 1, 0, 0], false),
-        ] {
-            assert_eq!(replaces(&section(new), &section(old)), expected, "{new:?}");
-            let mut next = section(new);
-            next[5] &= 0xfe;
-            assert!(is_next(&next) && !is_next(&section(new)));
-            assert!(!replaces(&next, &section(old)), "not yet valid");
-            next[1] &= 0x7f;
-            assert!(!replaces(&next, &section(old)), "without a version");
+    fn a_table_that_is_not_valid_yet_is_known() {
+        let pat = write_pat(0x1000);
+        let mut next = pat.clone();
+        next[5] &= 0xfe;
+        assert!(is_next(&next) && !is_next(&pat));
+        next[1] &= 0x7f;
+        assert!(!is_next(&next), "without a version");
+    }
+
+    /// A section of this table and length, without a checksum or with one.
+    fn of_length(table: u8, length: usize, has_syntax: bool) -> Vec<u8> {
+        let flags = if has_syntax { 0xb0 } else { 0x30 };
+        let body = u16::try_from(length - 3).unwrap();
+        let mut section = vec![table, flags | (body >> 8) as u8, body as u8];
+        section.resize(length - CRC, 1);
+        section.extend(mpegts_crc::sum32(&section).to_be_bytes());
+        section
+    }
+
+    #[test]
+    fn sections_that_name_programs_have_at_most_1024_bytes() {
+        for has_syntax in [true, false] {
+            for (table, most) in [
+                (0, 1_024),
+                (1, 1_024),
+                (2, 1_024),
+                (3, 4_098),
+                (0x4e, 4_098),
+            ] {
+                for length in [20, 1_024, 1_025, 4_098] {
+                    let section = of_length(table, length, has_syntax);
+                    assert_eq!(
+                        is_whole_section(&section),
+                        length <= most,
+                        "{table} {length}"
+                    );
+                    // A longer one is found and passed on as malformed.
+                    let mut gatherer = Gatherer::default();
+                    let (found, malformed) = gatherer.push(&[&[0], &section[..]].concat(), true);
+                    assert_eq!(
+                        (found.len(), malformed),
+                        match length <= most {
+                            true => (1, false),
+                            false => (0, true),
+                        }
+                    );
+                }
+            }
         }
-        assert!(!replaces(&[0x42, 0xb0], &[0x42, 0xb0]));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use comity::StreamId;
 use comity_media::{
-    Entry, is_announcement, is_layouts, names_section, replaces_table, table_identity,
+    Entry, LatestTables, is_announcement, is_layouts, names_section, repeated_table,
 };
 
 use crate::unit::{Due, MediaUnit};
@@ -22,8 +22,6 @@ const MORE: Duration = Duration::from_millis(500);
 const MARKED: u32 = 2;
 /// How much earlier than that picture the tables are due.
 const BEFORE: Duration = Duration::from_millis(20);
-/// The maximum number of remembered tables.
-const MAX_TABLES: usize = 1_024;
 /// The maximum number of remembered layouts: at least one second of them.
 const MAX_LAYOUTS: usize = 64;
 
@@ -33,7 +31,7 @@ pub(crate) struct Background {
     /// The streams that have had pictures, or units of an unknown kind.
     streams: BTreeMap<StreamId, Entries>,
     /// The latest version of each table.
-    tables: BTreeMap<(u16, [u8; 4]), MediaUnit>,
+    tables: LatestTables<MediaUnit>,
     /// The announcement of layouts, and the latest layouts. A layout may arrange the beginning of a
     /// picture whose deadline is later than its own.
     announcement: Option<MediaUnit>,
@@ -92,13 +90,8 @@ impl Background {
             if self.layouts.len() > MAX_LAYOUTS {
                 self.layouts.pop_front();
             }
-        } else if let Some(table) = table_identity(&unit.payload) {
-            let payload = &unit.payload;
-            self.tables
-                .retain(|_, old| !replaces_table(payload, &old.payload));
-            if self.tables.len() < MAX_TABLES || self.tables.contains_key(&table) {
-                self.tables.insert(table, unit.clone());
-            }
+        } else if let Some((pid, section)) = repeated_table(&unit.payload) {
+            self.tables.insert(pid, section, unit.clone());
         } else if let Some((entry, is_known)) = entry_of(&unit.payload) {
             let entries = self.streams.entry(unit.stream).or_default();
             entries.is_known |= is_known;

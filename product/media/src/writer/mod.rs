@@ -15,7 +15,7 @@ use crate::allowance::Allowance;
 use crate::check::packet::Facts;
 use crate::header::{Header, HeaderError, PACKET, Times, Unit};
 use crate::layout::{self, Action, Arrived, Restorer, Resume};
-use crate::psi;
+use crate::{psi, work};
 use clock::{Clock, Copied, Step};
 pub use config::{Output, WriterConfig};
 use numbers::FirstNumbers;
@@ -43,8 +43,8 @@ pub struct WriterStatistics {
     /// previous unit of their stream, without time stamps, which a player would interpret on the
     /// new clock.
     pub unstamped_units: u64,
-    /// The number of packets and repetitions of tables that were omitted because the input was too
-    /// small for them.
+    /// How often the writer omitted a packet or the rest of the tables of a repetition, because the
+    /// input was too small for them.
     pub omitted: u64,
 }
 
@@ -139,6 +139,8 @@ struct References {
     clock: Clock,
     whose: Whose,
     copied: Copied,
+    /// The programs with this clock, by the PIDs of their maps.
+    programs: BTreeSet<u16>,
 }
 
 /// The origin of a program's clock references.
@@ -536,13 +538,19 @@ impl TsWriter {
         out.extend(packet);
     }
 
-    /// Repeats the tables of all programs with this clock.
-    fn repeat_tables(&mut self, clock: ClockId, now: u64, out: &mut Vec<u8>) {
-        for (&map_pid, _) in self.programs.iter().filter(|(_, id)| **id == clock) {
-            let mut room = Room {
-                allowance: &mut self.repeats,
-                omitted: &mut self.statistics.omitted,
-            };
+    /// Repeats the tables of all programs with this clock, as far as the allowance suffices.
+    /// Returns whether it did.
+    fn repeat_tables(&mut self, clock: ClockId, now: u64, out: &mut Vec<u8>) -> bool {
+        let mut room = Room {
+            allowance: &mut self.repeats,
+            omitted: &mut self.statistics.omitted,
+            is_spent: false,
+        };
+        let programs = self.clocks.get(&clock).map(|clock| &clock.programs);
+        for &map_pid in programs.into_iter().flatten() {
+            if room.is_spent {
+                break;
+            }
             self.tables.repeat(
                 map_pid,
                 now,
@@ -552,6 +560,7 @@ impl TsWriter {
                 out,
             );
         }
+        !room.is_spent
     }
 
     /// Writes everything that waits: for tables, for layouts, or for sections. The stream may end
@@ -603,11 +612,8 @@ impl TsWriter {
         let is_map = self.tables.names_map(pid);
         let is_due = !repeated || self.tables.remember(pid, section);
         if pid == psi::PAT {
-            // Maps that arrived before their PAT are read now.
-            for map_pid in psi::programs(section).into_iter().flatten() {
-                for map in self.tables.on(map_pid) {
-                    self.learn(map_pid, &map);
-                }
+            for (map_pid, map) in self.tables.unread_maps(section) {
+                self.learn(map_pid, &map);
             }
         } else if is_map {
             self.learn(pid, section);
@@ -620,23 +626,31 @@ impl TsWriter {
             return;
         };
         for &(pid, _) in &map.streams {
+            work::count(1);
             self.streams.insert(pid, map_pid);
         }
         let id = ClockId::new(map_pid, map.clock_pid);
+        let mut moved = None;
         if let Some(last) = self.programs.insert(map_pid, id)
-            && !self.programs.values().any(|id| *id == last)
-            && !self.clocks.contains_key(&id)
-            && let Some(references) = self.clocks.remove(&last)
+            && last != id
+            && let Some(references) = self.clocks.get_mut(&last)
         {
-            // The same clock on another PID.
-            self.clocks.insert(id, references);
+            references.programs.remove(&map_pid);
+            if references.programs.is_empty() && !self.clocks.contains_key(&id) {
+                // The same clock on another PID.
+                moved = self.clocks.remove(&last);
+            }
         }
         let lead = self.config.lead;
-        self.clocks.entry(id).or_insert_with(|| References {
-            clock: Clock::new(lead),
-            whose: Whose::Own,
-            copied: Copied::default(),
+        let references = self.clocks.entry(id).or_insert_with(|| {
+            moved.unwrap_or_else(|| References {
+                clock: Clock::new(lead),
+                whose: Whose::Own,
+                copied: Copied::default(),
+                programs: BTreeSet::new(),
+            })
         });
+        references.programs.insert(map_pid);
     }
 
     /// Writes the waiting units whose streams are known. With `force`, writes all of them, with
@@ -729,9 +743,14 @@ impl TsWriter {
         let mut whose = references.whose;
         let last = steps.len().saturating_sub(1);
         let is_entry = unit.random_access && unit.frame.is_picture();
+        let mut has_room = true;
         for (index, mut step) in steps.into_iter().enumerate() {
+            if !has_room && index < last {
+                self.statistics.omitted += 1;
+                continue;
+            }
             // Tables precede each reference, so that they are as frequent on the stream's clock.
-            self.repeat_tables(id, step.at, out);
+            has_room = self.repeat_tables(id, step.at, out);
             let ClockId::Pid(clock_pid) = id else {
                 continue;
             };
@@ -770,6 +789,7 @@ impl TsWriter {
             let mut room = Room {
                 allowance: &mut self.repeats,
                 omitted: &mut self.statistics.omitted,
+                is_spent: false,
             };
             self.tables
                 .begin(map_pid, now, &mut self.packetiser, &mut room, out);
@@ -778,3 +798,6 @@ impl TsWriter {
         self.statistics.units += 1;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,24 +1,27 @@
 //! The repeated tables, and when each one is due.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::clock::in_ticks;
 use super::config::WriterConfig;
 use super::packet::Packetiser;
 use crate::allowance::Allowance;
-use crate::psi;
+use crate::latest::LatestTables;
+use crate::{psi, work};
 
-/// The maximum number of remembered tables, more than any real stream has. Further tables are
-/// written only once.
-const REMEMBERED: usize = 1024;
-
-/// The last version of each repeated table.
+/// The last version of each repeated table. Further tables are written only once.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    sections: BTreeMap<(u16, [u8; 4]), Repeated>,
+    sections: LatestTables<Repeated>,
+    /// The programs in the PAT: the PID of the map, the number of the program, and the number of
+    /// the section of the PAT.
+    programs: BTreeSet<(u16, u16, u8)>,
+    /// The programs with a remembered map that the PAT does not name, by PID and number.
+    unnamed: BTreeSet<(u16, u16)>,
+    /// The PIDs of remembered tables that are neither the PAT nor on the PID of a map.
+    others: BTreeSet<u16>,
     /// When the tables of each program were last written, by the PID of its map.
     written: BTreeMap<u16, Written>,
-    maps: Vec<u16>,
 }
 
 /// A table, and how often it has arrived since it was last repeated.
@@ -26,27 +29,38 @@ pub(super) struct Tables {
 struct Repeated {
     section: Vec<u8>,
     arrivals: u8,
+    /// Whether the streams of this program map are known.
+    is_read: bool,
 }
 
 /// The allowance for repetitions.
 pub(super) struct Room<'a> {
     pub(super) allowance: &'a mut Allowance,
-    /// The number of omitted repetitions.
+    /// The number of times that the allowance did not suffice.
     pub(super) omitted: &'a mut u64,
+    /// Whether the allowance did not suffice. No further table is then written with this room.
+    pub(super) is_spent: bool,
 }
 
 impl Room<'_> {
-    /// Writes a table, if the allowance suffices.
-    fn section(
+    /// Writes tables, until the allowance does not suffice.
+    fn write<'a>(
         &mut self,
         pid: u16,
-        section: &[u8],
+        tables: impl Iterator<Item = &'a mut Repeated>,
         packetiser: &mut Packetiser,
         out: &mut Vec<u8>,
     ) {
-        match self.allowance.spend(Packetiser::length(section)) {
-            true => packetiser.section(pid, section, out),
-            false => *self.omitted += 1,
+        for table in tables {
+            work::count(1);
+            self.is_spent =
+                self.is_spent || !self.allowance.spend(Packetiser::length(&table.section));
+            if self.is_spent {
+                *self.omitted += 1;
+                return;
+            }
+            table.arrivals = 0;
+            packetiser.section(pid, &table.section, out);
         }
     }
 }
@@ -70,64 +84,105 @@ impl Tables {
         if psi::is_next(section) {
             return true;
         }
-        let key = (pid, psi::key(section));
-        let is_known = self.sections.contains_key(&key);
-        if let Some(known) = self.sections.get_mut(&key)
+        if let Some(known) = self.sections.get_mut(pid, psi::key(section))
             && known.section == section
         {
             known.arrivals = known.arrivals.saturating_add(1);
             return known.arrivals >= UNREPEATED;
         }
-        self.sections
-            .retain(|(of, _), old| *of != pid || !psi::replaces(section, &old.section));
-        if self.sections.len() < REMEMBERED || is_known {
-            let section = section.to_vec();
-            self.sections.insert(
-                key,
-                Repeated {
-                    section,
-                    arrivals: 0,
-                },
-            );
+        let table = Repeated {
+            section: section.to_vec(),
+            arrivals: 0,
+            is_read: self.names_map(pid),
+        };
+        let (replaced, has_room) = self.sections.insert(pid, section, table);
+        if has_room
+            && let Some(number) = psi::program_number(section)
+            && !self.names_program(pid, number)
+        {
+            self.unnamed.insert((pid, number));
         }
+        self.place(pid);
         if pid == psi::PAT {
-            self.list_programs(section);
+            let old = replaced.iter().map(|table| table.section.as_slice());
+            self.list_programs(old, section, has_room);
         }
         true
     }
 
-    /// Reads the PAT after this section of it. Drops the maps of programs that it no longer has, if
-    /// all of its sections have come.
-    fn list_programs(&mut self, section: &[u8]) {
-        let sections = self.on(psi::PAT);
-        let programs: Vec<(u16, u16)> = { sections.iter() }
-            .filter_map(|section| psi::numbered_programs(section))
-            .flatten()
-            .collect();
-        self.maps = programs.iter().map(|&(_, pid)| pid).collect();
-        if section.get(7).map(|&last| usize::from(last) + 1) == Some(sections.len()) {
-            self.sections.retain(|&(pid, _), table| {
-                let is_known = |number| programs.contains(&(number, pid));
-                psi::program_number(&table.section).is_none_or(is_known)
-            });
+    /// Lists the programs of a section of the PAT instead of those of the sections that it
+    /// replaces. Drops the maps of programs that the PAT no longer has, if all of its sections have
+    /// come.
+    fn list_programs<'a>(
+        &mut self,
+        replaced: impl Iterator<Item = &'a [u8]>,
+        section: &[u8],
+        has_room: bool,
+    ) {
+        let mut changed = BTreeSet::new();
+        for (program, number) in replaced.flat_map(programs) {
+            self.programs.remove(&(program.0, program.1, number));
+            changed.insert(program);
+        }
+        for (program, number) in programs(section).filter(|_| has_room) {
+            self.programs.insert((program.0, program.1, number));
+            changed.insert(program);
+        }
+        for (pid, number) in changed {
+            work::count(1);
+            if self.names_program(pid, number) {
+                self.unnamed.remove(&(pid, number));
+            } else if self.sections.has(pid, psi::PROGRAM_MAP, number) {
+                self.unnamed.insert((pid, number));
+            }
+            self.place(pid);
+        }
+        let all = section.get(7).map(|&last| usize::from(last) + 1);
+        if all.is_some_and(|all| self.sections.count(psi::PAT, all + 1) == all) {
+            for (pid, number) in core::mem::take(&mut self.unnamed) {
+                work::count(1);
+                self.sections.remove(pid, psi::PROGRAM_MAP, number);
+                self.place(pid);
+            }
         }
     }
 
+    /// Records whether the tables on this PID are repeated as other tables than PAT and maps.
+    fn place(&mut self, pid: u16) {
+        let is_other = pid != psi::PAT && !self.names_map(pid) && self.sections.count(pid, 1) > 0;
+        match is_other {
+            true => self.others.insert(pid),
+            false => self.others.remove(&pid),
+        };
+    }
+
+    /// The maps that arrived before this section of the PAT named their programs, each once.
+    pub(super) fn unread_maps(&mut self, pat: &[u8]) -> Vec<(u16, Vec<u8>)> {
+        programs(pat)
+            .filter_map(|((pid, number), _)| {
+                let [high, low] = number.to_be_bytes();
+                // The map of a program is one section (ISO/IEC 13818-1, 2.4.4.9).
+                let map = self
+                    .sections
+                    .get_mut(pid, [psi::PROGRAM_MAP, high, low, 0])?;
+                let is_unread = !core::mem::replace(&mut map.is_read, true);
+                is_unread.then(|| (pid, map.section.clone()))
+            })
+            .collect()
+    }
+
     pub(super) fn has_programs(&self) -> bool {
-        !self.maps.is_empty()
+        !self.programs.is_empty()
     }
 
     pub(super) fn names_map(&self, pid: u16) -> bool {
-        self.maps.contains(&pid)
+        let all = (pid, 0, 0)..=(pid, u16::MAX, u8::MAX);
+        self.programs.range(all).next().is_some()
     }
 
-    /// The sections of one PID.
-    pub(super) fn on(&self, pid: u16) -> Vec<Vec<u8>> {
-        let all = (pid, [0; 4])..=(pid, [0xff; 4]);
-        self.sections
-            .range(all)
-            .map(|(_, repeated)| repeated.section.clone())
-            .collect()
+    fn names_program(&self, pid: u16, number: u16) -> bool {
+        let all = (pid, number, 0)..=(pid, number, u8::MAX);
+        self.programs.range(all).next().is_some()
     }
 
     /// Writes the tables that accompany a clock reference: PAT and map always, other tables when
@@ -141,6 +196,7 @@ impl Tables {
         room: &mut Room<'_>,
         out: &mut Vec<u8>,
     ) {
+        work::count(1);
         let others = self.written.get(&map_pid).map(|written| written.others);
         let interval = in_ticks(config.table_interval);
         if others.is_some_and(|others| now.saturating_sub(others) >= interval) {
@@ -188,11 +244,7 @@ impl Tables {
         out: &mut Vec<u8>,
     ) {
         for pid in [psi::PAT, map_pid] {
-            let all = (pid, [0; 4])..=(pid, [0xff; 4]);
-            for (_, table) in self.sections.range_mut(all) {
-                table.arrivals = 0;
-                room.section(pid, &table.section, packetiser, out);
-            }
+            room.write(pid, self.sections.on_mut(pid), packetiser, out);
         }
         if let Some(written) = self.written.get_mut(&map_pid) {
             written.programs = packetiser.position();
@@ -207,14 +259,22 @@ impl Tables {
         room: &mut Room<'_>,
         out: &mut Vec<u8>,
     ) {
-        for (&(pid, _), table) in &mut self.sections {
-            if pid != psi::PAT && !self.maps.contains(&pid) {
-                table.arrivals = 0;
-                room.section(pid, &table.section, packetiser, out);
+        for &pid in &self.others {
+            if room.is_spent {
+                break;
             }
+            room.write(pid, self.sections.on_mut(pid), packetiser, out);
         }
         if let Some(written) = self.written.get_mut(&map_pid) {
             written.others = now;
         }
     }
+}
+
+/// The programs of a section of the PAT: the PID of the map and the number of each, and the number
+/// of the section.
+fn programs(section: &[u8]) -> impl Iterator<Item = ((u16, u16), u8)> {
+    let [.., of] = psi::key(section);
+    let programs = psi::numbered_programs(section).into_iter().flatten();
+    programs.map(move |(number, pid)| ((pid, number), of))
 }
