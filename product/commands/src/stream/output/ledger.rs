@@ -31,8 +31,9 @@ impl Taken {
     }
 }
 
-/// The maximum number of remembered sections that have produced no bytes yet. A table produces none
-/// until the unit after it is written. If no unit follows, the oldest sections are forgotten.
+/// The maximum number of remembered sections that have produced no bytes yet, both of those that
+/// the writer may hold and of those for the next piece. A table produces none until the unit after
+/// it is written. If no unit follows, the oldest sections are forgotten.
 const MAX_SILENT: usize = 4_096;
 
 /// A section, with the PID of its stream.
@@ -43,7 +44,7 @@ type Entry = (Option<u16>, Missing);
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     /// Sections that are in no piece yet, with the stream whose tables they may wait for.
-    open: Vec<Entry>,
+    open: VecDeque<Entry>,
     /// Sections of the next piece.
     next: VecDeque<Missing>,
     /// The sections of the submitted pieces, by the number of the piece.
@@ -57,14 +58,17 @@ pub(super) struct Ledger {
 impl Ledger {
     /// Records a submitted section of the stream with this PID.
     pub(super) fn add(&mut self, pid: Option<u16>, section: Missing) {
-        self.open.push((pid, section));
+        self.open.push_back((pid, section));
+        if self.open.len() > MAX_SILENT {
+            self.open.pop_front();
+        }
     }
 
     /// Assigns sections whose streams are not held to the next piece.
     pub(super) fn assign(&mut self, held: &BTreeSet<u16>) {
         let is_held = |(pid, _): &Entry| pid.is_some_and(|pid| held.contains(&pid));
         let open = core::mem::take(&mut self.open);
-        let (held, next): (Vec<_>, Vec<_>) = open.into_iter().partition(is_held);
+        let (held, next): (VecDeque<_>, VecDeque<_>) = open.into_iter().partition(is_held);
         self.open = held;
         self.next
             .extend(next.into_iter().map(|(_, section)| section));
@@ -168,6 +172,18 @@ mod tests {
             ledger.add(None, section(number));
             ledger.assign(&BTreeSet::new());
             ledger.keep();
+        }
+        let kept = ledger.take();
+        assert_eq!(kept.len(), MAX_SILENT);
+        assert_eq!(kept[0].id.0, MAX_SILENT as u64);
+    }
+
+    /// While the writer holds something, no section is assigned to a piece.
+    #[test]
+    fn sections_that_may_be_held_are_bounded() {
+        let mut ledger = Ledger::default();
+        for number in 0..2 * MAX_SILENT as u64 {
+            ledger.add(Some(256), section(number));
         }
         let kept = ledger.take();
         assert_eq!(kept.len(), MAX_SILENT);

@@ -402,6 +402,7 @@ mod tests {
     use tokio::task::unconstrained;
 
     use comity::{Importance, SectionId, StreamId};
+    use comity_media::{FrameType, Header, Times, Unit};
     use comity_stream::Due;
 
     use super::*;
@@ -541,5 +542,45 @@ mod tests {
         assert_eq!(Room::behind(Bytes::new(8 << 20)), Room(2 << 20));
         assert_eq!(Room::behind(Bytes::new(16 << 20)), Room(4 << 20));
         assert_eq!(Room::behind(Bytes::new(1 << 40)), Room(4 << 20));
+    }
+
+    /// A unit waits for tables that never come, and tables that say nothing come without end.
+    #[test]
+    fn tables_beside_a_held_unit_are_remembered_up_to_a_limit() {
+        let (mut output, _let_it, _taken) = slow(Room::WITHOUT_CONNECTION);
+        let unit = Unit {
+            pid: 256,
+            stream_type: 0x1b,
+            stream_id: 0xe0,
+            frame: FrameType::Key,
+            times: Times::None,
+            random_access: true,
+            discontinuity: false,
+            aligned: false,
+        };
+        let table = Header::Table {
+            pid: 0x11,
+            repeated: true,
+        };
+        let mut write = |stream: u16, number: u64, header: Header, bytes: &[u8]| {
+            let mut payload = Vec::new();
+            header.encode(&mut payload);
+            payload.extend(bytes);
+            let section = MediaUnit {
+                stream: StreamId(stream),
+                id: SectionId(number),
+                payload: Payload::from(payload),
+                ..section(0)
+            };
+            assert_eq!(output.write(&section), Written::Yes);
+        };
+        write(1, 0, Header::Unit(unit), &[9; 10]);
+        for number in 0..10_000 {
+            write(0, number, table, &[0x40, 0, 0]);
+        }
+        assert!(output.writer.is_holding());
+        let kept = output.ledger.take();
+        assert_eq!(kept.len(), 4_096);
+        assert_eq!(kept[4_095].id.0, 9_999);
     }
 }
