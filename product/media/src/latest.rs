@@ -81,8 +81,8 @@ impl<T> LatestTables<T> {
     }
 
     /// The values of all sections, by PID and identity.
-    pub fn into_values(self) -> impl Iterator<Item = T> {
-        self.sections.into_values().map(|(_, value)| value)
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.sections.values().map(|(_, value)| value)
     }
 
     /// The value of a section.

@@ -67,7 +67,10 @@ pub use comity_frames::{
 pub use entry::{Entry, repeated_table};
 pub use header::{Header, HeaderError, PACKET, Times, Unit, is_packets};
 pub use latest::LatestTables;
-pub use layout::{LAYOUT_FEATURE, is_announcement, is_layouts, names_section, needs_layouts};
+pub use layout::{
+    LAYOUT_FEATURE, SectionName, is_announcement, is_layouts, named_sections, needs_layouts,
+    section_name,
+};
 pub use pacer::{Datagram, Pacer, Spacing};
 pub use reader::{Damaged, ReadError, Reader, ReaderConfig};
 pub use section::{Event, Jump, JumpedTimes, MediaSection, MissingUnit, Notice, live_deadline};

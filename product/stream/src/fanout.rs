@@ -116,7 +116,7 @@ impl Fanout {
         self.ends.spawn(async move { (id, watched.closed().await) });
         let follows = self.reports == Reports::Unarrived;
         let peer = Peer::new(id, connection, follows);
-        let subscriber = Subscriber::new(now(), peer, self.background.clone(), follows, self.sheds);
+        let subscriber = Subscriber::new(now(), peer, &self.background, follows, self.sheds);
         self.subscribers.push(subscriber);
     }
 
@@ -299,7 +299,7 @@ impl Sink for Fanout {
     fn write(&mut self, unit: &MediaUnit) -> Written {
         let mut is_for_nobody = true;
         for subscriber in &mut self.subscribers {
-            let Admission::Yes(before) = subscriber.admit(unit) else {
+            let Admission::Yes(before) = subscriber.admit(unit, &mut self.background) else {
                 continue;
             };
             is_for_nobody = false;

@@ -1,11 +1,12 @@
 //! Where a receiver begins when it joins a running source.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use comity::StreamId;
 use comity_media::{
-    Entry, LatestTables, is_announcement, is_layouts, names_section, repeated_table,
+    Entry, Header, LatestTables, SectionName, is_announcement, is_layouts, named_sections,
+    repeated_table, section_name,
 };
 
 use crate::unit::{Due, MediaUnit};
@@ -24,9 +25,12 @@ const MARKED: u32 = 2;
 const BEFORE: Duration = Duration::from_millis(20);
 /// The maximum number of remembered layouts: at least one second of them.
 const MAX_LAYOUTS: usize = 64;
+/// The maximum number of bytes of the remembered layouts, 4 MiB: a sender ends a layout at 64 KiB
+/// outside of packets, and the rest of a layout is far shorter.
+const MAX_LAYOUT_BYTES: usize = MAX_LAYOUTS * (64 << 10);
 
-/// The state of the source that a joining receiver needs.
-#[derive(Clone, Debug, Default)]
+/// The state of the source that joining receivers need.
+#[derive(Debug, Default)]
 pub(crate) struct Background {
     /// The streams that have had pictures, or units of an unknown kind.
     streams: BTreeMap<StreamId, Entries>,
@@ -35,9 +39,26 @@ pub(crate) struct Background {
     /// The announcement of layouts, and the latest layouts. A layout may arrange the beginning of a
     /// picture whose deadline is later than its own.
     announcement: Option<MediaUnit>,
-    layouts: VecDeque<MediaUnit>,
+    layouts: VecDeque<Layout>,
+    layout_bytes: usize,
     /// The shortest time from the source time of a section to its own deadline.
     shortest: Option<Duration>,
+}
+
+/// A layout, and the sections that it names, once they are needed.
+#[derive(Debug)]
+struct Layout {
+    unit: MediaUnit,
+    names: Option<BTreeSet<SectionName>>,
+}
+
+impl Layout {
+    fn names(&mut self, section: &SectionName) -> bool {
+        let names = &mut self.names;
+        names
+            .get_or_insert_with(|| named_sections(&self.unit.payload))
+            .contains(section)
+    }
 }
 
 /// The pictures of a stream from which decoding can begin.
@@ -86,9 +107,8 @@ impl Background {
         if is_announcement(unit.stream.0, &unit.payload) {
             self.announcement = Some(unit.clone());
         } else if is_layouts(unit.stream.0) {
-            self.layouts.push_back(unit.clone());
-            if self.layouts.len() > MAX_LAYOUTS {
-                self.layouts.pop_front();
+            if let Ok((Header::Layout, _)) = Header::decode(&unit.payload) {
+                self.add_layout(unit);
             }
         } else if let Some((pid, section)) = repeated_table(&unit.payload) {
             self.tables.insert(pid, section, unit.clone());
@@ -96,6 +116,19 @@ impl Background {
             let entries = self.streams.entry(unit.stream).or_default();
             entries.is_known |= is_known;
             entries.see(entry, unit.source_time);
+        }
+    }
+
+    fn add_layout(&mut self, unit: &MediaUnit) {
+        self.layout_bytes += unit.payload.len();
+        self.layouts.push_back(Layout {
+            unit: unit.clone(),
+            names: None,
+        });
+        while (self.layouts.len() > MAX_LAYOUTS || self.layout_bytes > MAX_LAYOUT_BYTES)
+            && let Some(oldest) = self.layouts.pop_front()
+        {
+            self.layout_bytes -= oldest.unit.payload.len();
         }
     }
 
@@ -121,15 +154,20 @@ impl Background {
             }
             Due::Never => Due::Never,
         };
-        let tables = std::mem::take(&mut self.tables).into_values();
-        let layouts = std::mem::take(&mut self.layouts).into_iter();
-        let layouts = layouts
-            .skip_while(|layout| !names_section(&layout.payload, first.stream.0, &first.payload));
-        let all = tables.chain(self.announcement.take()).chain(layouts);
+        let name = section_name(first.stream.0, &first.payload);
+        let mut layouts = self.layouts.iter_mut();
+        let begin = name.and_then(|name| layouts.position(|layout| layout.names(&name)));
+        let layouts = self.layouts.iter().skip(begin.unwrap_or(usize::MAX));
+        let layouts = layouts.map(|layout| &layout.unit);
+        let all = self
+            .tables
+            .values()
+            .chain(&self.announcement)
+            .chain(layouts);
         all.map(|unit| MediaUnit {
             source_time,
             due,
-            ..unit
+            ..unit.clone()
         })
         .collect()
     }
@@ -147,7 +185,6 @@ fn entry_of(payload: &[u8]) -> Option<(Entry, bool)> {
 /// picture of any stream.
 #[derive(Debug)]
 pub(crate) struct Joining {
-    background: Background,
     /// The streams whose first picture has not come, and how long each is awaited.
     awaited: BTreeMap<StreamId, Duration>,
     has_begun: bool,
@@ -163,19 +200,19 @@ pub(crate) enum Admission {
 }
 
 impl Joining {
-    pub(crate) fn new(background: Background) -> Self {
+    pub(crate) fn new(background: &Background) -> Self {
         let awaited = { background.streams.iter() }
             .filter_map(|(&stream, entries)| Some((stream, entries.patience()?)))
             .collect();
         Self {
-            background,
             awaited,
             has_begun: false,
             since: None,
         }
     }
 
-    pub(crate) fn admit(&mut self, unit: &MediaUnit) -> Admission {
+    /// Whether the receiver gets this section. `background` is that of the sections before it.
+    pub(crate) fn admit(&mut self, unit: &MediaUnit, background: &mut Background) -> Admission {
         if self.awaited.is_empty() && self.has_begun {
             return Admission::Yes(Vec::new());
         }
@@ -188,14 +225,13 @@ impl Joining {
             }
             self.awaited.remove(&unit.stream);
         } else if !self.has_begun && !self.awaited.is_empty() {
-            self.background.see(unit);
             if Entry::of(&unit.payload).is_some() {
                 self.awaited.insert(unit.stream, PATIENCE);
             }
             return Admission::No;
         }
         match std::mem::replace(&mut self.has_begun, true) {
-            false => Admission::Yes(self.background.preface(unit)),
+            false => Admission::Yes(background.preface(unit)),
             true => Admission::Yes(Vec::new()),
         }
     }
@@ -212,7 +248,7 @@ mod tests {
     use crate::clock::now;
     use bytes::Bytes;
     use comity::{Importance, SectionId};
-    use comity_media::{FrameType, Header, Times, Unit};
+    use comity_media::{FrameType, Times, Unit};
 
     #[derive(Clone, Copy)]
     enum Kind {
@@ -276,9 +312,18 @@ mod tests {
         }
     }
 
+    /// A receiver that joins, and the source.
+    type Join = (Joining, Background);
+
+    fn join(background: Background) -> Join {
+        (Joining::new(&background), background)
+    }
+
     /// The streams of the units that the receiver gets when this section is admitted.
-    fn admitted(joining: &mut Joining, unit: &MediaUnit) -> Vec<u16> {
-        match joining.admit(unit) {
+    fn admitted((joining, background): &mut Join, unit: &MediaUnit) -> Vec<u16> {
+        let admission = joining.admit(unit, background);
+        background.see(unit);
+        match admission {
             Admission::No => Vec::new(),
             Admission::Yes(before) => {
                 for earlier in &before {
@@ -307,7 +352,7 @@ mod tests {
         ] {
             background.see(&unit(stream, 0, kind, began));
         }
-        let mut joining = Joining::new(background);
+        let mut joining = join(background);
         for (stream, kind, expected) in [
             (1, Kind::Predicted, &[][..]),
             (2, Kind::Sound, &[]),
@@ -325,7 +370,7 @@ mod tests {
         ] {
             let unit = unit(stream, 40, kind, began);
             assert_eq!(admitted(&mut joining, &unit), expected, "{unit:?}");
-            assert_eq!(joining.has_joined(unit.stream), !expected.is_empty());
+            assert_eq!(joining.0.has_joined(unit.stream), !expected.is_empty());
         }
     }
 
@@ -346,12 +391,12 @@ mod tests {
                 ..unit
             });
         }
-        let mut joining = Joining::new(background);
+        let (mut joining, mut background) = join(background);
         let first = MediaUnit {
             due: due(40, 300),
             ..unit(1, 40, Kind::Key, began)
         };
-        let Admission::Yes(before) = joining.admit(&first) else {
+        let Admission::Yes(before) = joining.admit(&first, &mut background) else {
             panic!("it begins with that")
         };
         let dues: Vec<Due> = before.iter().map(|unit| unit.due).collect();
@@ -361,24 +406,28 @@ mod tests {
     #[test]
     fn it_waits_for_two_seconds_and_only_for_pictures() {
         let began = now() + Duration::from_secs(1);
-        let mut joining = Joining::new(Background::default());
-        assert!(joining.has_joined(StreamId(1)));
+        let mut joining = join(Background::default());
+        assert!(joining.0.has_joined(StreamId(1)));
         assert_eq!(admitted(&mut joining, &unit(2, 0, Kind::Sound, began)), [2]);
         assert_eq!(
             admitted(&mut joining, &unit(1, 0, Kind::Predicted, began)),
             [1]
         );
         // Sound alone still needs its tables.
-        let mut background = Background::default();
-        background.see(&unit(0, 0, Kind::Table, began));
-        let mut joining = Joining::new(background.clone());
+        let with_table = || {
+            let mut background = Background::default();
+            background.see(&unit(0, 0, Kind::Table, began));
+            background
+        };
+        let mut joining = join(with_table());
         assert_eq!(
             admitted(&mut joining, &unit(2, 0, Kind::Sound, began)),
             [0, 2]
         );
         assert_eq!(admitted(&mut joining, &unit(2, 0, Kind::Sound, began)), [2]);
+        let mut background = with_table();
         background.see(&unit(1, 0, Kind::Predicted, began));
-        let mut joining = Joining::new(background);
+        let mut joining = join(background);
         for (stream, millis, kind, expected) in [
             (1, 40, Kind::Predicted, &[][..]),
             (2, 2_039, Kind::Sound, &[]),
@@ -408,7 +457,7 @@ mod tests {
         let began = now() + Duration::from_secs(1);
         for kinds in [[Kind::Key, Kind::Predicted], [Kind::Marked, Kind::Unmarked]] {
             let [entry, other] = kinds;
-            let mut joining = Joining::new(four_seconds_apart(kinds, began));
+            let mut joining = join(four_seconds_apart(kinds, began));
             for (stream, millis, kind, expected) in [
                 (1, 8_440, other, &[][..]),
                 (2, 8_440, Kind::Sound, &[]),
@@ -422,7 +471,7 @@ mod tests {
                 assert_eq!(admitted(&mut joining, &unit), expected, "{unit:?}");
             }
             // The next one does not come.
-            let mut joining = Joining::new(four_seconds_apart(kinds, began));
+            let mut joining = join(four_seconds_apart(kinds, began));
             for (millis, expected) in [(8_440, &[][..]), (12_920, &[]), (12_960, &[0, 1])] {
                 let unit = unit(1, millis, other, began);
                 assert_eq!(admitted(&mut joining, &unit), expected, "{millis}");
@@ -437,7 +486,7 @@ mod tests {
         for (millis, kind) in [(0, Kind::Key), (40, Kind::Predicted), (60_000, Kind::Key)] {
             background.see(&unit(1, millis, kind, began));
         }
-        let mut joining = Joining::new(background);
+        let mut joining = join(background);
         for (millis, expected) in [(60_040, &[][..]), (70_000, &[]), (70_040, &[1])] {
             let unit = unit(1, millis, Kind::Predicted, began);
             assert_eq!(admitted(&mut joining, &unit), expected, "{millis}");
@@ -458,7 +507,7 @@ mod tests {
             for number in 1..200 {
                 background.see(&unit(1, 40 * number, others, began));
             }
-            let mut joining = Joining::new(background);
+            let mut joining = join(background);
             let next = unit(1, 8_000, others, began);
             assert_eq!(admitted(&mut joining, &next), [1]);
         }
@@ -480,12 +529,74 @@ mod tests {
         for table in [&table, &latest] {
             background.see(table);
         }
-        let Admission::Yes(before) =
-            Joining::new(background).admit(&unit(2, 40, Kind::Sound, began))
+        let sound = unit(2, 40, Kind::Sound, began);
+        let Admission::Yes(before) = Joining::new(&background).admit(&sound, &mut background)
         else {
             panic!("sound is not held back")
         };
         let payloads: Vec<_> = before.into_iter().map(|unit| unit.payload).collect();
         assert_eq!(payloads, [latest.payload]);
+    }
+
+    /// A section of the stream of layouts, with this payload.
+    fn layout(payload: Vec<u8>, began: Instant) -> MediaUnit {
+        MediaUnit {
+            payload: Bytes::from(payload),
+            ..unit(16_383, 0, Kind::Layout, began)
+        }
+    }
+
+    #[test]
+    fn layouts_are_remembered_up_to_a_number_of_bytes() {
+        let began = now() + Duration::from_secs(1);
+        let mut background = Background::default();
+        let held = |background: &Background| {
+            let layouts = background.layouts.iter();
+            let bytes: usize = layouts.map(|layout| layout.unit.payload.len()).sum();
+            assert_eq!(bytes, background.layout_bytes);
+            bytes
+        };
+        // Garbage, and then what begins as a layout does.
+        for (first, expected) in [(0xff, 0), (0x16, MAX_LAYOUT_BYTES)] {
+            for _ in 0..MAX_LAYOUTS {
+                background.see(&layout([&[first], &[1; (1 << 20) - 1][..]].concat(), began));
+            }
+            assert_eq!(held(&background), expected);
+        }
+        // One that is longer than all may be, and then short ones.
+        background.see(&layout(vec![0x16; MAX_LAYOUT_BYTES + 1], began));
+        assert_eq!(held(&background), 0);
+        for _ in 0..2 * MAX_LAYOUTS {
+            background.see(&layout(vec![0x16, 0xdc, 0x6b], began));
+        }
+        assert_eq!(held(&background), 3 * MAX_LAYOUTS);
+    }
+
+    #[test]
+    fn layouts_are_read_once_for_all_receivers_that_join() {
+        let began = now() + Duration::from_secs(1);
+        let mut background = Background::default();
+        for _ in 0..MAX_LAYOUTS {
+            // Three null packets: the example of the protocol.
+            background.see(&layout(vec![0x16, 0xdc, 0x6b], began));
+        }
+        let read = |background: &Background| {
+            let layouts = background.layouts.iter();
+            layouts.filter(|layout| layout.names.is_some()).count()
+        };
+        assert_eq!(read(&background), 0, "nobody has asked");
+        let sound = unit(2, 40, Kind::Sound, began);
+        for number in 0..100 {
+            let mut joining = Joining::new(&background);
+            let Admission::Yes(before) = joining.admit(&sound, &mut background) else {
+                panic!("sound is not held back")
+            };
+            assert!(before.is_empty(), "no layout names the section");
+            assert_eq!(read(&background), MAX_LAYOUTS);
+            // The names of each stay as they were read, also if they are false.
+            let known = background.layouts[63].names.as_mut().unwrap();
+            assert_eq!(known.is_empty(), number == 0);
+            known.insert(section_name(3, &sound.payload).unwrap());
+        }
     }
 }

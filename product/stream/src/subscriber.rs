@@ -110,7 +110,7 @@ impl<O: Outlet> Subscriber<O> {
     pub(crate) fn new(
         now: Instant,
         outlet: O,
-        background: Background,
+        background: &Background,
         follows: bool,
         sheds: bool,
     ) -> Self {
@@ -136,9 +136,10 @@ impl<O: Outlet> Subscriber<O> {
     }
 
     /// Whether the receiver has joined the source by this section, and what it gets before it.
-    pub(crate) fn admit(&mut self, unit: &MediaUnit) -> Admission {
+    /// `background` is that of the sections before it.
+    pub(crate) fn admit(&mut self, unit: &MediaUnit, background: &mut Background) -> Admission {
         match self.takes_unit(unit) {
-            true => self.joining.admit(unit),
+            true => self.joining.admit(unit, background),
             false => Admission::Yes(Vec::new()),
         }
     }

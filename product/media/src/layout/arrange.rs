@@ -9,8 +9,8 @@ use comity_units::{Span, Time};
 use super::format;
 use super::lane::{Found, Lane};
 use super::model::{
-    CARRIED, DAMAGED, LAYOUTS, Layout, MAX_PACKETS, Made, Null, Packet, Run, SCRAMBLED, STEP_SHIFT,
-    SectionRef,
+    CARRIED, DAMAGED, LAYOUTS, Layout, MAX_PACKETS, MAX_PIDS, Made, Null, Packet, Run, SCRAMBLED,
+    STEP_SHIFT, SectionRef,
 };
 use super::packet::{self, CLOCK_WRAP, Parts};
 use crate::allowance::Expected;
@@ -116,6 +116,8 @@ pub(crate) struct Arranger {
     outside_bytes: usize,
     /// The number of ready packets other than null packets.
     filled: usize,
+    /// Their PIDs.
+    pids: BTreeSet<u16>,
     /// When the first and the last ready packet arrived.
     began: Option<Time>,
     ended: Time,
@@ -169,7 +171,7 @@ impl Arranger {
         self.find();
         while let Some(pending) = self.pending.pop_front() {
             self.describe(pending);
-            if self.ready.len() >= MAX_PACKETS || self.outside_bytes >= MUCH_OUTSIDE {
+            if self.is_full() {
                 self.cut(false, events);
             }
         }
@@ -343,8 +345,7 @@ impl Arranger {
             let began = self.began.unwrap_or(self.ended);
             let lasted = self.ended.saturating_since(began);
             let is_enough = lasted >= SHORT && self.filled >= FEW;
-            let is_full = self.ready.len() >= MAX_PACKETS || self.outside_bytes >= MUCH_OUTSIDE;
-            if is_enough || lasted >= LONG || is_full {
+            if is_enough || lasted >= LONG || self.is_full() {
                 self.cut(false, events);
             }
         }
@@ -353,6 +354,13 @@ impl Arranger {
         if self.arrival.is_some() && waits.is_some_and(|waits| waits >= SHORT) {
             self.cut(false, events);
         }
+    }
+
+    /// Whether a layout of the ready packets has no room for more.
+    fn is_full(&self) -> bool {
+        self.ready.len() >= MAX_PACKETS
+            || self.pids.len() >= MAX_PIDS
+            || self.outside_bytes >= MUCH_OUTSIDE
     }
 
     /// Returns the layout of the remaining packets. Their sections must have been added.
@@ -416,6 +424,11 @@ impl Arranger {
                 }
             }
         };
+        self.pids.extend(match &ready {
+            Ready::Described(Packet::Null(_)) => None,
+            Ready::Described(packet) => Some(packet.pid()),
+            Ready::Whole { pid, .. } => Some(*pid),
+        });
         self.ready.push(ready);
         if let Some(lane) = { pending.parts }.and_then(|parts| self.lanes.get_mut(&parts.pid))
             && pending.to > pending.from
@@ -505,6 +518,7 @@ impl Arranger {
             u8::try_from(lasted).unwrap_or(u8::MAX)
         });
         self.filled = 0;
+        self.pids.clear();
         let ready = core::mem::take(&mut self.ready);
         let mut carried = self.carry(&ready, events);
         let packets = ready

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 
 use super::coder::{Coder, Decoder, Encoder, Model};
 use super::model::{
-    Field, Layout, MAX_PACKETS, Made, Null, Packet, Prefix, Run, STEP_SHIFT, SectionRef,
+    Field, Layout, MAX_PACKETS, MAX_PIDS, Made, Null, Packet, Prefix, Run, STEP_SHIFT, SectionRef,
 };
 use super::models::Models;
 use super::packet::{CLOCK_WRAP, ROOM, announced, field_length, prefix_length};
 use crate::header::PACKET;
+use crate::work;
 
 /// The maximum number of bytes outside of packets in a layout. A reader gives up before.
 pub(super) const MAX_OUTSIDE: usize = 2 << 20;
@@ -290,6 +291,9 @@ impl<C: Coder> Codec<C> {
         let is_of = |&at: &usize| self.lanes.get(at).is_some_and(|lane| lane.pid == pid);
         let known = self.recent.iter().position(is_of);
         if self.coder.bit(&mut self.models.new_pid, known.is_none()) {
+            if self.lanes.len() >= MAX_PIDS {
+                return None;
+            }
             let pid = self.coder.bits(13, pid.into()) as u16;
             self.lanes.push(Lane::new(pid));
             self.recent.insert(0, self.lanes.len() - 1);
@@ -297,6 +301,7 @@ impl<C: Coder> Codec<C> {
         }
         let mut rank = 0;
         while rank + 1 < self.recent.len() {
+            work::count(1);
             let model = self.models.rank.get_mut(rank.min(3))?;
             if self.coder.bit(model, known == Some(rank)) {
                 break;
@@ -694,6 +699,34 @@ mod tests {
         assert_eq!(decode(&codec.coder.finish()), None);
         // More bytes than the layout needs.
         assert_eq!(decode(&[&bytes[..], &[1; 5]].concat()), None);
+    }
+
+    /// A layout of as many packets as possible, on these PIDs in turn.
+    fn of_pids(count: u16) -> Layout {
+        let made = |number: u16| {
+            Packet::Made(Made {
+                pid: number % count,
+                counter: (number / count % 16) as u8,
+                field: Some(Field::default()),
+                ..Made::default()
+            })
+        };
+        Layout {
+            packets: (0..MAX_PACKETS as u16).map(made).collect(),
+            ..Layout::default()
+        }
+    }
+
+    /// Each packet is on the PID whose latest packet is the longest ago.
+    #[test]
+    fn a_layout_has_at_most_256_pids_and_few_steps() {
+        let layout = of_pids(256);
+        let bytes = encode(&layout);
+        let steps = work::of(|| assert_eq!(decode(&bytes).as_ref(), Some(&layout)));
+        assert_eq!(steps, (MAX_PACKETS - MAX_PIDS) * (MAX_PIDS - 1));
+        let mut codec = Codec::new(Encoder::new());
+        assert_eq!(codec.layout(&of_pids(257)), None);
+        assert_eq!(decode(&codec.coder.finish()), None);
     }
 
     #[test]

@@ -28,8 +28,10 @@ pub(crate) use model::{CARRIED, DAMAGED, LAYOUTS, Layout, Null, SCRAMBLED, TABLE
 pub(crate) use packet::{null_packet, read_clock_of, without_payload};
 pub(crate) use restore::{Arrived, Restorer};
 
+use std::collections::BTreeSet;
+
 use crate::header::Header;
-use model::{Packet, Run, SectionRef};
+use model::{Packet, SectionRef};
 
 /// The bit of the transport parameters with which a receiver announces that it accepts layouts.
 pub const LAYOUT_FEATURE: u64 = 1;
@@ -54,24 +56,30 @@ pub const fn is_layouts(stream: u16) -> bool {
     stream == LAYOUTS
 }
 
-/// Whether the layout with this payload names the section of `stream` with the payload `section`.
-pub fn names_section(layout: &[u8], stream: u16, section: &[u8]) -> bool {
-    let (Ok((Header::Layout, coded)), Ok((_, rest))) =
-        (Header::decode(layout), Header::decode(section))
-    else {
-        return false;
+/// How layouts name a section, without its number: by its stream, its length and a hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SectionName(SectionRef);
+
+/// How layouts name the section of `stream` with this payload; `None` if the payload has no media
+/// header.
+pub fn section_name(stream: u16, payload: &[u8]) -> Option<SectionName> {
+    let (_, rest) = Header::decode(payload).ok()?;
+    let name = SectionRef::new(stream, 0, payload, rest.len());
+    Some(SectionName(name))
+}
+
+/// The sections that the layout with this payload names; none if the payload is no layout.
+pub fn named_sections(layout: &[u8]) -> BTreeSet<SectionName> {
+    let Ok((Header::Layout, coded)) = Header::decode(layout) else {
+        return BTreeSet::new();
     };
-    let named = SectionRef::new(stream, 0, section, rest.len());
-    let is_it = |run: &Run| {
-        SectionRef {
-            number: 0,
-            ..run.section
-        } == named
-    };
-    decode(coded).is_some_and(|layout| {
-        let packets = layout.packets.iter();
-        packets.flat_map(Packet::runs).any(is_it)
-    })
+    let layout = decode(coded).unwrap_or_default();
+    let runs = layout.packets.iter().flat_map(Packet::runs);
+    let names = runs.map(|run| SectionRef {
+        number: 0,
+        ..run.section
+    });
+    names.map(SectionName).collect()
 }
 
 /// Whether the sections of this stream serve only restored packets: a new stream of pictures and

@@ -17,6 +17,9 @@ pub(crate) const DAMAGED: u16 = 0x3ffc;
 
 /// The maximum number of packets in a layout.
 pub(crate) const MAX_PACKETS: usize = 4_096;
+/// The maximum number of PIDs in a layout, without that of null packets. A packet is coded with a
+/// bit for each PID that had a packet more recently than its own.
+pub(crate) const MAX_PIDS: usize = 256;
 
 /// The PID of null packets.
 pub(crate) const NULL: u16 = 0x1fff;

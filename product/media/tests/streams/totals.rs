@@ -235,6 +235,28 @@ fn layouts_that_come_again_are_bounded_by_what_came_in() {
     }
 }
 
+/// A layout has at most 256 PIDs, and a stream any number.
+#[test]
+fn a_stream_of_hundreds_of_pids_is_restored() {
+    let mut source = Multiplexer::default();
+    source.tables([FIRST].into_iter());
+    for _ in 0..5 {
+        for pid in 0x400..0x400 + 600 {
+            source.packet(pid, false, &[7; 184]);
+        }
+    }
+    let sections = with_layouts(&source.bytes);
+    let (whole, statistics) = restore_all({ sections.iter() }.map(|section| {
+        (
+            section.stream,
+            section.number,
+            Some(section.payload.clone()),
+        )
+    }));
+    assert!(whole == source.bytes, "{} bytes", whole.len());
+    assert_eq!(statistics.remultiplexed_sections, 0);
+}
+
 #[test]
 fn an_honest_stream_is_far_from_the_bounds() {
     for output in [Output::Whole, Output::Remultiplexed] {

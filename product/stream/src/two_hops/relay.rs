@@ -230,7 +230,7 @@ impl Output {
             subscriber: Subscriber::new(
                 now,
                 Second(world.clone()),
-                Background::default(),
+                &Background::default(),
                 true,
                 false,
             ),
