@@ -12,7 +12,7 @@ pub(crate) struct AudioFrame {
 }
 
 /// The maximum number of header bytes read.
-const HEADER: usize = 7;
+pub(crate) const HEADER: usize = 7;
 
 const ADTS_RATES: [u32; 13] = [
     96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,

@@ -8,7 +8,7 @@ mod message;
 mod mpeg2;
 mod picture;
 
-pub(crate) use audio::{AudioFrame, audio_frame, may_begin_frame};
+pub(crate) use audio::{AudioFrame, HEADER as AUDIO_HEADER, audio_frame, may_begin_frame};
 pub(crate) use bits::start_codes;
 pub(crate) use h265::H265State;
 pub(crate) use mpeg2::{Headers, picture_header, sequence_header};

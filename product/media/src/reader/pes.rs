@@ -6,6 +6,7 @@ use super::unit::{Damage, Fault, Marks, Units, Whole};
 use crate::codec::Codec;
 use crate::header::Times;
 use crate::pes::{PADDING, PesHeader};
+use crate::work;
 
 /// The number of bytes of a PES packet in which the beginning of a unit can be detected.
 const SEEN_EARLY: usize = 512;
@@ -451,6 +452,7 @@ impl Packet {
     /// The payload that is not in units yet.
     fn payload(&self, header: &PesHeader) -> Whole {
         let rest = self.bytes.get(header.size + self.given..);
+        work::count(rest.map_or(0, <[u8]>::len));
         Whole {
             bytes: rest.unwrap_or_default().to_vec(),
             ..self.properties(header)

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::unit::{Damage, Marks, Units, Whole};
 use crate::codec::{Beginning, Codec, Mark, Marker, Structure, begins_unit, is_open, start_codes};
 use crate::header::Times;
+use crate::work;
 
 /// After this many consecutive PES packets that have a time stamp but contain no beginning, or only
 /// headers, their content counts as unknown.
@@ -32,7 +33,7 @@ pub(super) struct Pictures {
     has_slices: bool,
     /// The position of the next picture's headers.
     headers: Option<usize>,
-    /// The PES packets that contain the held bytes.
+    /// The PES packets that contain the held bytes, in their order.
     packets: VecDeque<Packet>,
     /// How many more PES packets with a time stamp may lack a beginning; zero until the first
     /// beginning is found.
@@ -368,7 +369,11 @@ impl Pictures {
         let prefix = at.saturating_sub(3);
         let zero = prefix.saturating_sub(1);
         let bytes = self.unit.as_ref().map(|unit| unit.bytes.as_slice());
-        let is_split = self.packets.iter().any(|packet| packet.at == prefix);
+        let found = self.packets.binary_search_by_key(&prefix, |packet| {
+            work::count(1);
+            packet.at
+        });
+        let is_split = found.is_ok();
         match bytes.and_then(|bytes| bytes.get(zero)) {
             Some(0) if codec != Codec::Mpeg2 && !is_split => zero,
             _ => prefix,
@@ -412,8 +417,11 @@ impl Pictures {
             unit.bytes.drain(..from.min(unit.bytes.len()));
         }
         self.damage.pass(from);
-        for packet in &mut self.packets {
-            packet.at = packet.at.saturating_sub(from);
+        if from > 0 {
+            for packet in &mut self.packets {
+                work::count(1);
+                packet.at = packet.at.saturating_sub(from);
+            }
         }
         self.looked = self.looked.saturating_sub(from);
         self.headers = self.headers.map(|at| at.saturating_sub(from));

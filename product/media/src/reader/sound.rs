@@ -3,8 +3,9 @@
 use core::ops::Range;
 
 use super::unit::{Damage, Fault, Marks, Units, Whole};
-use crate::codec::{AudioFrame, audio_frame, may_begin_frame};
+use crate::codec::{AUDIO_HEADER, AudioFrame, audio_frame, may_begin_frame};
 use crate::header::Times;
+use crate::work;
 
 /// Cuts the PES packets of one audio stream into frames.
 ///
@@ -83,16 +84,23 @@ impl Sound {
 
     /// The number of bytes up to the end of the last whole frame, if these bytes come next.
     pub(super) fn whole_frames(&self, bytes: &[u8]) -> usize {
-        let carried = self.carried.as_ref();
-        let carried = carried.map_or(&[][..], |unit| unit.bytes.as_slice());
-        let all = [carried, bytes].concat();
         let mut at = 0;
-        while let Some(frame) = all.get(at..).and_then(audio_frame)
-            && at + frame.length <= all.len()
+        if let Some(Whole { bytes: carried, .. }) = &self.carried {
+            let header = carried.iter().chain(bytes).take(AUDIO_HEADER);
+            let header: Vec<u8> = header.copied().collect();
+            work::count(header.len());
+            let length = audio_frame(&header).map(|frame| frame.length);
+            match length.and_then(|length| length.checked_sub(carried.len())) {
+                Some(rest) if rest <= bytes.len() => at = rest,
+                _ => return 0,
+            }
+        }
+        while let Some(frame) = bytes.get(at..).and_then(audio_frame)
+            && at + frame.length <= bytes.len()
         {
             at += frame.length;
         }
-        at.saturating_sub(carried.len())
+        at
     }
 
     /// Adds a PES packet, or its first whole frames. If `is_missing`, data before it is missing.
@@ -130,7 +138,10 @@ impl Sound {
         let begins_at = head.as_ref().map_or(0, |unit| unit.bytes.len());
         let carried = head.as_mut().map(|unit| core::mem::take(&mut unit.bytes));
         let bytes = match carried {
-            Some(carried) => [carried.as_slice(), &packet.bytes].concat(),
+            Some(carried) => {
+                work::count(carried.len() + packet.bytes.len());
+                [carried.as_slice(), &packet.bytes].concat()
+            }
             None => core::mem::take(&mut packet.bytes),
         };
         let mut shifted = Damage::default();

@@ -328,3 +328,77 @@ fn wrong_lengths_and_units_that_are_too_long_are_reported() {
         [Err(Fault::Oversized(74)), Ok(vec![5])]
     );
 }
+
+/// Sound in a PES packet that never ends. Its bytes are copied into the packet, which is not
+/// counted, and once into the unit.
+#[test]
+fn sound_without_end_is_copied_a_limited_number_of_times() {
+    const LENGTH: usize = 4 << 20;
+    let mut assembler = Assembler::default();
+    let mut units = Units::new();
+    let mut push = |payload: &[u8], begins: bool, units: &mut Units| {
+        let part = part(payload, begins, false);
+        assembler.push(Some(Codec::Audio), part, 16 << 20, units);
+    };
+    // Without frames, and after the beginning of one of 8,191 bytes (ADTS, 48 kHz).
+    let frame = [0xff, 0xf1, 0x4c, 0x83, 0xff, 0xff, 0xfc];
+    for carried in [&frame[..0], &frame] {
+        push(&packet(false, true, carried), true, &mut units);
+        push(&packet(false, false, &[]), true, &mut units);
+        units.clear();
+        let steps = work::of(|| {
+            for _ in 0..LENGTH / 184 {
+                push(&[0; 184], false, &mut units);
+            }
+            push(&packet(false, false, &[]), true, &mut units);
+        });
+        assert!((LENGTH / 2..2 * LENGTH).contains(&steps), "{steps}");
+        let units = bytes(core::mem::take(&mut units));
+        let came: usize = units.iter().flatten().map(Vec::len).sum();
+        assert_eq!(came, carried.len() + LENGTH / 184 * 184);
+    }
+}
+
+/// Thousands of PES packets of one byte, and then headers and slices of one picture in turn.
+#[test]
+fn pes_packets_of_a_picture_are_looked_through_a_limited_number_of_times() {
+    const PACKETS: usize = 20_000;
+    const SLICES: usize = 1_000;
+    let mut assembler = Assembler::default();
+    let mut units = Units::new();
+    let mut push = |payload: &[u8], units: &mut Units| {
+        let packet = packet(false, false, payload);
+        assembler.push(
+            Some(Codec::H264),
+            part(&packet, true, true),
+            16 << 20,
+            units,
+        );
+    };
+    let picture = [&DELIMITER[..], &[0, 0, 1, 0x65, 0x88]].concat();
+    push(&picture, &mut units);
+    let steps = work::of(|| {
+        for _ in 0..PACKETS {
+            push(&[0x80], &mut units);
+        }
+    });
+    // The payload of each is copied, and its beginning too.
+    assert!((PACKETS..4 * PACKETS).contains(&steps), "{steps}");
+    // `first_mb_in_slice` is 1 for this slice, so that the picture goes on.
+    let slices = [&DELIMITER[..], &[0, 0, 1, 0x65, 0x46, 0x80]]
+        .concat()
+        .repeat(SLICES);
+    let steps = work::of(|| {
+        push(&slices, &mut units);
+        push(&picture, &mut units);
+    });
+    let looked = SLICES * 16;
+    assert!(
+        (SLICES..looked + 3 * slices.len()).contains(&steps),
+        "{steps}"
+    );
+    assembler.finish(Some(Codec::H264), &mut units);
+    let lengths: Vec<usize> = whole(units).iter().map(Vec::len).collect();
+    let first = picture.len() + PACKETS + slices.len();
+    assert_eq!(lengths, [first, picture.len()]);
+}
