@@ -12,6 +12,7 @@
 mod action;
 mod arrange;
 mod coder;
+mod followers;
 mod format;
 mod lane;
 mod model;

@@ -93,6 +93,7 @@ struct Head {
     cost: usize,
     at: usize,
     used: Used,
+    followers: super::followers::Followers,
 }
 
 /// The sections that a layout named.
@@ -371,6 +372,7 @@ impl Restorer {
             cost,
             at: 0,
             used: Used::default(),
+            followers: super::followers::Followers::default(),
         })
     }
 
@@ -631,8 +633,8 @@ impl Restorer {
             Packet::Whole { counter, .. } => *counter,
             Packet::Made(made) => made.counter,
         };
-        let behind = head.layout.packets.get(head.at + 1..).unwrap_or_default();
-        let next = { behind.iter() }.find(|next| next.pid() == pid && next.counter().is_some());
+        let (packets, at) = (&head.layout.packets, head.at);
+        let next = head.followers.next_counted(packets, at);
         let positions = next.and_then(|next| self.positions(next, is_forced));
         if let (Packet::Made(made), Some(Packet::Made(next))) = (packet, next)
             && made.has_payload
@@ -650,7 +652,7 @@ impl Restorer {
             }
         }
         // A packet without payload has the counter of the missing packet, too.
-        let next = behind.iter().find(|next| next.pid() == pid);
+        let next = head.followers.next(packets, at);
         let positions = next.and_then(|next| self.positions(next, is_forced));
         let is_next_missing = next.is_some_and(|next| !next.runs().is_empty())
             && positions.is_some_and(|positions| positions.iter().all(Option::is_none));

@@ -23,6 +23,7 @@ use crate::layout::{self, Arranger, DroppedUnit, Usage};
 use crate::pes::is_pes;
 use crate::psi::{self, Gatherer};
 use crate::section::{Event, JumpedTimes, MediaSection, Notice};
+use crate::work;
 use comity_frames::{FrameType, Importance};
 
 const STUFFING: u16 = 0x1fff;
@@ -38,10 +39,15 @@ const REMEMBERED: usize = 1024;
 const UNTIMED: u64 = 65_536;
 /// After this many dropped bytes, continuity counters may have wrapped.
 const COUNTED: u64 = 16 * PACKET as u64;
+/// The maximum number of programs that follow the clock references of one PID. The programs of a
+/// multiplex rarely share any, and further ones follow their time stamps alone.
+const MAX_FOLLOWING: usize = 256;
 /// How long a stream may be silent, by the furthest of the clocks, before its last picture counts
 /// as complete, and the interval of this check.
 const SILENT: Span = Span::from_secs(1);
 const LOOK: Span = Span::from_millis(100);
+/// The number of PIDs for which a packet pays: this check of all PIDs waits for as many packets.
+const LOOKED_AT: usize = 16;
 
 /// The use of a packet identifier.
 #[derive(Debug)]
@@ -69,6 +75,8 @@ pub(super) struct Demux {
     roles: BTreeMap<u16, Role>,
     /// The clock of each program, by the PID of its map.
     clocks: BTreeMap<u16, ProgramClock>,
+    /// The furthest time of these clocks so far.
+    time: Time,
     /// For each PID with clock references, the maps of the programs that use it.
     references: BTreeMap<u16, BTreeSet<u16>>,
     next_table: u64,
@@ -82,6 +90,8 @@ pub(super) struct Demux {
     still: u64,
     /// When silent streams were last looked for.
     looked: Time,
+    /// The number of packets of streams since.
+    unlooked: usize,
     is_cut: bool,
     arranger: Option<Box<Arranger>>,
     /// The arrival of the latest bytes of a live source.
@@ -120,6 +130,7 @@ impl Demux {
             longest: usize::try_from(config.longest_unit.get()).unwrap_or(usize::MAX),
             roles: BTreeMap::new(),
             clocks: BTreeMap::new(),
+            time: Time::ZERO,
             references: BTreeMap::new(),
             // The announcement is the first section of the tables.
             next_table: u64::from(config.layouts),
@@ -129,6 +140,7 @@ impl Demux {
             furthest: Time::ZERO,
             still: 0,
             looked: Time::ZERO,
+            unlooked: 0,
             is_cut: false,
             arrival,
             reference_steps: BTreeMap::new(),
@@ -248,7 +260,9 @@ impl Demux {
         {
             for program in self.references.get(&pid).into_iter().flatten() {
                 if let Some(clock) = self.clocks.get_mut(program) {
+                    work::count(1);
                     clock.on_reference(reference.base());
+                    self.time = self.time.max(clock.now());
                 }
             }
             if let (Some(arrival), true) = (self.arrival, self.references.contains_key(&pid)) {
@@ -363,6 +377,7 @@ impl Demux {
                 }
                 let are_pictures = stream.codec.is_some_and(Codec::has_pictures);
                 let is_open = stream.assembler.is_within();
+                self.time = self.time.max(output.clock.now());
                 let memory = stream.memory();
                 self.open = self.open - stream.counted + memory;
                 stream.counted = memory;
@@ -434,10 +449,12 @@ impl Demux {
         if self.still > STILL && self.arrival.is_none() {
             return Err(ReadError::NoTime { at });
         }
-        if now.saturating_since(self.looked) < LOOK {
+        self.unlooked += 1;
+        let is_paid = self.unlooked.saturating_mul(LOOKED_AT) >= self.roles.len();
+        if !is_paid || now.saturating_since(self.looked) < LOOK {
             return Ok(());
         }
-        self.looked = now;
+        (self.looked, self.unlooked) = (now, 0);
         self.each_stream(events, |stream, output| {
             if core::mem::take(&mut stream.has_packets) {
                 stream.last_packet_at = now;
@@ -502,6 +519,7 @@ impl Demux {
         mut act: impl FnMut(&mut Stream, &mut Output<'_>),
     ) {
         for role in self.roles.values_mut() {
+            work::count(1);
             let Role::Stream(stream) = role else { continue };
             if let Some(clock) = self.clocks.get_mut(&stream.program) {
                 let mut output = Output {
@@ -512,6 +530,7 @@ impl Demux {
                     dropped: &mut self.dropped,
                 };
                 act(stream, &mut output);
+                self.time = self.time.max(output.clock.now());
             }
             let memory = stream.memory();
             self.open = self.open - stream.counted + memory;
@@ -538,13 +557,15 @@ impl Demux {
         if let Some(Role::Stream(stream)) = self.roles.get_mut(&pid)
             && let Some(clock) = self.clocks.get_mut(&stream.program)
         {
-            stream.finish(&mut Output {
+            let mut output = Output {
                 clock,
                 events,
                 config: &self.config,
                 arrival: self.arrival,
                 dropped: &mut self.dropped,
-            });
+            };
+            stream.finish(&mut output);
+            self.time = self.time.max(output.clock.now());
             self.open -= core::mem::take(&mut stream.counted);
         }
     }
@@ -559,13 +580,16 @@ impl Demux {
         let Some(map) = psi::program_map(section) else {
             return;
         };
-        for programs in self.references.values_mut() {
+        if let Some(clock) = self.clocks.get_mut(&program)
+            && let Some(last) = clock.pid.replace(map.clock_pid)
+            && let Some(programs) = self.references.get_mut(&last)
+        {
             programs.remove(&program);
         }
-        self.references
-            .entry(map.clock_pid)
-            .or_default()
-            .insert(program);
+        let programs = self.references.entry(map.clock_pid).or_default();
+        if programs.len() < MAX_FOLLOWING {
+            programs.insert(program);
+        }
         for &(pid, stream_type) in &map.streams {
             if pid == STUFFING {
                 continue;
@@ -610,8 +634,7 @@ impl Demux {
         if let Some(arrival) = self.arrival {
             return arrival;
         }
-        let times = self.clocks.values().map(ProgramClock::now);
-        times.max().unwrap_or(Time::ZERO)
+        self.time
     }
 
     fn table(&mut self, pid: u16, section: &[u8], events: &mut VecDeque<Event>) {
@@ -693,3 +716,6 @@ fn is_filled_up(packet: &[u8; PACKET]) -> bool {
     }
     used < rest.len()
 }
+
+#[cfg(test)]
+mod tests;

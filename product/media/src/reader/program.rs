@@ -12,6 +12,8 @@ const SILENCE: Span = Span::from_millis(250);
 /// references.
 #[derive(Debug, Default)]
 pub(super) struct ProgramClock {
+    /// The PID of its clock references, once its map has come.
+    pub(super) pid: Option<u16>,
     stamps: Timeline,
     references: Timeline,
     reference: Option<Mark>,

@@ -2,6 +2,7 @@
 
 mod clock;
 mod config;
+mod held;
 mod numbers;
 mod packet;
 mod tables;
@@ -18,6 +19,7 @@ use crate::layout::{self, Action, Arrived, Restorer, Resume};
 use crate::{psi, work};
 use clock::{Clock, Copied, Step};
 pub use config::{Output, WriterConfig};
+use held::{HELD, Held, HeldUnit};
 use numbers::FirstNumbers;
 use packet::{Field, Packetiser};
 use tables::{Room, Tables};
@@ -88,8 +90,7 @@ pub struct TsWriter {
     clocks: BTreeMap<ClockId, References>,
     /// The PID of each stream's map.
     streams: BTreeMap<u16, u16>,
-    held: Vec<(Unit, Vec<u8>)>,
-    held_bytes: usize,
+    held: Held,
     /// Whether the payloads so far belong to a transport stream.
     is_transport: Option<bool>,
     numbers: FirstNumbers,
@@ -154,10 +155,6 @@ enum Whose {
     OwnAgain,
 }
 
-/// The maximum number of bytes that wait for tables.
-const HELD: usize = 4 << 20;
-/// The overhead of a waiting unit in addition to its bytes.
-const HELD_EACH: usize = 64;
 /// The PID for the map of a program without one.
 const MADE_UP_MAP: u16 = 0x1000;
 /// The PID value of a program without a clock, and the PID of null packets.
@@ -187,8 +184,7 @@ impl TsWriter {
             programs: BTreeMap::new(),
             clocks: BTreeMap::new(),
             streams: BTreeMap::new(),
-            held: Vec::new(),
-            held_bytes: 0,
+            held: Held::default(),
             is_transport: None,
             numbers: FirstNumbers::default(),
             restorer: Restorer::default(),
@@ -253,8 +249,7 @@ impl TsWriter {
             let layout = layout::decode(rest).ok_or(HeaderError::Layout)?;
             if !self.restorer.is_on() {
                 // Units that wait for tables arrived too early to be understood.
-                self.held.clear();
-                self.held_bytes = 0;
+                self.held = Held::default();
                 self.interrupted = self.packetiser.pids();
             }
             self.restorer.layout(number, layout, &mut actions);
@@ -502,10 +497,9 @@ impl TsWriter {
             Header::Table { pid, repeated } => self.table(pid, repeated, rest, out),
             Header::Unit(unit) if self.is_known(unit.pid) => self.unit(&unit, rest, out),
             Header::Unit(unit) => {
-                self.held_bytes += rest.len() + HELD_EACH;
-                self.held.push((unit, rest.to_vec()));
-                if self.held_bytes > HELD {
-                    self.release(true, out);
+                let is_named = self.streams.contains_key(&unit.pid);
+                if !self.held.push(unit, rest, is_named) {
+                    self.release_all(out);
                 }
             }
         }
@@ -569,7 +563,7 @@ impl TsWriter {
         let mut actions = Vec::new();
         self.restorer.finish(&mut actions);
         self.act(actions, out);
-        self.release(true, out);
+        self.release_all(out);
     }
 
     /// Whether sections wait.
@@ -580,7 +574,7 @@ impl TsWriter {
     /// The PIDs of the units that wait for tables or for layouts.
     pub fn held_streams(&self) -> BTreeSet<u16> {
         let mut pids = self.restorer.held_pids();
-        pids.extend(self.held.iter().map(|(unit, _)| unit.pid));
+        pids.extend(self.held.pids());
         pids
     }
 
@@ -604,7 +598,11 @@ impl TsWriter {
         if is_due && (self.tables.has_programs() || !repeated) {
             self.packetiser.section(pid, section, out);
         }
-        self.release(false, out);
+        if self.tables.has_programs() {
+            for (unit, bytes) in self.held.take_named() {
+                self.unit(&unit, &bytes, out);
+            }
+        }
     }
 
     /// Processes a table. Returns whether it is to be written now.
@@ -628,6 +626,7 @@ impl TsWriter {
         for &(pid, _) in &map.streams {
             work::count(1);
             self.streams.insert(pid, map_pid);
+            self.held.name(pid);
         }
         let id = ClockId::new(map_pid, map.clock_pid);
         let mut moved = None;
@@ -653,47 +652,33 @@ impl TsWriter {
         references.programs.insert(map_pid);
     }
 
-    /// Writes the waiting units whose streams are known. With `force`, writes all of them, with
-    /// tables made from the units.
-    fn release(&mut self, force: bool, out: &mut Vec<u8>) {
-        if force && self.held.iter().any(|(unit, _)| !self.is_known(unit.pid)) {
-            self.make_up_tables();
+    /// Writes all waiting units, with tables made from the units whose streams are unknown.
+    fn release_all(&mut self, out: &mut Vec<u8>) {
+        let held = self.held.take();
+        if held.iter().any(|(unit, _)| !self.is_known(unit.pid)) {
+            self.make_up_tables(&held);
         }
-        if self.held.iter().any(|(unit, _)| self.is_known(unit.pid)) {
-            for (unit, bytes) in core::mem::take(&mut self.held) {
-                if self.is_known(unit.pid) {
-                    self.held_bytes -= bytes.len() + HELD_EACH;
-                    self.unit(&unit, &bytes, out);
-                } else {
-                    self.held.push((unit, bytes));
-                }
+        for (unit, bytes) in held {
+            // A map has no room for hundreds of streams. Real sources never have as many.
+            if self.is_known(unit.pid) {
+                self.unit(&unit, &bytes, out);
             }
-        }
-        if force {
-            // A map has no room for this many streams. Real sources never have hundreds.
-            self.held.clear();
-            self.held_bytes = 0;
         }
     }
 
-    /// Makes a program from the unknown streams of the waiting units, in addition to the known
-    /// programs.
-    fn make_up_tables(&mut self) {
+    /// Makes a program from the unknown streams of these units, in addition to the known programs.
+    fn make_up_tables(&mut self, held: &[HeldUnit]) {
         let mut streams: Vec<(u16, u8)> = Vec::new();
-        for (unit, _) in &self.held {
-            let is_new = streams.iter().all(|&(pid, _)| pid != unit.pid);
-            if is_new && !self.is_known(unit.pid) {
+        let mut seen = BTreeSet::new();
+        for (unit, _) in held {
+            if !self.is_known(unit.pid) && seen.insert(unit.pid) {
                 streams.push((unit.pid, unit.stream_type));
             }
         }
-        let video = self.held.iter().find(|(unit, _)| unit.frame.is_picture());
-        let clock_pid = video
-            .or(self.held.first())
-            .map_or(NO_PID, |(unit, _)| unit.pid);
+        let video = held.iter().find(|(unit, _)| unit.frame.is_picture());
+        let clock_pid = video.or(held.first()).map_or(NO_PID, |(unit, _)| unit.pid);
         // A free PID: streams are far fewer than PIDs.
-        let taken = |pid: u16| {
-            self.streams.contains_key(&pid) || streams.iter().any(|&(stream, _)| stream == pid)
-        };
+        let taken = |pid: u16| self.streams.contains_key(&pid) || seen.contains(&pid);
         let map_pid = (MADE_UP_MAP..NO_PID)
             .find(|&pid| !taken(pid))
             .unwrap_or(MADE_UP_MAP);

@@ -141,3 +141,32 @@ fn steps_of_a_clock_cost_no_more_than_the_tables_that_they_write() {
     assert!(out.len() > 1 << 20, "{}", out.len());
     assert!(writer.statistics().omitted > 0);
 }
+
+/// As many units as may wait for tables, and tables that name none of them.
+#[test]
+fn tables_beside_waiting_units_release_only_those_that_they_name() {
+    const UNITS: usize = 50_000;
+    let (mut writer, mut out) = (TsWriter::new(WriterConfig::default()), Vec::new());
+    for number in 0..UNITS {
+        let pid = 0x200 + (number % 2) as u16;
+        let bytes = (number as u32).to_be_bytes();
+        writer.write(&unit(pid, 0, &bytes), &mut out).unwrap();
+    }
+    write_table(&mut writer, 0, &pat([0, 0], [(1, 0x100)]), &mut out);
+    let steps = work::of(|| {
+        for pid in 0x300..0x700 {
+            write_table(&mut writer, 0x100, &map(1, pid, [pid]), &mut out);
+        }
+    });
+    assert!((0x400..0x4000).contains(&steps), "{steps}");
+    assert_eq!(writer.held_streams(), BTreeSet::from([0x200, 0x201]));
+    // The units of both PIDs come in the order in which they arrived.
+    out.clear();
+    write_table(&mut writer, 0x100, &map(1, 0x200, [0x200, 0x201]), &mut out);
+    assert!(!writer.is_holding());
+    let (packets, _) = out.as_chunks::<PACKET>();
+    let numbers = { packets.iter() }
+        .filter(|packet| packet[1] & 0x40 != 0 && matches!(pid_of(packet), 0x200 | 0x201))
+        .map(|packet| u32::from_be_bytes(*packet.last_chunk().unwrap()));
+    assert!(numbers.eq(0..UNITS as u32));
+}

@@ -1,6 +1,7 @@
 use super::super::model::{Made, SectionRef};
 use super::*;
 use crate::layout::{decode, format};
+use crate::work;
 
 /// Each packet of a layout may consist of 184 parts of sections.
 #[test]
@@ -35,4 +36,28 @@ fn layouts_that_wait_take_no_more_memory_than_they_count() {
         assert!(waiting * each <= MAX_HELD + each, "{waiting}");
     }
     assert!(400 * each > 2 * MAX_HELD);
+}
+
+/// Each packet is on a PID of its own, and its section is missing.
+#[test]
+fn missing_packets_of_a_layout_are_replaced_in_one_look() {
+    let packet = |number: u16| Packet::Whole {
+        pid: number,
+        counter: (number % 16) as u8,
+        run: Run {
+            section: SectionRef::new(5, number.into(), &[], PACKET),
+            from: 0,
+            to: PACKET as u32,
+        },
+    };
+    let layout = Layout {
+        packets: (0..4_096).map(packet).collect(),
+        ..Layout::default()
+    };
+    let (mut restorer, mut out) = (Restorer::default(), Vec::new());
+    let steps = work::of(|| {
+        restorer.layout(0, layout, &mut out);
+        restorer.finish(&mut out);
+    });
+    assert_eq!((out.len(), steps), (4_096, 4_096));
 }
