@@ -11,6 +11,7 @@
 
 mod action;
 mod arrange;
+mod carried;
 mod coder;
 mod followers;
 mod format;

@@ -1,17 +1,20 @@
 //! Restores packets from layouts and sections.
 
+mod missing;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use comity_units::Span;
 
 use super::action::{Action, Resume};
+use super::carried::CarriedUnits;
 use super::model::{Layout, Null, Packet, Run, TABLES, hash};
 use super::packet::{null_packet, put_together, without_payload};
 use super::part::PesPacket;
 use super::waiting::{EACH, Held, Lookup, State, Stream};
 use crate::allowance::Allowances;
-use crate::header::{Header, PACKET, Unit};
+use crate::header::{PACKET, Unit};
 
 /// The maximum memory of waiting sections and layouts. Beyond it, the oldest layout is written
 /// without its missing sections.
@@ -56,6 +59,7 @@ pub(crate) struct Restorer {
     streams: BTreeMap<u16, Stream>,
     /// PES packets, by PID.
     pes: BTreeMap<u16, PesPacket>,
+    carried: CarriedUnits,
     queue: VecDeque<Queued>,
     head: Option<Head>,
     latest: Option<u64>,
@@ -234,6 +238,10 @@ impl Restorer {
                 orient(&mut self.streams, layout);
             }
         }
+        if let (State::Fresh, Some(unit)) = (state, arrived.unit) {
+            let name = (arrived.stream, arrived.number);
+            self.carried.on_unit(unit.pid, name, &mut self.streams);
+        }
     }
 
     /// Adds the layout with this number in its stream.
@@ -339,21 +347,13 @@ impl Restorer {
         for stream in self.streams.values_mut() {
             stream.has_gap |= follows_gap;
         }
-        let stale = self.stale(&layout, follows_gap);
-        for (_, action) in &stale {
-            if let Action::Remultiplex(_, payload) = action
-                && let Ok((Header::Unit(unit), _)) = Header::decode(payload)
-            {
-                self.remultiplexed.insert(unit.pid);
-            }
-        }
-        let has_stale = !stale.is_empty();
-        write_stale(stale, out);
+        let has_stale = self.write_stale(&layout, follows_gap, out);
         if follows_gap || has_stale {
             out.push(Action::Break);
         }
         if follows_gap {
             self.pes.clear();
+            self.carried.miss_layout();
         }
         self.has_gap |= follows_gap;
         if self.has_gap
@@ -391,47 +391,6 @@ impl Restorer {
         })
     }
 
-    /// The sections that a missing layout before this one described: in each stream, those before
-    /// the first section that this layout names. In a stream that it does not name, those that
-    /// arrived before all named ones.
-    fn stale(&mut self, layout: &Layout, follows_gap: bool) -> Vec<(u64, Action)> {
-        let mut stale = Vec::new();
-        let mut earliest = u64::MAX;
-        for run in layout.packets.iter().flat_map(Packet::runs) {
-            let id = run.section.stream;
-            if id != TABLES
-                && let Some(stream) = self.streams.get_mut(&id)
-                && (stream.has_gap || !stream.has_begun)
-                && let Some(number) = stream.position_of(&run.section)
-            {
-                let may_have_gap = stream.may_have_gap();
-                (stream.has_gap, stream.has_begun) = (false, true);
-                if !may_have_gap {
-                    continue;
-                }
-                for (&at, held) in stream.held.range_mut(..=number) {
-                    if at == number {
-                        earliest = earliest.min(held.arrival);
-                    }
-                    // A section that begins in a missing layout is written whole too.
-                    let end = if at < number { u32::MAX } else { run.from };
-                    let action = (end > 0).then(|| held.remultiplex(id, end as usize));
-                    stale.extend(action.flatten().map(|action| (held.arrival, action)));
-                }
-            }
-        }
-        let unnamed = { self.streams.iter_mut() }
-            .filter(|&(&id, ref stream)| follows_gap && stream.has_gap && id != TABLES);
-        for (&id, stream) in unnamed {
-            let held = stream.held.values_mut();
-            for held in held.filter(|held| held.arrival < earliest) {
-                let action = held.remultiplex(id, usize::MAX);
-                stale.extend(action.map(|action| (held.arrival, action)));
-            }
-        }
-        stale
-    }
-
     /// Writes the packets of a layout up to the first one that has to wait. Returns whether all
     /// were written.
     fn write(&mut self, head: &mut Head, is_forced: bool, out: &mut Vec<Action>) -> bool {
@@ -454,6 +413,7 @@ impl Restorer {
                     let outside = head.layout.outside.remove(&head.at);
                     out.extend(outside.map(Action::Outside));
                     out.push(Action::Packet(bytes));
+                    self.on_packet(packet, &positions, &bytes);
                     has_header
                 }
                 fate @ (Fate::Written | Fate::Missing) => {
@@ -463,6 +423,9 @@ impl Restorer {
                     let Some((replacement, mends)) = self.replacement(head, is_forced) else {
                         return false;
                     };
+                    if packet.counter().is_some() {
+                        self.carried.miss_packet(packet.pid());
+                    }
                     is_mended = mends;
                     // If nothing replaces the packet, the bytes before it are dropped too.
                     let outside = head.layout.outside.remove(&head.at);
@@ -578,10 +541,26 @@ impl Restorer {
 
     /// Whether a packet that is carried whole continues a unit that is already written.
     fn is_surplus(&mut self, packet: &Packet, bytes: &[u8; PACKET]) -> bool {
-        if bytes[1] & 0x40 != 0 {
+        let is_named = matches!(packet, Packet::Made(made) if !made.runs.is_empty());
+        if is_named || bytes[1] & 0x40 != 0 {
             self.remultiplexed.remove(&packet.pid());
         }
         matches!(packet, Packet::Whole { pid, .. } if self.remultiplexed.contains(pid))
+    }
+
+    /// Follows the units of a PID through a packet that was written.
+    fn on_packet(&mut self, packet: &Packet, positions: &[Option<u64>], bytes: &[u8; PACKET]) {
+        let last = packet.runs().last().zip(positions.last());
+        match packet {
+            Packet::Null(_) => {}
+            Packet::Whole { .. } => self.carried.on_carried(bytes, &mut self.streams),
+            Packet::Made(made) => {
+                if let Some((run, &number)) = last {
+                    let stream = run.section.stream;
+                    self.carried.on_described(made.pid, stream, number);
+                }
+            }
+        }
     }
 
     fn on_written(&mut self, runs: &[Run], positions: &[Option<u64>]) {
@@ -713,29 +692,6 @@ impl Restorer {
         let held = self.streams.values().map(|stream| stream.held.len());
         held.sum()
     }
-
-    /// Writes all sections that wait, without a layout.
-    fn remultiplex_all(&mut self, out: &mut Vec<Action>) {
-        let mut stale = Vec::new();
-        for (&id, stream) in &mut self.streams {
-            for held in stream.held.values_mut() {
-                let action = held.remultiplex(id, usize::MAX);
-                stale.extend(action.map(|action| (held.arrival, action)));
-                let before = held.cost();
-                held.state = State::Remultiplexed;
-                if id != TABLES {
-                    held.payload = Bytes::new();
-                }
-                self.held -= before - held.cost();
-            }
-            while stream.held.len() > MAX_REMEMBERED
-                && let Some((&first, _)) = stream.held.first_key_value()
-            {
-                self.held -= stream.pass(first + 1);
-            }
-        }
-        write_stale(stale, out);
-    }
 }
 
 /// Finds the distance of numbers from the sections that a layout names. A receiver that joins gets
@@ -779,12 +735,6 @@ fn resume(layout: &Layout) -> Option<Resume> {
         step,
         counters,
     })
-}
-
-/// Writes these sections in the order of arrival.
-fn write_stale(mut stale: Vec<(u64, Action)>, out: &mut Vec<Action>) {
-    stale.sort_by_key(|&(arrival, _)| arrival);
-    out.extend(stale.into_iter().map(|(_, action)| action));
 }
 
 #[cfg(test)]

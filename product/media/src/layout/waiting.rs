@@ -27,6 +27,8 @@ pub(super) struct Stream {
     pub(super) has_gap: bool,
     /// Whether a layout has named a section of the stream.
     pub(super) has_begun: bool,
+    /// The latest unit that is in carried packets. The output is past the sections before it.
+    pub(super) carried: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -38,7 +40,7 @@ pub(super) struct Held {
     pub(super) unit: Option<Unit>,
     pub(super) arrival: u64,
     pub(super) state: State,
-    /// The number of bytes written.
+    /// The number of bytes written, as described parts or in carried packets.
     pub(super) written: usize,
     /// The position up to which bytes were written without a layout.
     pub(super) continued: usize,
@@ -70,6 +72,12 @@ impl Held {
         content.get(run.from as usize..run.to as usize)
     }
 
+    /// The bytes behind those that are written.
+    pub(super) fn rest(&self) -> &[u8] {
+        let from = self.header + self.written;
+        self.payload.get(from..).unwrap_or_default()
+    }
+
     pub(super) fn cost(&self) -> usize {
         self.payload.len() + EACH
     }
@@ -77,11 +85,11 @@ impl Held {
     /// What to write if no layout describes its first `end` bytes.
     pub(super) fn remultiplex(&mut self, stream: u16, end: usize) -> Option<Action> {
         match self.state {
-            State::Fresh => {
+            State::Fresh if self.written == 0 => {
                 self.state = State::Remultiplexed;
                 Some(Action::Remultiplex(stream, self.payload.clone()))
             }
-            State::Used if self.written > 0 => {
+            State::Fresh | State::Used if self.written > 0 => {
                 let from = self.header + self.written;
                 let to = self.header.saturating_add(end).min(self.payload.len());
                 let unit = self.unit.filter(|_| from < to)?;
@@ -89,7 +97,7 @@ impl Held {
                 self.continued = self.written;
                 Some(Action::Continue(unit.pid, self.payload.slice(from..to)))
             }
-            State::Used | State::Remultiplexed => None,
+            State::Fresh | State::Used | State::Remultiplexed => None,
         }
     }
 }

@@ -90,7 +90,7 @@ pub(crate) fn payload(packet: &[u8]) -> &[u8] {
 }
 
 /// The payload behind a PES header.
-fn content(packet: &[u8]) -> &[u8] {
+pub(crate) fn content(packet: &[u8]) -> &[u8] {
     match payload(packet) {
         data if packet[1] & 0x40 != 0 => &data[9 + usize::from(data[8])..],
         data => data,

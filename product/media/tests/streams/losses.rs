@@ -1,16 +1,22 @@
 //! A multiplex of constant rate over a lossy path, judged by the checker of transport streams.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use comity_media::check::{Checker, Indicator, Report, Timing};
-use comity_media::{Event, Header, Reader, ReaderConfig, TsWriter, WriterConfig};
+use comity_media::{
+    Event, Header, MediaSection, PACKET, Reader, ReaderConfig, TsWriter, WriterConfig,
+};
 use comity_units::{Span, Time};
 use proptest::prelude::*;
 
 use crate::layouts::{
-    at_constant_rate, check_counters, packets, payload, pid, restore_all, sections,
+    at_constant_rate, check_counters, content, packets, payload, pid, restore, restore_all,
+    sections,
 };
+use crate::live::Source;
 use crate::sound::{delivered, frames};
+use crate::waits::{replaced, with_stream};
 use crate::{CLIP, H264, MPEG2, cases, events_of};
 
 const LAYOUTS: u16 = 0x3fff;
@@ -204,4 +210,110 @@ fn a_picture_is_whole_whose_beginning_only_an_earlier_layout_orders() {
         checked += 1;
     }
     assert!(checked > 10, "{checked}");
+}
+
+/// The PID of a stream of [`numbered`] packets.
+const EXTRA: u16 = 0x200;
+
+/// A packet of a stream with four packets to a PES packet. Each four bytes of content are a number,
+/// one more than those before. A layout cannot describe the packet with the index `odd` in its PES
+/// packet: its stuffing is zeros.
+fn numbered(number: usize, odd: Option<usize>) -> [u8; PACKET] {
+    let words_at = |index: usize| match index {
+        _ if odd == Some(index) => 25,
+        0 => 43,
+        _ => 46,
+    };
+    let each: usize = (0..4).map(words_at).sum();
+    let (unit, index) = (number / 4, number % 4);
+    let before: usize = (0..index).map(words_at).sum();
+    let mut payload = Vec::new();
+    if index == 0 {
+        let length = u16::try_from(6 + 4 * each).expect("a short PES packet");
+        let [high, low] = length.to_be_bytes();
+        payload.extend([0, 0, 1, 0xbd, high, low, 0x80, 0, 3, 0xff, 0xff, 0xff]);
+    }
+    for word in 0..words_at(index) {
+        let word = 0x5000_0000 + (unit * each + before + word) as u32;
+        payload.extend(word.to_be_bytes());
+    }
+    let start = PACKET - payload.len();
+    let begins = if index == 0 { 0x40 } else { 0 };
+    let [high, low] = EXTRA.to_be_bytes();
+    let control = if start > 4 { 0x30 } else { 0x10 };
+    let mut packet = [0; PACKET];
+    packet[..4].copy_from_slice(&[0x47, begins | high, low, control | (number % 16) as u8]);
+    if start > 4 {
+        packet[4] = (start - 5) as u8;
+    }
+    packet[start..].copy_from_slice(&payload);
+    packet
+}
+
+/// The numbers in the contents of these packets.
+fn words(stream: &[u8]) -> Vec<u32> {
+    let own = packets(stream).into_iter().filter(|own| pid(own) == EXTRA);
+    let bytes: Vec<u8> = own.flat_map(content).copied().collect();
+    let (words, rest) = bytes.as_chunks::<4>();
+    assert!(rest.is_empty(), "{} bytes", bytes.len());
+    words.iter().copied().map(u32::from_be_bytes).collect()
+}
+
+/// Live sources, and the sections that a sender makes of them. The packets of a unit take too long
+/// to be described, or a layout cannot describe one of them.
+static NUMBERED: LazyLock<[(Vec<u8>, Vec<MediaSection>); 4]> = LazyLock::new(|| {
+    let ways = [(100, None), (10, Some(0)), (10, Some(1)), (10, Some(3))];
+    ways.map(|(apart, odd)| {
+        let mut source = Source::multiplex();
+        with_stream(&mut source.stream, EXTRA, 0x06);
+        let apart = Span::from_millis(apart);
+        let count = replaced(&mut source, apart, |number| Some(numbered(number, odd)));
+        let sections: Vec<MediaSection> = { source.read().0.into_iter() }
+            .map(|(_, section)| section)
+            .collect();
+        let carried = { sections.iter() }.filter(|section| match odd {
+            None => section.stream == 0x3ffe,
+            Some(_) => section.stream == 0x3ffc,
+        });
+        let carried: usize = carried.map(|section| section.payload.len() / PACKET).sum();
+        let expected = if odd.is_some() { count / 4 } else { count };
+        assert!(count > 40 && carried + 4 > expected, "{odd:?}: {carried}");
+        assert!(restore(&sections, |_| true).0 == source.stream, "{odd:?}");
+        (source.stream, sections)
+    })
+});
+
+proptest! {
+    #![proptest_config(cases(48))]
+
+    /// Whatever layouts are missing, no byte of a unit in carried packets is written twice, or out
+    /// of order. Only the bytes that a missing layout had in a carried packet may be missing, if
+    /// the unit arrives too late to be written in order.
+    #[test]
+    fn units_in_carried_packets_are_written_once(
+        way in 0_usize..NUMBERED.len(),
+        lost in prop::collection::vec(any::<prop::sample::Index>(), 1..20),
+    ) {
+        let (stream, sections) = &NUMBERED[way];
+        // The first sections say what the stream is.
+        let layouts = sections.iter().skip(40).filter(|section| section.stream == LAYOUTS);
+        let layouts: Vec<u64> = layouts.map(|section| section.number).collect();
+        let lost: BTreeSet<u64> = lost.iter().map(|lost| *lost.get(&layouts)).collect();
+        let (out, _) = restore(sections, |section| {
+            section.stream != LAYOUTS || !lost.contains(&section.number)
+        });
+        check_counters(&out, "numbered");
+        let found = words(&out);
+        let twice = found.windows(2).find(|pair| pair[0] >= pair[1]);
+        prop_assert_eq!(twice, None);
+        let found: BTreeSet<u32> = found.into_iter().collect();
+        let all: BTreeSet<u32> = words(stream).into_iter().collect();
+        prop_assert!(found.is_subset(&all));
+        let own = packets(stream).into_iter().filter(|own| pid(own) == EXTRA);
+        let missing = own.filter(|own| words(own).iter().any(|word| !found.contains(word)));
+        // Packets that take too long are further apart than a layout lasts.
+        let most = if way == 0 { lost.len() } else { 0 };
+        let missing = missing.count();
+        prop_assert!(missing <= most, "{} packets, {:?}", missing, lost);
+    }
 }

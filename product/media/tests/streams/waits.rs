@@ -45,7 +45,7 @@ pub(crate) fn packet(pid: u16, counter: usize, begins: bool, payload: &[u8]) -> 
 }
 
 /// Replaces null packets, at least so far apart, by those that this returns for their number.
-fn replaced(
+pub(crate) fn replaced(
     source: &mut Source,
     apart: Span,
     with: impl Fn(usize) -> Option<[u8; PACKET]>,
