@@ -56,9 +56,9 @@ const fn codec(unit: &Unit) -> Option<Codec> {
     }
 }
 
-/// The PID and the section of a repeated table, if this is the payload of a section with one that
+/// The PID and the section of a table that is sent periodically, if this is the payload of one that
 /// is valid.
-pub fn repeated_table(payload: &[u8]) -> Option<(u16, &[u8])> {
+pub fn current_table(payload: &[u8]) -> Option<(u16, &[u8])> {
     match Header::decode(payload).ok()? {
         (
             Header::Table {

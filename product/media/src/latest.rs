@@ -33,7 +33,7 @@ impl<T> Default for LatestTables<T> {
 }
 
 impl<T> LatestTables<T> {
-    /// Adds a section that is valid now, in place of those that it makes obsolete. Returns the
+    /// Adds a section that is valid now, instead of those that it makes obsolete. Returns the
     /// values of these, and whether there was room for the new section.
     pub fn insert(&mut self, pid: u16, section: &[u8], value: T) -> (Vec<T>, bool) {
         let key = (pid, psi::key(section));

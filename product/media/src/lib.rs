@@ -64,7 +64,7 @@ mod writer;
 pub use comity_frames::{
     Count, DeadlineRule, Frame, FrameType, Importance, ShedCounters, Shedder, ShedderConfig,
 };
-pub use entry::{Entry, repeated_table};
+pub use entry::{Entry, current_table};
 pub use header::{Header, HeaderError, PACKET, Times, Unit, is_packets};
 pub use latest::LatestTables;
 pub use layout::{

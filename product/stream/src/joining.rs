@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use comity::StreamId;
 use comity_media::{
-    Entry, Header, LatestTables, SectionName, is_announcement, is_layouts, named_sections,
-    repeated_table, section_name,
+    Entry, Header, LatestTables, SectionName, current_table, is_announcement, is_layouts,
+    named_sections, section_name,
 };
 
 use crate::unit::{Due, MediaUnit};
@@ -110,7 +110,7 @@ impl Background {
             if let Ok((Header::Layout, _)) = Header::decode(&unit.payload) {
                 self.add_layout(unit);
             }
-        } else if let Some((pid, section)) = repeated_table(&unit.payload) {
+        } else if let Some((pid, section)) = current_table(&unit.payload) {
             self.tables.insert(pid, section, unit.clone());
         } else if let Some((entry, is_known)) = entry_of(&unit.payload) {
             let entries = self.streams.entry(unit.stream).or_default();

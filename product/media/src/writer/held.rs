@@ -13,7 +13,7 @@ const HELD_EACH: usize = 64;
 /// A unit and its bytes.
 pub(super) type HeldUnit = (Unit, Vec<u8>);
 
-/// Units that wait for tables, by PID, each with its place in the order of arrival.
+/// Units that wait for tables, by PID, each with its number in the order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     units: BTreeMap<u16, Vec<(u64, HeldUnit)>>,

@@ -102,7 +102,7 @@ impl Tables {
         {
             self.unnamed.insert((pid, number));
         }
-        self.place(pid);
+        self.note_others(pid);
         if pid == psi::PAT {
             let old = replaced.iter().map(|table| table.section.as_slice());
             self.list_programs(old, section, has_room);
@@ -135,20 +135,20 @@ impl Tables {
             } else if self.sections.has(pid, psi::PROGRAM_MAP, number) {
                 self.unnamed.insert((pid, number));
             }
-            self.place(pid);
+            self.note_others(pid);
         }
         let all = section.get(7).map(|&last| usize::from(last) + 1);
         if all.is_some_and(|all| self.sections.count(psi::PAT, all + 1) == all) {
             for (pid, number) in core::mem::take(&mut self.unnamed) {
                 work::count(1);
                 self.sections.remove(pid, psi::PROGRAM_MAP, number);
-                self.place(pid);
+                self.note_others(pid);
             }
         }
     }
 
     /// Records whether the tables on this PID are repeated as other tables than PAT and maps.
-    fn place(&mut self, pid: u16) {
+    fn note_others(&mut self, pid: u16) {
         let is_other = pid != psi::PAT && !self.names_map(pid) && self.sections.count(pid, 1) > 0;
         match is_other {
             true => self.others.insert(pid),
