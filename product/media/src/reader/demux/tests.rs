@@ -59,7 +59,7 @@ fn a_clock_reference_is_read_for_a_limited_number_of_programs() {
     let steps = work::of(|| {
         demux
             .framed(Framed::Packet(&packet, 0), &mut events)
-            .unwrap()
+            .unwrap();
     });
     assert_eq!(steps, MAX_FOLLOWING);
     // A program with another clock makes room for one.
