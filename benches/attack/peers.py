@@ -7,7 +7,7 @@ import time
 from outcome import Outcome, number
 from programs import LISTENER, AttackError, free_port, grown, sections_on_time
 from sources import Source, open_stream
-from strangers import calls_of, in_time
+from strangers import honest_calls, in_time
 
 OPTIMISTIC_ACK = 0x08
 REFUSED = 0x0B
@@ -168,8 +168,7 @@ def challenges(programs):
     with listener, programs.attack("peer", "--to", address, "--script", "challenges", "--hold", 1) as peer:
         before, after = effects(listener, peer)
         found = peer.event("end")
-        with programs.attack("call", "--to", address, "--count", 4, "--interval-ms", 100) as call:
-            calls = calls_of(call)
+        calls = honest_calls(programs, address, 4, 100)
     back = found["received_bytes"] / found["sent_bytes"]
     yield Outcome(
         "packets with a challenge to the path",
@@ -243,8 +242,7 @@ def full_listener(programs):
     with listener, crowd(programs, address, NEIGHBOUR, 12) as many:
         with programs.run("recv", f"comity://{address}", "/dev/null") as viewer:
             viewer.event("connected")
-            with programs.attack("call", "--to", address, "--count", callers, "--interval-ms", 300) as call:
-                calls = calls_of(call)
+            calls = honest_calls(programs, address, callers, 300)
             with Source(port, open_stream(), 20):
                 time.sleep(3)
             # The last ones are on their way.
@@ -281,9 +279,7 @@ def confirms_at_a_full_listener(programs):
                 relay.event("repeating")
                 busy = byte_rate(listener)
                 found = relay.event("repeated")
-        calling = ("--count", callers, "--interval-ms", 100, "--from", NEIGHBOUR)
-        with programs.attack("call", "--to", address, *calling) as call:
-            calls = calls_of(call)
+        calls = honest_calls(programs, address, callers, 100, "--from", NEIGHBOUR)
     repeated = found["packets"] / found["seconds"]
     back = (busy - idle) / repeated
     yield Outcome(

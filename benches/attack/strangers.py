@@ -80,6 +80,12 @@ def calls_of(program):
     return [(call["at"], None if call["error"] else call["seconds"]) for call in program.rest("call")]
 
 
+def honest_calls(programs, address, count, interval_ms, *more):
+    """The same of so many callers, one after the other."""
+    with programs.attack("call", "--to", address, "--count", count, "--interval-ms", interval_ms, *more) as call:
+        return calls_of(call)
+
+
 def commands_in(programs, address, count):
     """The same of the command as a caller, which gives up after 3 s."""
     calls, began = [], time.monotonic()
@@ -337,8 +343,7 @@ def refused_replays(programs):
         with programs.run("recv", f"comity://{relay.address()}?streamid=other", "/dev/null") as caller:
             code, _ = caller.end()
         found = relay.event("end")
-        with programs.attack("call", "--to", address, "--count", 4, "--interval-ms", 100) as call:
-            calls = calls_of(call)
+        calls = honest_calls(programs, address, 4, 100)
     back = found["received_bytes"] / found["sent_bytes"]
     yield Outcome(
         "a recorded Confirm packet again, whose caller requested another stream; that of the listener has a name of 512 bytes",

@@ -2,9 +2,9 @@
 
 use alloc::collections::VecDeque;
 
-use comity_units::{Span, Time};
+use comity_units::{Bytes, Span, Time};
 
-use crate::frame::FrameType;
+use crate::frame::{Frame, FrameType};
 use crate::stamp::difference;
 
 /// The deadline rule for the pictures of a group.
@@ -77,6 +77,22 @@ pub struct Member {
     pub source_time: Time,
     /// The span from its source time to its deadline, without the latency.
     pub deadline: Span,
+}
+
+impl Member {
+    /// The properties that the policy uses, of the picture with this stream, number and size.
+    pub const fn frame(&self, stream: u16, number: u64, size: Bytes) -> Frame {
+        Frame {
+            stream,
+            number,
+            frame_type: self.frame_type,
+            position: self.position,
+            needs: self.needs,
+            is_bound: self.is_bound,
+            source_time: self.source_time,
+            size,
+        }
+    }
 }
 
 /// The pictures of one stream that may still be referenced.

@@ -4,13 +4,15 @@ mod getters;
 mod meter;
 mod network;
 mod output;
+mod timestamps;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::ops::Range;
 
 use comity_congestion::{Controller, Meter};
-use comity_units::{SeqNo, Span, Time};
+use comity_units::{SeqNo, Time};
+use timestamps::timestamp;
 
 use super::config::Config;
 use super::receiver::Receiver;
@@ -476,14 +478,6 @@ impl Connection {
         };
     }
 
-    /// The timestamp of a segment, if both ends agreed on timestamps.
-    fn peer_clock(&self, segment: &Segment) -> Option<u32> {
-        let timestamps = segment.options.timestamps;
-        timestamps
-            .filter(|_| self.config.timestamps)
-            .map(|timestamps| timestamps.value)
-    }
-
     fn on_synchronized(&mut self, now: Time, segment: &Segment) -> Range<u64> {
         let flags = segment.flags;
         let Some(start) = self.receiver.offset(segment.sequence) else {
@@ -594,36 +588,6 @@ impl Connection {
             // The echo refers to the segment that moved the acknowledgement.
             self.last_ack_sent = self.last_ack_sent.max(receiver.next);
         }
-    }
-
-    /// RFC 7323, section 5: drops old duplicates by their timestamp.
-    fn admit_timestamps(&mut self, now: Time, segment: &Segment) -> bool {
-        let Some(timestamps) = segment.options.timestamps else {
-            // RFC 7323, 3.2: once agreed on, only resets may omit timestamps.
-            return false;
-        };
-        let is_stale = self.is_stale(now, timestamps.value);
-        self.receiver.ack_now |= is_stale;
-        !is_stale
-    }
-
-    /// Stores the timestamp to echo. Only a segment whose acknowledgement was accepted gets here: a
-    /// stranger who hits the window could otherwise make all of the peer's segments stale
-    /// (CVE-2005-0356).
-    fn keep_timestamp(&mut self, now: Time, start: u64, is_old: bool, segment: &Segment) {
-        if let Some(timestamps) = segment.options.timestamps
-            && start <= self.last_ack_sent
-            && !is_old
-        {
-            self.timestamp_recent = timestamps.value;
-            self.timestamp_recent_at = now;
-        }
-    }
-
-    /// Whether a timestamp is older than the one to be echoed (RFC 7323, section 5).
-    fn is_stale(&self, now: Time, value: u32) -> bool {
-        let age = value.wrapping_sub(self.timestamp_recent) as i32;
-        age < 0 && now.saturating_since(self.timestamp_recent_at) < TIMESTAMP_LIFE
     }
 
     /// RFC 5961: a reset counts only at the exact number expected. A reset elsewhere in the window,
@@ -799,14 +763,4 @@ fn reported_twice(offset: u64, sacked: &[(u64, u64)]) -> Option<(u64, u64)> {
     let (first, rest) = sacked.split_first()?;
     let is_within = |outer: &(u64, u64)| outer.0 <= first.0 && first.1 <= outer.1;
     (first.1 <= offset || rest.first().is_some_and(is_within)).then_some(*first)
-}
-
-/// How long a timestamp can be distinguished from an older one: less than half of the clock's
-/// period (RFC 7323, section 5.5).
-const TIMESTAMP_LIFE: Span = Span::from_secs(30 * 60);
-
-/// The timestamp clock. With ticks of a microsecond it wraps after 71 minutes.
-fn timestamp(now: Time, tick: Span) -> u32 {
-    // Zero means "no echo" in practice, so the clock starts at one.
-    ((now.as_nanos() / tick.as_nanos().max(1)) as u32).wrapping_add(1)
 }

@@ -281,16 +281,7 @@ fn gone_of(frame_type: FrameType) -> f64 {
             reordering: Span::ZERO,
             begins_refresh: false,
         });
-        let frame = Frame {
-            stream: 1,
-            number,
-            frame_type: member.frame_type,
-            position: member.position,
-            needs: member.needs,
-            is_bound: member.is_bound,
-            source_time,
-            size: Bytes::new(1_000),
-        };
+        let frame = member.frame(1, number, Bytes::new(1_000));
         let decision = shedder.offer_at(Some(Rate::from_kbps(180)), &frame);
         if source_time >= Time::from_secs(10) {
             (offered, gone) = (offered + 1.0, gone + f64::from(decision.is_err()));

@@ -103,15 +103,6 @@ impl FrameSource {
             reordering: Span::ZERO,
             begins_refresh: false,
         });
-        Some(comity_frames::Frame {
-            stream: 0,
-            number,
-            frame_type: member.frame_type,
-            position: member.position,
-            needs: member.needs,
-            is_bound: member.is_bound,
-            source_time,
-            size: Bytes::new(u64::from(bytes)),
-        })
+        Some(member.frame(0, number, Bytes::new(u64::from(bytes))))
     }
 }

@@ -7,7 +7,7 @@
 //! | table | one row for | holds |
 //! |---|---|---|
 //! | `runs` | a run | seed, versions, fingerprint, totals, fairness over its flows, cost |
-//! | `groups` | a group of flows in a run | totals, fairness within it, friendliness to all others, how long after its last start it came to share equally ([`RunReport::convergence`](crate::report::RunReport::convergence)), loss, delay, playback, the fates of its sections |
+//! | `groups` | a group of flows in a run | its [`Measures`] |
 //! | `flows` | a flow in a run | every field of [`FlowReport`](crate::report::FlowReport) |
 //! | `links` | a link in a run | every field of [`LinkReport`](crate::report::LinkReport) |
 //! | `flow_series` | a flow in a bin | [`FlowSeries`](crate::report::FlowSeries), if the scenario has `bins` |

@@ -8,7 +8,8 @@ use super::super::segment::{Flags, Options, Segment, Timestamps};
 use super::super::sender::Outgoing;
 use super::super::state::State;
 use super::super::timeline::SeqUpdate;
-use super::{Connection, Refusal, timestamp};
+use super::timestamps::timestamp;
+use super::{Connection, Refusal};
 
 impl Connection {
     /// Returns the next segment to send now, if any.

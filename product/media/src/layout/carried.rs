@@ -55,13 +55,22 @@ impl CarriedUnits {
         (id, number): (u16, u64),
         streams: &mut BTreeMap<u16, Stream>,
     ) {
-        let on_pid = self.pids.entry(pid).or_default();
-        if on_pid.stream.replace(id) != Some(id) {
-            on_pid.unit = None;
-        }
-        if let Some(stream) = streams.get_mut(&id) {
+        self.pids.entry(pid).or_default();
+        self.change(pid, |on_pid| {
+            if on_pid.stream.replace(id) != Some(id) {
+                on_pid.unit = None;
+            }
+            if let Some(stream) = streams.get_mut(&id) {
+                on_pid.claim(number, stream);
+            }
+        });
+    }
+
+    /// Changes what is known of a PID, and counts its memory.
+    fn change(&mut self, pid: u16, change: impl FnOnce(&mut OnPid)) {
+        if let Some(on_pid) = self.pids.get_mut(&pid) {
             self.unknown -= on_pid.cost();
-            on_pid.claim(number, stream);
+            change(on_pid);
             self.unknown += on_pid.cost();
         }
     }
@@ -78,14 +87,11 @@ impl CarriedUnits {
         if begins {
             self.pids.entry(pid).or_default();
         }
-        let Some(on_pid) = self.pids.get_mut(&pid) else {
-            return;
-        };
-        let mut none = Stream::default();
-        let stream = { on_pid.stream }.and_then(|id| streams.get_mut(&id));
-        self.unknown -= on_pid.cost();
-        on_pid.add(bytes, begins, stream.unwrap_or(&mut none));
-        self.unknown += on_pid.cost();
+        self.change(pid, |on_pid| {
+            let mut none = Stream::default();
+            let stream = { on_pid.stream }.and_then(|id| streams.get_mut(&id));
+            on_pid.add(bytes, begins, stream.unwrap_or(&mut none));
+        });
         if self.unknown > MAX_UNKNOWN {
             for on_pid in self.pids.values_mut() {
                 on_pid.has_gap |= !on_pid.pieces.is_empty();
@@ -97,12 +103,11 @@ impl CarriedUnits {
 
     /// Follows a described packet that was written. It ends in this section of the stream `id`.
     pub(super) fn on_described(&mut self, pid: u16, id: u16, number: Option<u64>) {
-        if let Some(on_pid) = self.pids.get_mut(&pid) {
-            self.unknown -= on_pid.cost();
+        self.change(pid, |on_pid| {
             on_pid.pieces.clear();
             on_pid.unit = number.filter(|_| on_pid.stream == Some(id));
             on_pid.has_gap = false;
-        }
+        });
     }
 
     /// Records that a packet of this PID is missing.

@@ -9,6 +9,7 @@ use comity_units::Span;
 
 use super::action::{Action, Resume};
 use super::carried::CarriedUnits;
+use super::followers::Followers;
 use super::model::{Layout, Null, Packet, Run, TABLES, hash};
 use super::packet::{null_packet, put_together, without_payload};
 use super::part::PesPacket;
@@ -97,7 +98,7 @@ struct Head {
     cost: usize,
     at: usize,
     used: Used,
-    followers: super::followers::Followers,
+    followers: Followers,
 }
 
 /// The sections that a layout named.
@@ -372,7 +373,7 @@ impl Restorer {
             cost,
             at: 0,
             used: Used::default(),
-            followers: super::followers::Followers::default(),
+            followers: Followers::default(),
         })
     }
 

@@ -85,18 +85,11 @@ fn metric(counter: &Counter<'_>) -> String {
 
 /// The text in lines of at most 100 columns.
 fn wrapped(text: &str) -> String {
-    let (mut lines, mut columns) = (String::new(), 0);
-    for word in text.split(' ') {
-        let separator = match columns {
-            0 => "",
-            columns if columns + 1 + word.len() > 100 => "\n",
-            _ => " ",
-        };
-        columns = if separator == " " { columns + 1 } else { 0 } + word.len();
-        lines += separator;
-        lines += word;
-    }
-    lines
+    let options = textwrap::Options::new(100);
+    textwrap::fill(
+        text,
+        options.word_splitter(textwrap::WordSplitter::NoHyphenation),
+    )
 }
 
 /// Adds the counters of an object, and a section for each object in it.
