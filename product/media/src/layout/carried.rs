@@ -22,6 +22,8 @@ const MAX_COMPARED: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct CarriedUnits {
     pids: BTreeMap<u16, OnPid>,
+    /// Whether a layout was missing. The unit of a PID may have begun in it.
+    has_missed: bool,
     /// The memory of the bytes whose units have not arrived.
     unknown: usize,
 }
@@ -55,7 +57,7 @@ impl CarriedUnits {
         (id, number): (u16, u64),
         streams: &mut BTreeMap<u16, Stream>,
     ) {
-        self.pids.entry(pid).or_default();
+        self.begin(pid);
         self.change(pid, |on_pid| {
             if on_pid.stream.replace(id) != Some(id) {
                 on_pid.unit = None;
@@ -63,6 +65,14 @@ impl CarriedUnits {
             if let Some(stream) = streams.get_mut(&id) {
                 on_pid.claim(number, stream);
             }
+        });
+    }
+
+    fn begin(&mut self, pid: u16) {
+        let has_gap = self.has_missed;
+        self.pids.entry(pid).or_insert_with(|| OnPid {
+            has_gap,
+            ..OnPid::default()
         });
     }
 
@@ -84,8 +94,9 @@ impl CarriedUnits {
         let Some((pid, begins, bytes)) = contents(packet) else {
             return;
         };
-        if begins {
-            self.pids.entry(pid).or_default();
+        // At a receiver that joined, the sections of a unit that began before never come.
+        if begins || self.has_missed {
+            self.begin(pid);
         }
         self.change(pid, |on_pid| {
             let mut none = Stream::default();
@@ -112,13 +123,12 @@ impl CarriedUnits {
 
     /// Records that a packet of this PID is missing.
     pub(super) fn miss_packet(&mut self, pid: u16) {
-        if let Some(on_pid) = self.pids.get_mut(&pid) {
-            on_pid.has_gap = true;
-        }
+        self.pids.entry(pid).or_default().has_gap = true;
     }
 
     /// Records that a layout is missing, perhaps with packets of each PID.
     pub(super) fn miss_layout(&mut self) {
+        self.has_missed = true;
         for on_pid in self.pids.values_mut() {
             on_pid.has_gap = true;
         }
