@@ -12,7 +12,7 @@ use core::ops::Range;
 
 use comity_congestion::{Controller, Meter};
 use comity_units::{SeqNo, Time};
-use timestamps::timestamp;
+use timestamps::{RecentTimestamp, timestamp};
 
 use super::config::Config;
 use super::receiver::Receiver;
@@ -70,9 +70,7 @@ pub struct Connection {
     meter: Option<Box<dyn Meter>>,
     /// The shift of the peer's windows in bits.
     peer_scale: u8,
-    /// The peer's timestamp to echo, and when it arrived.
-    timestamp_recent: u32,
-    timestamp_recent_at: Time,
+    recent_timestamp: RecentTimestamp,
     /// The last acknowledgement sent, as an offset; RFC 7323's Last.ACK.sent.
     last_ack_sent: u64,
     time_wait_until: Time,
@@ -113,8 +111,7 @@ impl Connection {
             meter: None,
             config,
             peer_scale: 0,
-            timestamp_recent: 0,
-            timestamp_recent_at: Time::ZERO,
+            recent_timestamp: RecentTimestamp::default(),
             last_ack_sent: 0,
             time_wait_until: Time::MAX,
             was_reset: false,
@@ -329,6 +326,14 @@ impl Connection {
         Some(NOTHING)
     }
 
+    /// The timestamp of a segment, if both ends agreed on timestamps.
+    fn peer_timestamp(&self, segment: &Segment) -> Option<u32> {
+        let timestamps = segment.options.timestamps;
+        timestamps
+            .filter(|_| self.config.timestamps)
+            .map(|timestamps| timestamps.value)
+    }
+
     /// Whether a segment of a time-lined connection may carry an update of its stream.
     #[inline]
     fn may_carry_update(&self, segment: &Segment) -> bool {
@@ -413,8 +418,7 @@ impl Connection {
             self.receiver.scale = 0;
         }
         if let Some(timestamps) = options.timestamps {
-            self.timestamp_recent = timestamps.value;
-            self.timestamp_recent_at = now;
+            self.recent_timestamp = RecentTimestamp::new(now, timestamps.value);
         }
     }
 
@@ -466,7 +470,7 @@ impl Connection {
             duplicate: None,
             has_echo: false,
             echoed: None,
-            peer_clock: self.peer_clock(segment),
+            peer_clock: self.peer_timestamp(segment),
             is_pure: false,
         };
         self.sender.on_acknowledgement(now, &ack, &self.config);
@@ -503,7 +507,11 @@ impl Connection {
         if is_beyond || is_old {
             self.receiver.ack_now = true;
         }
-        if is_beyond || self.config.timestamps && !self.admit_timestamps(now, segment) {
+        // RFC 7323, 3.2: once agreed on, only resets may omit timestamps.
+        let timestamp = self.peer_timestamp(segment);
+        let is_stale = timestamp.is_some_and(|value| self.recent_timestamp.is_stale(now, value));
+        self.receiver.ack_now |= is_stale;
+        if is_beyond || is_stale || self.config.timestamps && timestamp.is_none() {
             return NOTHING;
         }
         if is_fin && self.state == State::TimeWait {
@@ -528,8 +536,13 @@ impl Connection {
             return NOTHING;
         }
         self.was_accepted = true;
-        if self.config.timestamps {
-            self.keep_timestamp(now, start, is_old, segment);
+        // Only after the acknowledgement was accepted: a stranger who hits the window could
+        // otherwise make all of the peer's segments stale (CVE-2005-0356).
+        if let Some(value) = timestamp
+            && start <= self.last_ack_sent
+            && !is_old
+        {
+            self.recent_timestamp = RecentTimestamp::new(now, value);
         }
         if self.config.metered {
             self.exchange_measurements(now, start, segment);
@@ -566,10 +579,9 @@ impl Connection {
     /// not outdated.
     fn take_update(&mut self, now: Time, start: u64, segment: &Segment, update: &SeqUpdate) {
         let is_stale = self.config.timestamps
-            && segment
-                .options
-                .timestamps
-                .is_none_or(|timestamps| self.is_stale(now, timestamps.value));
+            && self
+                .peer_timestamp(segment)
+                .is_none_or(|value| self.recent_timestamp.is_stale(now, value));
         let is_answer =
             segment.flags.contains(Flags::ACK) && self.acknowledged_wire(segment).is_some();
         if is_stale || !is_answer {
@@ -661,7 +673,7 @@ impl Connection {
             duplicate: reported_twice(offset, sacked),
             has_echo: segment.flags.contains(Flags::ECE),
             echoed,
-            peer_clock: self.peer_clock(segment),
+            peer_clock: self.peer_timestamp(segment),
             is_pure,
         };
         self.sender.on_acknowledgement(now, &ack, &self.config);

@@ -60,7 +60,11 @@ impl Connection {
             sack_permitted: config.sack,
             timestamps: config.timestamps.then(|| Timestamps {
                 value: timestamp(now, self.config.timestamp_tick),
-                echo: if answers { self.timestamp_recent } else { 0 },
+                echo: if answers {
+                    self.recent_timestamp.value
+                } else {
+                    0
+                },
             }),
             seq_update: config
                 .timeline
@@ -173,7 +177,7 @@ impl Connection {
     fn add_options(&mut self, now: Time, options: &mut Options) {
         options.timestamps = self.config.timestamps.then(|| Timestamps {
             value: timestamp(now, self.config.timestamp_tick),
-            echo: self.timestamp_recent,
+            echo: self.recent_timestamp.value,
         });
         if self.config.sack && self.receiver.has_blocks() {
             let room = sack_room(options).min(self.config.max_sack_blocks.into());
