@@ -27,11 +27,11 @@ demo picture test guides: export CARGO_INCREMENTAL := 0
 demo picture test guides: export CARGO_PROFILE_DEV_DEBUG := 0
 demo picture test guides: export CARGO_PROFILE_DEV_CODEGEN_UNITS := 1
 
-# The program without the laboratory is built in two thirds of the time; the demo simulates so little that an optimised
-# simulator would cost it more than it saves.
+# The program without the laboratory is built in two thirds of the time. The demo computes so little, a third of a
+# processor, that an optimised build would cost it more than it saves.
 DEMO := --no-default-features --features demo
 # Code 3: the machine was too busy for a result to trust. The demo has said so and written its page: nothing failed.
-QUICKLY := --config profile.dev.package.comity-sim.opt-level=0
+QUICKLY := --config profile.dev.opt-level=0 --config profile.dev.package.comity-sim.opt-level=0
 demo: rust python ## send video with deadlines beside TCP-like flows, over Comity, SRT and TCP, and write target/demo.html about it
 	$(CARGO) build --package comity-cli $(DEMO) $(QUICKLY)
 	@mkdir -p target
