@@ -98,13 +98,15 @@ fn near(share: f64) -> Range<f64> {
     share - 0.015..share + 0.015
 }
 
-/// The results of scaled steps with the base round trip at every rate, for the duration in the
-/// file. The share of the link follows [`sawtooth`] from 100 Mb/s on. The loss is within a fifth of
-/// that in experiments/packet_spacing/scale.toml, and within half for the fewest packets.
+/// The results of scaled steps with the base round trip at every rate but 1 Gb/s, for the duration
+/// in the file. The share of the link follows [`sawtooth`] from 100 Mb/s on. The loss is within a
+/// fifth of that in experiments/packet_spacing/scale.toml, and within half for the fewest packets.
+/// A run of 1 Gb/s takes longer than all others together, and tests nothing that 10 Gb/s does not.
 #[test]
 fn steps_that_go_with_the_rate_fill_and_share_links_of_every_rate() {
-    let found = simulate(|_, scale, dynamic| scale == "rate" && dynamic == "false");
-    assert_eq!(found.len(), 6);
+    let found =
+        simulate(|rate, scale, dynamic| rate != "1Gbps" && scale == "rate" && dynamic == "false");
+    assert_eq!(found.len(), 5);
     for (rate, used, lost) in [
         // Packets queued at the start of the measurement are carried in it.
         ("100kbps", 0.97..1.01, 0.018..0.054),
@@ -113,7 +115,6 @@ fn steps_that_go_with_the_rate_fill_and_share_links_of_every_rate() {
         ("100Mbps", near(sawtooth(1e8, 0.084)), 0.0036..0.0056),
         // A queue of 100 packets is a small part of a round trip here, and most losses occur at the
         // start.
-        ("1Gbps", near(sawtooth(1e9, 0.084)), 0.0021..0.0031),
         ("10Gbps", near(sawtooth(1e10, 0.008)), 0.0029..0.0044),
     ] {
         let outcome = found[&[rate, "rate", "false"].map(String::from)];
