@@ -110,7 +110,7 @@ mod printable;
 mod section;
 #[doc(hidden)]
 pub mod session;
-mod statistics;
+pub mod statistics;
 mod sync;
 mod trace;
 #[doc(hidden)]
@@ -132,9 +132,6 @@ pub use crate::section::{
     About, Fate, Gap, GapReason, Importance, Item, Outcome, Partial, Reason, Received, Section,
     SectionId, StreamId,
 };
-// For the statistics of relays, which name it here.
-#[doc(hidden)]
-pub use crate::statistics::Peer;
 pub use crate::statistics::{EndpointStatistics, Statistics};
 pub use crate::trace::{Qlog, QlogError};
 pub use crate::transport::PathSize;

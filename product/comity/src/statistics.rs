@@ -17,6 +17,7 @@ use crate::session::{ListenerStatistics, SessionStatistics};
 counters! {
     /// The statistics of one connection, in both directions. Counters are cumulative.
     #[derive(Clone, Debug, Default, PartialEq)]
+    #[non_exhaustive]
     pub struct Statistics {
         /// How long the connection has been open.
         pub age_ms: f64 = "msTimeStamp", Gauge, Milliseconds;
@@ -39,6 +40,7 @@ counters! {
 counters! {
     /// What an end sent.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[non_exhaustive]
     pub struct Sent {
         /// Packets, their bytes and their losses. `wire_bytes` includes all headers. The UDP and IP
         /// headers of a packet have 28 bytes with IPv4, and 48 bytes with IPv6.
@@ -54,6 +56,7 @@ counters! {
 counters! {
     /// What an end received.
     #[derive(Clone, Copy, Debug, Default, PartialEq)]
+    #[non_exhaustive]
     pub struct Received set from datagram::Statistics {
         /// Packets and their bytes. `wire_bytes` includes all headers, as in [`Sent::counters`].
         pub counters: ReceivedCounters = "" => |all| all.received;
@@ -93,6 +96,7 @@ counters! {
     ///
     /// The transport has the same values as spans and rates. Here they are milliseconds and Mb/s.
     #[derive(Clone, Debug, Default, PartialEq)]
+    #[non_exhaustive]
     pub struct Path set from PathSource<'_> {
         /// The name of the controller.
         pub controller: String = "controller" => |from| from.controller.to_owned();
@@ -146,6 +150,7 @@ counters! {
     ///
     /// The transport has the same values as microseconds and spans. Here they are milliseconds.
     #[derive(Clone, Copy, Debug, Default, PartialEq)]
+    #[non_exhaustive]
     pub struct Peer set from datagram::PeerReport {
         /// Sections that arrived whole, delivered or not.
         pub complete_sections: u64 = "sectionsComplete", Counter, Count => |report| report.complete;
@@ -182,6 +187,7 @@ counters! {
 counters! {
     /// How much later than planned the endpoint handed paced packets to the system.
     #[derive(Clone, Copy, Debug, Default, PartialEq)]
+    #[non_exhaustive]
     pub struct Pacing {
         /// The packets that the pacer held back. The other fields describe only these packets.
         pub packets: u64 = "pktPaced", Counter, Count;
@@ -201,6 +207,7 @@ counters! {
 counters! {
     /// The counters of an endpoint.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[non_exhaustive]
     pub struct EndpointStatistics {
         /// Connections that are open, or being opened or closed.
         pub connections: u64 = "connections", Gauge, Count;

@@ -294,12 +294,8 @@ mod tests {
         sections.shed = 8;
         sections.cancelled = 9;
         statistics.received.counters.missing_packets = 10;
-        statistics.peer = Some(comity::Peer {
-            on_time_sections: 11,
-            late_sections: 12,
-            gap_sections: 13,
-            ..Default::default()
-        });
+        let peer = statistics.peer.insert(Default::default());
+        (peer.on_time_sections, peer.late_sections, peer.gap_sections) = (11, 12, 13);
         let mut totals = Totals::default();
         totals.add(&statistics);
         totals.add(&statistics);
@@ -321,12 +317,10 @@ mod tests {
     fn sums_of_what_peers_state_stay_at_the_end_of_their_range() {
         let mut statistics = Statistics::default();
         statistics.received.gaps.obsolete = u64::MAX / 3;
-        statistics.peer = Some(comity::Peer {
-            on_time_sections: (1 << 62) - 1,
-            late_sections: (1 << 62) - 1,
-            gap_sections: (1 << 62) - 1,
-            ..Default::default()
-        });
+        let peer = statistics.peer.insert(Default::default());
+        let largest = (1 << 62) - 1;
+        (peer.on_time_sections, peer.late_sections, peer.gap_sections) =
+            (largest, largest, largest);
         let mut totals = Totals::default();
         for _ in 0..5 {
             totals.add(&statistics);

@@ -74,6 +74,7 @@ const OVERHEAD: u32 = SEALING + UDP_IPV6;
 /// One end of a protected connection, before anything is opened. Settings without a key in the URI
 /// have their defaults.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Uri {
     /// The address to call, or to listen at.
     pub role: Role,

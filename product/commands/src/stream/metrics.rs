@@ -485,19 +485,13 @@ mod tests {
             peer_late: 5,
             ..Totals::default()
         });
-        let peer = comity::Peer {
-            one_way_ms: 31.5,
-            min_one_way_ms: 20.0,
-            jitter_ms: 1.5,
-            ..Default::default()
-        };
+        let mut statistics = Statistics::default();
+        let peer = statistics.peer.insert(Default::default());
+        (peer.one_way_ms, peer.min_one_way_ms, peer.jitter_ms) = (31.5, 20.0, 1.5);
         snapshot.output.connections.push(PeerStatistics {
             peer: "192.0.2.1:9".to_owned(),
             latency_ms: 400.0,
-            statistics: Statistics {
-                peer: Some(peer),
-                ..Statistics::default()
-            },
+            statistics,
         });
         snapshot.output.unsent = Some(comity_stream::Unsent {
             no_room: 7,

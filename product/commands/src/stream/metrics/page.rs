@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use comity::{EndpointStatistics, Peer, Statistics};
+use comity::{EndpointStatistics, Statistics};
 use comity_stream::{PeerStatistics, Unsent};
 
 use super::tests::encoded;
@@ -37,10 +37,8 @@ controller and `maxbw` always count 48.
 
 /// A relay with every metric.
 fn snapshot() -> Snapshot {
-    let mut statistics = Statistics {
-        peer: Some(Peer::default()),
-        ..Statistics::default()
-    };
+    let mut statistics = Statistics::default();
+    statistics.peer = Some(Default::default());
     let path = &mut statistics.path;
     path.rtt_ms = Some(0.0);
     path.pacing_mbps = Some(0.0);
