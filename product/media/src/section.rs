@@ -90,6 +90,14 @@ pub enum Notice {
         /// Its stream type of ISO/IEC 13818-1, table 2-34.
         stream_type: u8,
     },
+    /// The programs have more streams than can have sections of their own. The packets of the
+    /// others are treated like those of no program. Reported once.
+    TooManyStreams {
+        /// The packet identifier of the first stream beyond the limit.
+        pid: u16,
+        /// The limit.
+        most: u16,
+    },
     /// A stream is scrambled: its transport packets are sent as they are, in slices.
     Scrambled {
         /// Its packet identifier.

@@ -42,6 +42,9 @@ const COUNTED: u64 = 16 * PACKET as u64;
 /// The maximum number of programs that follow the clock references of one PID. The programs of a
 /// multiplex rarely share any, and further ones follow their time stamps alone.
 const MAX_FOLLOWING: usize = 256;
+/// The maximum number of elementary streams with sections of their own. A connection has at most 64
+/// streams, and five of them are the tables, the layouts and three kinds of carried packets.
+const MAX_ELEMENTARY: u16 = 59;
 /// How long a stream may be silent, by the furthest of the clocks, before its last picture counts
 /// as complete, and the interval of this check.
 const SILENT: Span = Span::from_secs(1);
@@ -83,6 +86,7 @@ pub(super) struct Demux {
     /// Packets that belong to no program: the number of reported streams, and the total bytes.
     unreferenced: (u64, u64),
     next_stream: u16,
+    has_reported_many: bool,
     /// The last sent version of each repeated table.
     tables: BTreeMap<(u16, [u8; 4]), SentTable>,
     /// The furthest time of the clocks, and the number of bytes of streams since.
@@ -136,6 +140,7 @@ impl Demux {
             next_table: u64::from(config.layouts),
             unreferenced: (0, 0),
             next_stream: 1,
+            has_reported_many: false,
             tables: BTreeMap::new(),
             furthest: Time::ZERO,
             still: 0,
@@ -401,8 +406,9 @@ impl Demux {
         match self.roles.get_mut(&pid) {
             Some(Role::Stream(stream)) => stream.on_start(payload),
             Some(Role::Tables(tables)) if is_pes(payload) => {
-                if let Some((program, stream_type)) = tables.listed {
-                    self.add_stream(pid, program, stream_type);
+                if let Some((program, stream_type)) = tables.listed
+                    && self.add_stream(pid, program, stream_type, events)
+                {
                     events.push_back(Event::Notice(Notice::UnsupportedCodec { pid, stream_type }));
                 }
             }
@@ -410,12 +416,28 @@ impl Demux {
         }
     }
 
-    fn add_stream(&mut self, pid: u16, program: u16, stream_type: u8) {
+    /// Gives a PID a stream, and returns whether there is one more. Otherwise its packets are like
+    /// those of no program.
+    fn add_stream(
+        &mut self,
+        pid: u16,
+        program: u16,
+        stream_type: u8,
+        events: &mut VecDeque<Event>,
+    ) -> bool {
         let (number, rule) = (self.next_stream, self.config.deadlines);
+        if number > MAX_ELEMENTARY {
+            self.roles.insert(pid, Role::Unreferenced);
+            if !core::mem::replace(&mut self.has_reported_many, true) {
+                let most = MAX_ELEMENTARY;
+                events.push_back(Event::Notice(Notice::TooManyStreams { pid, most }));
+            }
+            return false;
+        }
         let stream = Stream::new(pid, number, program, stream_type, rule);
-        // There are at most 2^13 PIDs.
         self.next_stream += 1;
         self.roles.insert(pid, Role::Stream(Box::new(stream)));
+        true
     }
 
     /// Drops the longest incomplete unit if all of them exceed the limit.
@@ -620,7 +642,9 @@ impl Demux {
                     continue;
                 }
                 Some(Role::Unreferenced | Role::Tables(_)) | None => {
-                    self.add_stream(pid, program, stream_type);
+                    if !self.add_stream(pid, program, stream_type, events) {
+                        continue;
+                    }
                 }
             }
             if carriage == Carriage::Opaque && !check::names_private_data(section, pid) {

@@ -8,6 +8,7 @@ mod faults;
 mod layouts;
 mod live;
 mod losses;
+mod many;
 mod outside;
 mod page;
 mod remux;

@@ -115,7 +115,7 @@ pub(super) fn for_operator(notice: &media::Notice, stored_at: Option<Rate>) -> N
 const fn kind(notice: &media::Notice) -> &'static str {
     match notice {
         media::Notice::UnknownFormat | media::Notice::PacketsApart { .. } => "format",
-        media::Notice::UnsupportedCodec { .. } => "codec",
+        media::Notice::UnsupportedCodec { .. } | media::Notice::TooManyStreams { .. } => "codec",
         media::Notice::Scrambled { .. } => "scrambled",
         media::Notice::Discontinuity { .. } => "discontinuity",
         media::Notice::LostSync { .. }
@@ -141,6 +141,10 @@ fn text(notice: &media::Notice, stored_at: Option<Rate>) -> String {
         media::Notice::UnsupportedCodec { pid, stream_type } => format!(
             "PID {pid} has the unknown stream type {stream_type:#04x}: its packets are sent whole, and without frame \
              types"
+        ),
+        media::Notice::TooManyStreams { pid, most } => format!(
+            "the transport stream has more than {most} streams: the packets of PID {pid} and of those listed after it \
+             are sent whole, without frame types, and a receiver with --remux leaves them out"
         ),
         media::Notice::Scrambled { pid } => {
             format!("PID {pid} is scrambled: its packets are sent as they are, in slices")
