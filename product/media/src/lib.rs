@@ -44,6 +44,7 @@
 #![forbid(unsafe_code)]
 
 mod allowance;
+mod association;
 pub mod check;
 mod clock;
 mod codec;

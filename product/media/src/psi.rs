@@ -71,10 +71,11 @@ impl Version {
     }
 }
 
-/// The body of a table section that is valid now, not one that is only announced.
+/// The body of a table section with the long syntax that is valid now, not one that is only
+/// announced.
 pub(crate) fn body(section: &[u8], table: u8) -> Option<&[u8]> {
-    let current = section.get(5)? & 1 == 1;
-    (section.first() == Some(&table) && current)
+    let version = Version::of(section)?;
+    (version.table == table && version.is_current)
         .then(|| section.get(SYNTAX_HEADER..section.len().checked_sub(CRC)?))?
 }
 
@@ -352,5 +353,13 @@ mod tests {
             (vec![], true)
         );
         assert_eq!(gatherer.push(&[200, 1], true), (vec![], true));
+    }
+
+    #[test]
+    fn a_section_with_the_short_syntax_names_no_programs() {
+        let mut pat = write_pat(0x1000);
+        assert_eq!(programs(&pat), Some(vec![0x1000]));
+        pat[1] &= 0x7f;
+        assert_eq!(programs(&pat), None);
     }
 }

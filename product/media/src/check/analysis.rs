@@ -14,6 +14,7 @@ use super::pid::{ATSC, Clock, NULL, Pid};
 use super::report::{self, Jump, Jumped, Report};
 use super::stored::Item;
 use super::tables::{self, PatEntry};
+use crate::association::Association;
 use crate::header::PACKET;
 use crate::pes::is_pes;
 use crate::psi::Gatherer;
@@ -77,6 +78,8 @@ pub(super) struct Analysis {
     /// The number of PIDs with a clock.
     clocks: usize,
     programs: BTreeMap<u16, Program>,
+    /// The numbers of the programs in force.
+    association: Association,
     pat: Repetition,
     nit: Repetition,
     sdt: Repetition,
@@ -103,6 +106,7 @@ impl Analysis {
             pids: BTreeMap::new(),
             clocks: 0,
             programs: BTreeMap::new(),
+            association: Association::default(),
             pat: Repetition::default(),
             nit: Repetition::default(),
             sdt: Repetition::default(),
@@ -345,8 +349,12 @@ impl Analysis {
         let fixed = Some(pid).filter(|pid| has_dvb || !(0x10..0x20).contains(pid));
         let is_wrong = match (fixed.unwrap_or(NULL), table) {
             (0x00, tables::PAT) => {
-                if let Some((entries, is_whole)) = tables::pat(&section) {
-                    self.programs(&entries, is_whole);
+                if let Some(entries) = tables::pat(&section) {
+                    self.programs(&entries);
+                    let numbers = entries.iter().map(|entry| entry.number).collect();
+                    for number in self.association.add(&section, numbers) {
+                        self.forget(number);
+                    }
                 }
                 self.pat.occur(now, TABLES)
             }
@@ -395,8 +403,8 @@ impl Analysis {
         pid.is_named = true;
     }
 
-    /// Processes the programs of a section of the PAT, which is the whole PAT if `is_whole`.
-    fn programs(&mut self, entries: &[PatEntry], is_whole: bool) {
+    /// Processes the programs of a section of the PAT.
+    fn programs(&mut self, entries: &[PatEntry]) {
         let now = self.now;
         for (number, pid) in entries.iter().map(|entry| (entry.number, entry.pid)) {
             if number == 0 {
@@ -424,14 +432,6 @@ impl Analysis {
             pid.name(Kind::PMT);
             pid.gatherer.get_or_insert_with(Gatherer::default);
         }
-        let named: BTreeSet<u16> = entries.iter().map(|entry| entry.number).collect();
-        if is_whole {
-            let known = self.programs.keys().copied();
-            let gone: Vec<u16> = known.filter(|number| !named.contains(number)).collect();
-            for number in gone {
-                self.forget(number);
-            }
-        }
     }
 
     /// Removes a program that the PAT no longer names.
@@ -443,6 +443,9 @@ impl Analysis {
         let stays = self.programs.values().any(is_map);
         if let Some(pid) = self.pids.get_mut(&program.map_pid) {
             pid.is_map = stays;
+            if !stays && !pid.is_named {
+                pid.gatherer = None;
+            }
             pid.unname(number, self.now);
         }
         for pid in &program.pids {

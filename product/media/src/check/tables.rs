@@ -45,8 +45,8 @@ pub(super) struct PatEntry {
     pub(super) pid: u16,
 }
 
-/// The programs in a section of the PAT, and whether it is the only section.
-pub(super) fn pat(section: &[u8]) -> Option<(Vec<PatEntry>, bool)> {
+/// The programs in a section of the PAT.
+pub(super) fn pat(section: &[u8]) -> Option<Vec<PatEntry>> {
     let body = psi::body(section, PAT)?;
     // Entries have four bytes each. The parser requires whole entries.
     let whole = body.get(..body.len() / 4 * 4)?;
@@ -64,7 +64,7 @@ pub(super) fn pat(section: &[u8]) -> Option<(Vec<PatEntry>, bool)> {
             pid: pid.into(),
         },
     });
-    Some((entries.collect(), section.get(7) == Some(&0)))
+    Some(entries.collect())
 }
 
 /// The content of the map of a program.
@@ -166,7 +166,7 @@ mod tests {
     fn a_pat_names_programs_and_the_network() {
         let read = pat(&section(PAT, 1, &[0, 0, 0xe0, 0x10, 0, 7, 0xf0, 0x01])).unwrap();
         let entry = |number, pid| PatEntry { number, pid };
-        assert_eq!(read, (vec![entry(0, 0x10), entry(7, 0x1001)], true));
+        assert_eq!(read, [entry(0, 0x10), entry(7, 0x1001)]);
         assert_eq!(pat(&section(PMT, 1, &[])), None);
     }
 

@@ -16,6 +16,7 @@ use super::slices::payload;
 use super::steps::Steps;
 use super::stream::{Output, Stream};
 use super::unit::Marks;
+use crate::association::Association;
 use crate::check;
 use crate::codec::{Carriage, Codec, carriage};
 use crate::header::{Header, PACKET};
@@ -80,12 +81,16 @@ pub(super) struct Demux {
     clocks: BTreeMap<u16, ProgramClock>,
     /// The furthest time of these clocks so far.
     time: Time,
+    /// The PIDs of the maps in force.
+    maps: Association,
     /// For each PID with clock references, the maps of the programs that use it.
     references: BTreeMap<u16, BTreeSet<u16>>,
     next_table: u64,
     /// Packets that belong to no program: the number of reported streams, and the total bytes.
     unreferenced: (u64, u64),
     next_stream: u16,
+    /// The streams of PIDs that have tables now, for the case that the PIDs change again.
+    resting: BTreeMap<u16, Box<Stream>>,
     has_reported_many: bool,
     /// The last sent version of each repeated table.
     tables: BTreeMap<(u16, [u8; 4]), SentTable>,
@@ -135,11 +140,13 @@ impl Demux {
             roles: BTreeMap::new(),
             clocks: BTreeMap::new(),
             time: Time::ZERO,
+            maps: Association::default(),
             references: BTreeMap::new(),
             // The announcement is the first section of the tables.
             next_table: u64::from(config.layouts),
             unreferenced: (0, 0),
             next_stream: 1,
+            resting: BTreeMap::new(),
             has_reported_many: false,
             tables: BTreeMap::new(),
             furthest: Time::ZERO,
@@ -410,14 +417,17 @@ impl Demux {
                     && self.add_stream(pid, program, stream_type, events)
                 {
                     events.push_back(Event::Notice(Notice::UnsupportedCodec { pid, stream_type }));
+                } else if self.clocks.contains_key(&pid) && !self.maps.has(pid) {
+                    // It had a map, and the map that lists it as a stream has not come yet.
+                    self.roles.insert(pid, Role::Unreferenced);
                 }
             }
             Some(Role::Tables(_) | Role::Unreferenced) | None => {}
         }
     }
 
-    /// Gives a PID a stream, and returns whether there is one more. Otherwise its packets are like
-    /// those of no program.
+    /// Gives a PID a stream: the one that it had, or another if there is one more. Otherwise its
+    /// packets are like those of no program. Returns whether it has a stream.
     fn add_stream(
         &mut self,
         pid: u16,
@@ -425,6 +435,11 @@ impl Demux {
         stream_type: u8,
         events: &mut VecDeque<Event>,
     ) -> bool {
+        if let Some(mut stream) = self.resting.remove(&pid) {
+            stream.begin_anew(program, stream_type);
+            self.roles.insert(pid, Role::Stream(stream));
+            return true;
+        }
         let (number, rule) = (self.next_stream, self.config.deadlines);
         if number > MAX_ELEMENTARY {
             self.roles.insert(pid, Role::Unreferenced);
@@ -563,9 +578,12 @@ impl Demux {
     /// Learns the PID of a program map. It may have had a stream of another program before.
     pub(super) fn learn_program(&mut self, pid: u16, events: &mut VecDeque<Event>) {
         self.clocks.entry(pid).or_default();
+        self.maps.expect(pid);
         if let Some(Role::Stream(_)) = self.roles.get(&pid) {
             self.finish_stream(pid, events);
-            self.roles.insert(pid, Role::Unreferenced);
+            if let Some(Role::Stream(stream)) = self.roles.remove(&pid) {
+                self.resting.insert(pid, stream);
+            }
         }
         let role = self.roles.entry(pid).or_insert(Role::Unreferenced);
         match role {
@@ -617,7 +635,7 @@ impl Demux {
                 continue;
             }
             let carriage = carriage(stream_type);
-            let is_reserved = pid < FREE || self.clocks.contains_key(&pid);
+            let is_reserved = pid < FREE || self.maps.has(pid);
             match self.roles.get_mut(&pid) {
                 Some(Role::Stream(stream)) if stream.stream_type == stream_type => continue,
                 Some(Role::Stream(_)) => {
@@ -663,9 +681,11 @@ impl Demux {
 
     fn table(&mut self, pid: u16, section: &[u8], events: &mut VecDeque<Event>) {
         if pid == psi::PAT {
-            for program in psi::programs(section).into_iter().flatten() {
+            let programs = psi::programs(section).unwrap_or_default();
+            for &program in &programs {
                 self.learn_program(program, events);
             }
+            self.maps.add(section, programs);
         } else if self.clocks.contains_key(&pid) {
             self.learn_streams(pid, section, events);
         }

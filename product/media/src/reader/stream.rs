@@ -132,6 +132,16 @@ impl Stream {
         self.group.reset();
     }
 
+    /// Begins again, after [`finish`](Self::finish), in this program and with this type. Its
+    /// sections are numbered on.
+    pub(super) fn begin_anew(&mut self, program: u16, stream_type: u8) {
+        (self.program, self.mark) = (program, None);
+        self.assembler = Assembler::default();
+        self.counter = Counter::default();
+        self.cadence = Cadence::default();
+        self.change_type(stream_type);
+    }
+
     /// Handles the payload of a clear packet with a start.
     pub(super) fn on_start(&mut self, payload: &[u8]) {
         self.has_pes.get_or_insert(is_pes(payload));

@@ -5,7 +5,7 @@ use comity_media::check::{Checker, Indicator, Jumped, Report, Timing};
 use comity_units::Time;
 
 use super::multiplex::{
-    AUDIO, MAP, Multiplex, PACKETS, Packet, RATE, SECONDS, VIDEO, What, section,
+    AUDIO, MAP, Multiplex, PACKETS, Packet, RATE, SECONDS, VIDEO, What, crc, section,
 };
 use super::{check, check_live, found, is_near};
 
@@ -545,6 +545,77 @@ fn a_program_that_the_pat_replaces_is_forgotten() {
         (0x44, "PMT"),
     ];
     assert_eq!(kinds, expected);
+}
+
+#[test]
+fn a_program_that_a_pat_of_two_sections_no_longer_names_is_forgotten() {
+    let mut bytes = Vec::new();
+    let mut counters = Default::default();
+    for (number, programs) in [(0, [1, 2]), (1, [3, 4]), (0, [1, 5]), (1, [3, 6])] {
+        let entries = programs.map(|program| [0, program, 0xe0, 0x40 + program]);
+        let mut table = section(0, 1, &entries.concat());
+        (table[6], table[7]) = (number, 1);
+        let end = table.len() - 4;
+        let sum = crc(&table[..end]);
+        table[end..].copy_from_slice(&sum.to_be_bytes());
+        let packet = Packet {
+            begins: true,
+            payload: [&[0][..], &table].concat(),
+            ..Packet::default()
+        };
+        packet.write(&mut counters, &mut bytes);
+    }
+    let named = |bytes: &[u8]| {
+        let mut live = Checker::new(Timing::Arrival);
+        live.push(bytes);
+        live.finish();
+        let programs = live.report().programs;
+        let numbers = programs.iter().map(|program| program.number);
+        numbers.collect::<Vec<_>>()
+    };
+    assert_eq!(named(&bytes[..2 * 188]), [1, 2, 3, 4]);
+    assert_eq!(named(&bytes), [1, 3, 5, 6]);
+}
+
+/// An encoder takes over that has its pictures on the PID of the other's map.
+#[test]
+fn a_pid_that_had_a_map_may_have_pictures() {
+    const NEXT: u16 = 0x1001;
+    let multiplex = Multiplex::default();
+    let first = multiplex.bytes();
+    let then = multiplex.bytes_on([NEXT, MAP, AUDIO]);
+    // It takes over with its PAT.
+    let half = first.len() / 188 / 2 * 188;
+    let begins = |at: &usize| pid(&then[*at..]) == 0 && then[*at + 1] & 0x40 != 0;
+    let at = (half..then.len()).step_by(188).find(begins).unwrap();
+    let mut bytes = [&first[..at], &then[at..]].concat();
+    let mut counters = std::collections::BTreeMap::new();
+    for (index, packet) in bytes.chunks_mut(188).enumerate() {
+        let counter: &mut u8 = counters.entry(pid(packet)).or_default();
+        packet[3] = packet[3] & 0xf0 | *counter;
+        *counter = (*counter + 1) % 16;
+        // Its pictures have bytes like those of tables.
+        if index * 188 > at && pid(packet) == MAP && packet[1] & 0x40 == 0 && packet[3] & 0x20 == 0
+        {
+            let tables = [0x42, 0xf0, 0x08].into_iter().cycle();
+            packet[4..]
+                .iter_mut()
+                .zip(tables)
+                .for_each(|(byte, of)| *byte = of);
+        }
+    }
+    let report = check_live(&bytes, |number| number * DATAGRAM);
+    // The PID of the first pictures has no name any more.
+    let errors = found(&report.errors);
+    assert_eq!(errors, [(Indicator::UnreferencedPid, 1)]);
+    let of = |wanted: u16| {
+        let found = report.pids.iter().find(|found| found.pid == wanted);
+        found.unwrap()
+    };
+    assert_eq!(of(MAP).kind.name, "H.264 video");
+    assert_eq!(of(NEXT).kind.name, "PMT");
+    // Pictures come each 40 ms, for six seconds.
+    assert!((140..=150).contains(&of(MAP).stamps.count), "{:?}", of(MAP));
 }
 
 #[test]

@@ -206,7 +206,7 @@ pub(crate) fn section(table: u8, extension: u16, body: &[u8]) -> Vec<u8> {
 }
 
 /// ISO/IEC 13818-1, annex A: bit by bit.
-fn crc(bytes: &[u8]) -> u32 {
+pub(crate) fn crc(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for byte in bytes {
         for bit in (0..8).rev() {

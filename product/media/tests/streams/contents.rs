@@ -6,6 +6,7 @@ use comity_media::{Event, FrameType, MediaSection, Notice, PACKET, ReaderConfig}
 
 use crate::layouts::{pid, restore};
 use crate::remux::crc;
+use crate::units::unit;
 use crate::waits::{packet, with_stream};
 use crate::{CLIP, events_of};
 
@@ -183,6 +184,14 @@ fn pids_change_their_roles() {
     };
     let pictures = |stream: &[u8]| {
         let (sections, notices) = read(stream);
+        // However often a PID changes, its units are in one stream.
+        let units = sections.iter().map(|section| (section.stream, section));
+        let units = units.filter(|(stream, _)| (1..0x3ffc).contains(stream));
+        let names: BTreeSet<(u16, u16)> = units
+            .map(|(stream, section)| (unit(section).0.pid, stream))
+            .collect();
+        let pids: BTreeSet<u16> = names.iter().map(|(pid, _)| *pid).collect();
+        assert_eq!(names.len(), pids.len(), "{names:?}");
         let pictures = sections.iter().filter(|section| section.frame.is_picture());
         let sound = sections
             .iter()
@@ -195,6 +204,25 @@ fn pids_change_their_roles() {
         .collect();
     let (first, second, notices) = pictures(&[CLIP, &other].concat());
     assert_eq!((first, second), (500, 940), "{notices:?}");
+    // An encoder takes over that has its pictures on the PID of the other's map, and changes again.
+    let taken: Vec<u8> = CLIP
+        .chunks(PACKET)
+        .flat_map(|packet| moved(packet, &[MAP, VIDEO, SOUND], &[VIDEO, 0x300, 0x301]))
+        .collect();
+    let (first, second, notices) = pictures(&[&taken, CLIP].concat());
+    assert_eq!((first, second), (500, 940), "{notices:?}");
+    let is_damage = |notice: &Notice| matches!(notice, Notice::Damaged { .. });
+    assert!(!notices.iter().any(is_damage), "{notices:?}");
+    let (first, second, _) = pictures(&[&taken, CLIP, &taken, CLIP].concat());
+    assert_eq!((first, second), (1_000, 1_880));
+    // Its first map is lost, and its pictures are no tables.
+    let packets = CLIP.chunks(PACKET);
+    let map = packets.clone().position(|packet| pid(packet) == MAP);
+    let rest = packets.enumerate().filter(|(index, _)| Some(*index) != map);
+    let rest: Vec<u8> = rest.flat_map(|(_, packet)| packet.to_vec()).collect();
+    let (first, _, notices) = pictures(&[taken, rest].concat());
+    assert!((490..500).contains(&first), "{first}");
+    assert!(!notices.iter().any(is_damage), "{notices:?}");
     let atsc: Vec<u8> = CLIP
         .chunks(PACKET)
         .filter(|packet| pid(packet) != 0x11)

@@ -48,7 +48,12 @@ fn radio(streams: u16) -> Vec<u8> {
         if frame % 10 == 0 {
             let counter = usize::from(frame / 10);
             // Behind the media header of four bytes.
-            out.extend(packet(0, counter, true, &[&[0], &pat(&[MAP])[4..]].concat()));
+            out.extend(packet(
+                0,
+                counter,
+                true,
+                &[&[0][..], &pat(&[MAP])[4..]].concat(),
+            ));
             let parts = map(streams, 0).len() / PACKET;
             out.extend(map(streams, counter * parts));
         }
@@ -60,7 +65,9 @@ fn radio(streams: u16) -> Vec<u8> {
 /// The limit of a connection on the page of the protocol.
 fn limit() -> usize {
     let page = include_str!("../../../../docs/protocol/core.md");
-    let rows = page.lines().filter_map(|line| line.strip_prefix("| streams | "));
+    let rows = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| streams | "));
     let limits: Vec<usize> = rows
         .map(|row| row.split(' ').next().unwrap().parse().unwrap())
         .collect();
