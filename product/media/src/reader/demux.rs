@@ -107,6 +107,8 @@ pub(super) struct Demux {
     arrival: Option<Time>,
     /// The clock references of a live source, by their PIDs.
     reference_steps: BTreeMap<u16, Steps>,
+    /// The progress of the source at its last determination.
+    reached: Span,
     /// The latest units that were dropped because of the configuration.
     dropped: Vec<DroppedUnit>,
     /// The memory of all incomplete units, in bytes.
@@ -156,6 +158,7 @@ impl Demux {
             is_cut: false,
             arrival,
             reference_steps: BTreeMap::new(),
+            reached: Span::ZERO,
             dropped: Vec::new(),
             open: 0,
         }
@@ -177,13 +180,16 @@ impl Demux {
     }
 
     /// The progress of a live source's time stamps, without jumps.
-    pub(super) fn progress(&self) -> Span {
-        let streams = self.roles.values().filter_map(|role| match role {
-            Role::Stream(stream) => Some(&stream.steps),
+    pub(super) fn progress(&mut self) -> Span {
+        let streams = self.roles.values_mut().filter_map(|role| match role {
+            Role::Stream(stream) => Some(&mut stream.steps),
             Role::Tables(_) | Role::Unreferenced => None,
         });
-        let all = streams.chain(self.reference_steps.values());
-        all.map(Steps::progress).max().unwrap_or(Span::ZERO)
+        let reached = self.reached;
+        let all = streams.chain(self.reference_steps.values_mut());
+        let furthest = all.map(|steps| steps.position(reached)).max();
+        self.reached = reached.max(furthest.unwrap_or(Span::ZERO));
+        self.reached
     }
 
     pub(super) fn framed(

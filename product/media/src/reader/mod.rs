@@ -144,8 +144,8 @@ impl Reader {
     }
 
     /// The progress of a transport stream or an elementary stream by its own times, without jumps.
-    pub fn progress(&self) -> Span {
-        match &self.source {
+    pub fn progress(&mut self) -> Span {
+        match &mut self.source {
             Source::Transport(transport) => transport.progress(),
             Source::Elementary(elementary) => elementary.progress(),
             Source::Unknown(_) | Source::Slices(_) | Source::Failed(_) => Span::ZERO,

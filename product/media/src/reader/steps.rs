@@ -10,6 +10,8 @@ const AHEAD: i64 = 10_800;
 /// How far back a step goes if it counts as a jump: 250 ms. Some sources have pictures without
 /// decoding times.
 const BACK: i64 = 22_500;
+/// A stream that begins or jumps further behind the others than this begins where they are.
+const BEHIND: Span = Span::from_secs(2);
 /// A source may be slower than this host by one part in this many.
 const DRIFT: i64 = 100;
 
@@ -23,6 +25,10 @@ pub(super) struct Steps {
     latest: Option<Latest>,
     /// The progress without jumps, in ticks since the first time stamp.
     progress: i64,
+    /// The position of the first time stamp in the source.
+    base: Span,
+    /// Whether it has begun or jumped since its position was last determined.
+    has_jumped: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +53,7 @@ impl Steps {
                 furthest: 0,
                 interval: 0,
             });
+            self.has_jumped = true;
             return None;
         };
         let step = difference(stamp, latest.stamp);
@@ -66,18 +73,51 @@ impl Steps {
             interval: taken.max(0),
         };
         self.progress += taken;
+        self.has_jumped |= is_jump;
         is_jump.then(|| Jump::of(jumped))
     }
 
     /// The progress of the stream since its first time stamp, without jumps.
-    pub(super) fn progress(&self) -> Span {
+    fn progress(&self) -> Span {
         ticks(u64::try_from(self.progress).unwrap_or(0))
+    }
+
+    /// The position of the stream in its source, which has reached `reached`. A file behind
+    /// another one may have other PIDs, or come back to those of an earlier one.
+    pub(super) fn position(&mut self, reached: Span) -> Span {
+        let position = self.base + self.progress();
+        if core::mem::take(&mut self.has_jumped) && position + BEHIND < reached {
+            self.base += reached.saturating_sub(position);
+        }
+        self.base + self.progress()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stream_that_begins_far_behind_the_others_follows_them() {
+        let seconds = Span::from_secs;
+        let mut steps = Steps::default();
+        steps.on_stamp(90_000 * 100, Time::from_secs(100));
+        steps.on_stamp(90_000 * 101, Time::from_secs(101));
+        // It is behind as far as streams of a multiplex may be, and later as far as it pauses.
+        let mut copy = steps;
+        assert_eq!(copy.position(seconds(3)), seconds(1));
+        assert_eq!(copy.position(seconds(9)), seconds(1));
+        assert_eq!(steps.position(seconds(9)), seconds(9));
+        steps.on_stamp(90_000 * 102, Time::from_secs(102));
+        assert_eq!(steps.position(seconds(9)), seconds(10));
+        // Its times begin again.
+        steps.on_stamp(0, Time::from_secs(102));
+        assert_eq!(steps.position(seconds(11)), seconds(11));
+        steps.on_stamp(0, Time::from_secs(103));
+        assert_eq!(steps.position(seconds(30)), seconds(11));
+        steps.on_stamp(90_000 * 50, Time::from_secs(103));
+        assert_eq!(steps.position(seconds(30)), seconds(30));
+    }
 
     /// The jumps in a sequence of time stamps and arrivals, both in milliseconds, with the index of
     /// the time stamp.

@@ -142,8 +142,8 @@ impl Transport {
     }
 
     /// The progress of the streams by their own times, without jumps.
-    pub(super) fn progress(&self) -> Span {
-        match &self.stage {
+    pub(super) fn progress(&mut self) -> Span {
+        match &mut self.stage {
             Stage::Searching { .. } => Span::ZERO,
             Stage::Streams(demux) => demux.progress(),
         }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use comity_media::{Event, FrameType, MediaSection, Notice, PACKET, ReaderConfig};
+use comity_media::{Event, FrameType, MediaSection, Notice, PACKET, Reader, ReaderConfig};
+use comity_units::{Span, Time};
 
 use crate::layouts::{pid, restore};
 use crate::remux::crc;
@@ -151,37 +152,47 @@ fn private_data_that_the_map_describes_are_not_unknown() {
     }
 }
 
+/// The packet with other PIDs, in the tables too.
+fn moved(packet: &[u8], from: &[u16], to: &[u16]) -> Vec<u8> {
+    let mut packet = packet.to_vec();
+    let index = from.iter().position(|from| *from == pid(&packet));
+    if let Some(to) = index.map(|index| to[index]) {
+        packet[1] = packet[1] & 0xe0 | (to >> 8) as u8;
+        packet[2] = to as u8;
+    }
+    if packet[1] & 0x40 != 0 && (packet[5] == 0 || packet[5] == 2) && packet[6] == 0xb0 {
+        let end = 5 + 3 + usize::from(packet[7]) - 4;
+        for at in 13..end - 1 {
+            let old = u16::from_be_bytes([packet[at] & 0x1f, packet[at + 1]]);
+            let index = from.iter().position(|from| *from == old);
+            // Lengths in a map look like its own PID.
+            let index = index.filter(|_| old != MAP || packet[5] == 0);
+            if let Some(to) = index.map(|index| to[index])
+                && packet[at] & 0xe0 == 0xe0
+            {
+                packet[at..at + 2].copy_from_slice(&(0xe000 | to).to_be_bytes());
+            }
+        }
+        // The next version.
+        packet[10] = packet[10].wrapping_add(2) & 0x3f | 0xc1;
+        let sum = crc(&packet[5..end]);
+        packet[end..end + 4].copy_from_slice(&sum.to_be_bytes());
+    }
+    packet
+}
+
+/// The clip with its map, pictures and sound on these PIDs.
+fn clip_on(pids: [u16; 3]) -> Vec<u8> {
+    let packets = CLIP.chunks(PACKET);
+    packets
+        .flat_map(|packet| moved(packet, &[MAP, VIDEO, SOUND], &pids))
+        .collect()
+}
+
 /// The map of a programme moves to the PID on which another had its sound, and old stations of
 /// ATSC use the PIDs of DVB's tables.
 #[test]
 fn pids_change_their_roles() {
-    let moved = |packet: &[u8], from: &[u16], to: &[u16]| {
-        let mut packet = packet.to_vec();
-        let index = from.iter().position(|from| *from == pid(&packet));
-        if let Some(to) = index.map(|index| to[index]) {
-            packet[1] = packet[1] & 0xe0 | (to >> 8) as u8;
-            packet[2] = to as u8;
-        }
-        if packet[1] & 0x40 != 0 && (packet[5] == 0 || packet[5] == 2) && packet[6] == 0xb0 {
-            let end = 5 + 3 + usize::from(packet[7]) - 4;
-            for at in 13..end - 1 {
-                let old = u16::from_be_bytes([packet[at] & 0x1f, packet[at + 1]]);
-                let index = from.iter().position(|from| *from == old);
-                // Lengths in a map look like its own PID.
-                let index = index.filter(|_| old != MAP || packet[5] == 0);
-                if let Some(to) = index.map(|index| to[index])
-                    && packet[at] & 0xe0 == 0xe0
-                {
-                    packet[at..at + 2].copy_from_slice(&(0xe000 | to).to_be_bytes());
-                }
-            }
-            // The next version.
-            packet[10] = packet[10].wrapping_add(2) & 0x3f | 0xc1;
-            let sum = crc(&packet[5..end]);
-            packet[end..end + 4].copy_from_slice(&sum.to_be_bytes());
-        }
-        packet
-    };
     let pictures = |stream: &[u8]| {
         let (sections, notices) = read(stream);
         // However often a PID changes, its units are in one stream.
@@ -198,17 +209,11 @@ fn pids_change_their_roles() {
             .filter(|section| section.frame == FrameType::Audio);
         (pictures.count(), sound.count(), notices)
     };
-    let other: Vec<u8> = CLIP
-        .chunks(PACKET)
-        .flat_map(|packet| moved(packet, &[MAP, VIDEO, SOUND], &[SOUND, 0x300, 0x301]))
-        .collect();
+    let other = clip_on([SOUND, 0x300, 0x301]);
     let (first, second, notices) = pictures(&[CLIP, &other].concat());
     assert_eq!((first, second), (500, 940), "{notices:?}");
     // An encoder takes over that has its pictures on the PID of the other's map, and changes again.
-    let taken: Vec<u8> = CLIP
-        .chunks(PACKET)
-        .flat_map(|packet| moved(packet, &[MAP, VIDEO, SOUND], &[VIDEO, 0x300, 0x301]))
-        .collect();
+    let taken = clip_on([VIDEO, 0x300, 0x301]);
     let (first, second, notices) = pictures(&[&taken, CLIP].concat());
     assert_eq!((first, second), (500, 940), "{notices:?}");
     let is_damage = |notice: &Notice| matches!(notice, Notice::Damaged { .. });
@@ -229,6 +234,49 @@ fn pids_change_their_roles() {
         .flat_map(|packet| moved(packet, &[MAP, VIDEO, SOUND], &[0x10, 0x11, 0x14]))
         .collect();
     assert_eq!(pictures(&atsc), (250, 470, vec![]));
+}
+
+/// A pipe is paced by the times in it, whatever PIDs they are on.
+#[test]
+fn the_times_of_a_pipe_go_on_on_other_pids() {
+    let other = clip_on([0x1001, 0x300, 0x301]);
+    // Another picture is shown beside the first one, from the middle on.
+    let mut beside = CLIP.to_vec();
+    with_stream(&mut beside, EXTRA, 0x1b);
+    let half = beside.len() / PACKET / 2;
+    let beside: Vec<u8> = { beside.chunks(PACKET).enumerate() }
+        .flat_map(|(index, packet)| {
+            let copy = match pid(packet) == VIDEO && index > half {
+                true => moved(packet, &[VIDEO], &[EXTRA]),
+                false => Vec::new(),
+            };
+            [packet, &copy].concat()
+        })
+        .collect();
+    for (stream, clips) in [
+        (CLIP.to_vec(), 1),
+        (beside, 1),
+        ([CLIP, &other].concat(), 2),
+        ([CLIP, &other, CLIP, &other].concat(), 4),
+    ] {
+        let mut reader = Reader::new(ReaderConfig::default());
+        let mut latest = Span::ZERO;
+        // All of it at once: 64 KiB have a second.
+        for piece in stream.chunks(64 << 10) {
+            reader.push_arrived(piece, Time::from_secs(1)).unwrap();
+            let progress = reader.progress();
+            let step = progress.saturating_sub(latest);
+            assert!(step <= Span::from_secs(2), "{step}");
+            assert!(progress >= latest);
+            latest = progress;
+        }
+        // Up to a piece counts only in part where the PIDs change.
+        assert!(latest >= Span::from_secs(9 * clips), "{clips}: {latest}");
+        assert!(
+            latest <= Span::from_millis(10_050 * clips),
+            "{clips}: {latest}"
+        );
+    }
 }
 
 /// A splicer may mark the first packet of a PES packet. A mark within one explains no gap.
