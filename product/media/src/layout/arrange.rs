@@ -406,7 +406,6 @@ impl Arranger {
         self.began.get_or_insert(pending.since);
         self.ended = self.ended.max(pending.since);
         self.filled += usize::from(!matches!(is_described, Some(Packet::Null(_))));
-        let is_slow = self.lane(pending).is_some_and(Lane::is_slow);
         let ready = match is_described {
             Some(packet) => Ready::Described(packet),
             None => {
@@ -416,7 +415,7 @@ impl Arranger {
                     pid: u16::from_be_bytes([high & 0x1f, low]),
                     carried_in: match pending.usage {
                         Usage::None { carried_in } => carried_in,
-                        Usage::Units { are_pictures, .. } if are_pictures || !is_slow => DAMAGED,
+                        Usage::Units { .. } if !self.is_understood(pending) => DAMAGED,
                         Usage::Duplicate => DAMAGED,
                         Usage::Units { .. } | Usage::Tables { .. } => CARRIED,
                     },
@@ -453,6 +452,19 @@ impl Arranger {
 
     fn lane(&self, pending: &Pending) -> Option<&Lane> {
         self.lanes.get(&pending.parts?.pid)
+    }
+
+    /// Whether no byte of the packet may be wrong, and none is known to be in no section. The
+    /// sections of a slow lane are not located.
+    fn is_understood(&self, pending: &Pending) -> bool {
+        let is_within = |lane: &Lane| {
+            let runs = lane.runs(pending.from, pending.to);
+            let length: usize = runs.iter().map(Run::len).sum();
+            let is_known = !lane.is_slow() && lane.known() >= pending.to;
+            !is_known || length as u64 == pending.to - pending.from
+        };
+        { pending.parts }.is_some_and(|parts| !parts.has_error)
+            && self.lane(pending).is_none_or(is_within)
     }
 
     /// Whether all sections with bytes in the packet are sent.

@@ -17,7 +17,7 @@ pub(super) struct Parts {
     pub(super) pid: u16,
     pub(super) counter: u8,
     pub(super) begins: bool,
-    has_error: bool,
+    pub(super) has_error: bool,
     priority: bool,
     scrambling: u8,
     has_field: bool,

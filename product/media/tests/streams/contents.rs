@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use comity_media::{Event, FrameType, MediaSection, Notice, PACKET, Reader, ReaderConfig};
+use comity_media::{
+    Event, FrameType, Importance, MediaSection, Notice, PACKET, Reader, ReaderConfig,
+};
 use comity_units::{Span, Time};
 
-use crate::layouts::{pid, restore};
+use crate::layouts::{at_constant_rate, pid, restore};
 use crate::remux::crc;
 use crate::units::unit;
 use crate::waits::{packet, with_stream};
@@ -234,6 +236,40 @@ fn pids_change_their_roles() {
         .flat_map(|packet| moved(packet, &[MAP, VIDEO, SOUND], &[0x10, 0x11, 0x14]))
         .collect();
     assert_eq!(pictures(&atsc), (250, 470, vec![]));
+}
+
+/// Packets of good pictures whose form no layout describes are as important as their pictures.
+#[test]
+fn pictures_in_an_unusual_form_are_no_damage() {
+    const DAMAGED: u16 = 0x3ffc;
+    const OTHERS: u16 = 0x3ffe;
+    // The reserved bits of clock references are 0, though the standard sets them.
+    let mut stream = at_constant_rate(CLIP, 1);
+    let (mut unusual, mut marked) = (0, 0);
+    for (index, packet) in stream.chunks_mut(PACKET).enumerate() {
+        let has_clock = packet[3] & 0x20 != 0 && packet[4] > 0 && packet[5] & 0x10 != 0;
+        if pid(packet) == VIDEO && has_clock {
+            packet[10] &= 0x81;
+            unusual += 1;
+        } else if pid(packet) == VIDEO && index % 100 == 0 {
+            packet[1] |= 0x80;
+            marked += 1;
+        }
+    }
+    assert!(unusual > 100 && marked > 10);
+    let (sections, _) = read(&stream);
+    let carried = |stream: u16, importance: u8| {
+        let of_it = sections.iter().filter(|section| section.stream == stream);
+        let packets = of_it.map(|section| {
+            assert_eq!(section.importance, Importance(importance));
+            section.payload.len() / PACKET
+        });
+        packets.sum::<usize>()
+    };
+    assert_eq!(
+        (carried(OTHERS, 230), carried(DAMAGED, 80)),
+        (unusual, marked)
+    );
 }
 
 /// A pipe is paced by the times in it, whatever PIDs they are on.

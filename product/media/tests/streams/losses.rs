@@ -271,10 +271,7 @@ static NUMBERED: LazyLock<[(Vec<u8>, Vec<MediaSection>); 4]> = LazyLock::new(|| 
         let sections: Vec<MediaSection> = { source.read().0.into_iter() }
             .map(|(_, section)| section)
             .collect();
-        let carried = { sections.iter() }.filter(|section| match odd {
-            None => section.stream == 0x3ffe,
-            Some(_) => section.stream == 0x3ffc,
-        });
+        let carried = sections.iter().filter(|section| section.stream == 0x3ffe);
         let carried: usize = carried.map(|section| section.payload.len() / PACKET).sum();
         let expected = if odd.is_some() { count / 4 } else { count };
         assert!(count > 40 && carried + 4 > expected, "{odd:?}: {carried}");
