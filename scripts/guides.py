@@ -12,6 +12,7 @@ What stands behind the ``` of a block:
     sh repository      the commands begin in the repository
     sh &               the commands run in a terminal of their own
     sh root            with `sudo`: left out where this does not run as root
+    sh if COMMAND      left out where this command fails
     python             the Python blocks of a page are one program
     LANGUAGE FILE      the block is saved as FILE
     text               the lines stand in what the page's commands printed, one behind the other, but for what "..."
@@ -325,13 +326,17 @@ class Page:
             if language == "text":
                 lines = [each for each in text.splitlines() if each.strip()]
                 self.expected.append((line, lines, rest == "sample"))
-            elif language == "python":
+            elif language == "python" and not rest:
                 self.needs_python = True
                 if code:
                     self.files["page.py"], code = code, ""
                     script.append(f"echo '== {self.name}:{line}: Python'\npython page.py")
                     self.runs += 1
             elif language == "sh":
+                needed = rest.partition("if ")[2]
+                if needed and reader.run(needed, reader.home)[0]:
+                    self.left_out.append((line, f"{needed} fails"))
+                    continue
                 words = rest.split()
                 if "root" in words and not reader.is_root:
                     self.left_out.append((line, "needs root"))

@@ -14,6 +14,8 @@ mod datagrams;
 mod elementary;
 #[path = "stream/ends.rs"]
 mod ends;
+#[path = "stream/following.rs"]
+mod following;
 #[path = "stream/gaps.rs"]
 mod gaps;
 #[path = "stream/live.rs"]
@@ -122,6 +124,8 @@ fn main() -> ExitCode {
         ends::processes_with_secrets_write_no_core_dumps,
         ends::a_controller_without_retransmissions_causes_a_warning,
         refused::options_of_connections_are_refused_without_a_connection,
+        following::a_program_gets_the_bitrate_and_may_hang,
+        following::an_encoder_without_its_highest_bitrate_is_refused,
         live::a_working_encoder_is_piped_through_live,
         live::a_live_source_with_jumping_times_arrives_unchanged,
         narrow::an_interface_with_a_small_mtu_carries_everything,

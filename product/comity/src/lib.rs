@@ -50,6 +50,7 @@
 //! | answer callers, or share one socket among many calls | [`Endpoint`] |
 //! | send what has a stream, importance, deadline or dependency | [`Section`] |
 //! | set an encoder to the measured capacity | [`Connection::target_bitrate`] |
+//! | update an encoder that is another program or device | [`encoder::Follower`] |
 //! | learn the outcome of each section | [`Connection::events`] |
 //! | count, on both ends | [`Connection::stats`] |
 //! | inspect every packet and decision later | [`ConfigBuilder::qlog`] |
@@ -103,6 +104,7 @@
 mod config;
 mod contain;
 pub mod counter;
+pub mod encoder;
 mod endpoint;
 mod error;
 mod memory;

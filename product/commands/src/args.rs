@@ -11,7 +11,7 @@ use clap::Args;
 use crate::values::named_file;
 
 pub use check::Check;
-pub use stream::{Common, Reconnect, Recv, Relay, Send, Sending};
+pub use stream::{Common, Encoder, Reconnect, Recv, Relay, Send, Sending};
 
 #[derive(Debug, Args)]
 #[command(

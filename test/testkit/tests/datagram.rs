@@ -16,6 +16,8 @@ use comity_units::{Rate, Seed, Span, Time};
 
 #[path = "datagram/credit.rs"]
 mod credit;
+#[path = "datagram/encoder.rs"]
+mod encoder;
 #[path = "datagram/finish.rs"]
 mod finish;
 #[path = "datagram/gain.rs"]

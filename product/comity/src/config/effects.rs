@@ -25,6 +25,10 @@ const VALUES: &[(&str, [&str; 2])] = &[
     ("ttl", ["8", "9"]),
     ("sndbuf", ["1MiB", "2MiB"]),
     ("rcvbuf", ["1MiB", "2MiB"]),
+    ("encmin", ["100kbps", "200kbps"]),
+    ("encmax", ["4Mbps", "6Mbps"]),
+    ("enchead", ["5", "10"]),
+    ("encupdates", ["1", "2"]),
 ];
 
 /// Keys without effect on the transport and the peer, and what they affect.
@@ -40,7 +44,13 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("reconnect", "the dialer: program/tests/stream/copies.rs"),
     ("iptos", "the socket: product/comity/tests/marking.rs"),
     ("ttl", "the socket: product/comity/tests/marking.rs"),
+    ("encmin", FOLLOWER),
+    ("encmax", FOLLOWER),
+    ("enchead", FOLLOWER),
+    ("encupdates", FOLLOWER),
 ];
+
+const FOLLOWER: &str = "the encoder: product/comity/src/encoder.rs";
 
 fn config(key: &str, value: &str) -> Config {
     let uri: Uri = format!("comity://h:1?insecure=1&{key}={value}")

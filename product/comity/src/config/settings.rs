@@ -202,6 +202,9 @@ const FLAG: Kind = Kind::Domain(Domain::Flag);
 /// The minimum size of a buffer. A smaller one cannot hold a picture; only simulations use it.
 const MIN_BUFFER: u64 = 65_536;
 
+/// The bitrates of encoders.
+const ENCODER_RATES: RangeInclusive<Rate> = Rate::from_kbps(1)..=*bounds::MAX_RATE.end();
+
 const fn uri(key: &'static str) -> Option<Spelling> {
     uri_or(key, &[])
 }
@@ -414,6 +417,21 @@ settings! {
     /// as soon as its first byte arrives. The free part is the sender's credit.
     receive_buffer: [u64] = Transport::DEFAULT.receive_buffer,
         bytes(MIN_BUFFER, *bounds::BUFFER.end()), uri("rcvbuf");
+
+    /// The lowest bitrate for an encoder that follows the connection, as with `comity send
+    /// --on-target-bitrate`.
+    encoder_min: [Rate] = Rate::from_kbps(100), rate(ENCODER_RATES), uri("encmin");
+
+    /// The highest bitrate for such an encoder, and its bitrate on a fast path. Without it, the
+    /// highest is `maxbw`.
+    encoder_max: [Option<Rate>] = None, rate(ENCODER_RATES), uri("encmax");
+
+    /// The part of the target bitrate that such an encoder leaves free, for pictures above the mean
+    /// size. Smaller changes of the target do not reach the encoder.
+    encoder_headroom: [u8] = 5, whole(0, 50, "percent"), uri("enchead");
+
+    /// The maximum number of updates for such an encoder in any second.
+    encoder_updates: [u8] = 2, whole(1, 10, "updates"), uri("encupdates");
 
     /// Whether this endpoint accepts no sections. It then grants the peer no credit, and stores
     /// nothing about the peer's sections.

@@ -52,7 +52,8 @@ Exit codes:
   comity send clip.ts 'comity://media.example:9000?key=me&peerkey=..'
   comity send udp://:5000 comity://:9000 --all
   comity send film.m1v 'comity://host:9000?latency=2s' --deadlines group
-  comity send clip.ts comity://127.0.0.1:9000 --insecure --json"))]
+  comity send clip.ts comity://127.0.0.1:9000 --insecure --json
+  comity send udp://:5000 'comity://host:9000?encmax=6Mbps' --on-target-bitrate ./set-bitrate"))]
 pub struct Send {
     /// The input: -, a file, udp:// or rtp://
     #[arg(value_name = "INPUT")]
@@ -64,6 +65,9 @@ pub struct Send {
 
     #[command(flatten)]
     pub(crate) sending: Sending,
+
+    #[command(flatten)]
+    pub(crate) encoder: Encoder,
 
     #[command(flatten)]
     pub(crate) common: Common,
@@ -159,6 +163,35 @@ pub struct Sending {
     /// The rate to read an input file at if its container is unknown [default: 4Mbps]
     #[arg(long, value_name = "RATE", value_parser = assumed_rate)]
     pub(crate) input_rate: Option<Rate>,
+}
+
+/// The options for an encoder that follows the target bitrate.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Encoder {
+    /// Run this program, without a shell, when the encoder should change its bitrate. Its argument
+    /// is the bitrate in bit/s; COMITY_ENCODER_KBPS in its environment has kbit/s. Needs encmax in
+    /// the URI; encmin, enchead and encupdates also apply
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) on_target_bitrate: Option<PathBuf>,
+
+    /// Create a Unix socket that writes these bitrates to its readers, one JSON object per line
+    #[arg(long, value_name = "PATH", value_parser = named_file())]
+    pub(crate) target_bitrate_socket: Option<PathBuf>,
+}
+
+impl Encoder {
+    /// Whether one of the options is set.
+    pub(crate) const fn is_used(&self) -> bool {
+        self.on_target_bitrate.is_some() || self.target_bitrate_socket.is_some()
+    }
+
+    /// The option that messages name.
+    pub(crate) const fn first_option(&self) -> &'static str {
+        match self.on_target_bitrate {
+            Some(_) => "--on-target-bitrate",
+            None => "--target-bitrate-socket",
+        }
+    }
 }
 
 /// The common options of the three verbs.

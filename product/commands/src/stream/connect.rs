@@ -16,6 +16,15 @@ use crate::keygen::exposure;
 /// The environment variable for a passphrase. Other users of the host cannot read it.
 const PASSPHRASE: &str = "COMITY_PASSPHRASE";
 
+/// The environment variables of secrets, which programs that this one starts must not get.
+pub(crate) fn secret_variables(credentials: &Credentials) -> Vec<String> {
+    let own = match credentials {
+        Credentials::Passphrase(PassphraseSource::Environment(name)) => Some(name.clone()),
+        _ => None,
+    };
+    own.into_iter().chain([PASSPHRASE.into()]).collect()
+}
+
 /// The options of the command line for connections.
 #[derive(Debug)]
 pub(crate) struct Connecting<'a> {

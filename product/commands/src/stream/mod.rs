@@ -10,6 +10,7 @@
 
 mod advice;
 mod connect;
+mod encoder;
 pub(crate) mod error;
 mod events;
 mod gaps;
@@ -37,7 +38,8 @@ use super::interrupt::LINGER;
 use super::{Failure, core_dumps, say};
 use crate::args::{self, Reconnect};
 use crate::clock::now;
-use connect::Connecting;
+use connect::{Connecting, secret_variables};
+use encoder::EncoderLoop;
 use error::Error;
 use gaps::{GapList, SharedGaps};
 use input::{Input, PassedOn, Reading};
@@ -63,6 +65,7 @@ enum Verb {
 #[derive(Clone, Copy, Debug, Default)]
 struct Options<'a> {
     sending: Option<&'a args::Sending>,
+    encoder: Option<&'a args::Encoder>,
     add_latency: Duration,
     /// Whether the output is a new transport stream.
     is_remultiplexed: bool,
@@ -79,6 +82,7 @@ pub fn send(args: &args::Send) -> Result<(), Failure> {
         &args.common,
         Options {
             sending: Some(&args.sending),
+            encoder: Some(&args.encoder),
             ..Options::default()
         },
     )
@@ -112,7 +116,7 @@ pub fn relay(args: &args::Relay) -> Result<(), Failure> {
         Options {
             sending: Some(&args.sending),
             add_latency: args.add_latency.map_or(Duration::ZERO, Into::into),
-            is_remultiplexed: false,
+            ..Options::default()
         },
     )
 }
@@ -143,6 +147,7 @@ fn run(
     args: &args::Common,
     Options {
         sending,
+        encoder,
         add_latency,
         is_remultiplexed,
     }: Options<'_>,
@@ -161,6 +166,10 @@ fn run(
         check_sending(sending, (to, &output))?;
     }
     check_connecting(args, &[&input, &output])?;
+    let encoder = encoder.filter(|encoder| encoder.is_used());
+    if let (Some(encoder), Uri::Comity(uri)) = (encoder, &output) {
+        check_encoder(encoder, sending, &uri.settings)?;
+    }
     let (gaps, qlog) = (args.gaps.as_deref(), args.qlog.as_deref());
     let has_file = matches!(output, Uri::File(_)) || gaps.is_some() || qlog.is_some();
     if args.overwrite && !has_file {
@@ -183,7 +192,7 @@ fn run(
         None => None,
         Some(path) => Some(metrics::token(path)?),
     };
-    for warning in warnings_of_settings(&input, &output) {
+    for warning in warnings_of_settings(&input, &output, encoder.is_some()) {
         reporter.warn(&warning);
     }
     let every = how_often(args)?;
@@ -214,6 +223,13 @@ fn run(
                 }
                 Some(bound)
             }
+        };
+        let encoder = match (encoder, &output) {
+            (Some(encoder), Uri::Comity(uri)) => {
+                let secrets = secret_variables(&uri.credentials);
+                Some(EncoderLoop::open(encoder, &uri.settings, secrets)?)
+            }
+            _ => None,
         };
         let list = gaps.map(|path| GapList::open(path, existing, began));
         let gaps = SharedGaps::from(list.transpose()?);
@@ -270,7 +286,7 @@ fn run(
             metrics.serve(relay.monitor())?;
         }
         let running = relay.run_until(stop.clone().wanted(), stop.clone().at_once());
-        let done = session.watch(running).await;
+        let done = session.watch(running, encoder).await;
         match done.map_err(Error::from)? {
             Ending::Abandoned if stop.was_repeated() => return Err(Error::Abandoned),
             Ending::Abandoned => return Err(Error::Late),
@@ -427,7 +443,7 @@ fn check_connecting(args: &args::Common, ends: &[&Uri]) -> Result<(), Error> {
 
 /// Warnings about settings that have no effect at an end that only receives or only sends. They are
 /// not errors, because both ends of a connection may use the same settings.
-fn warnings_of_settings(input: &Uri, output: &Uri) -> Vec<String> {
+fn warnings_of_settings(input: &Uri, output: &Uri, has_encoder: bool) -> Vec<String> {
     let usual = Settings::default();
     let mut warnings = Vec::new();
     let mut warn = |keys: &[(&str, bool)], does, other| {
@@ -451,6 +467,7 @@ fn warnings_of_settings(input: &Uri, output: &Uri) -> Vec<String> {
             ("drop", own.drop_policy != usual.drop_policy),
             ("sndbuf", own.send_buffer != usual.send_buffer),
         ];
+        let keys: Vec<_> = keys.into_iter().chain(encoder_keys(own, &usual)).collect();
         warn(&keys, "receives", "sender");
     }
     if let Uri::Comity(uri) = output {
@@ -460,8 +477,47 @@ fn warnings_of_settings(input: &Uri, output: &Uri) -> Vec<String> {
             ("rcvbuf", own.receive_buffer != usual.receive_buffer),
         ];
         warn(&keys, "sends", "receiver");
+        let unused = encoder_keys(own, &usual);
+        if let Some((key, _)) = unused.iter().find(|(_, is_set)| *is_set && !has_encoder) {
+            warnings.push(format!(
+                "no effect: {key}; expected --on-target-bitrate or --target-bitrate-socket of comity send with it"
+            ));
+        }
     }
     warnings
+}
+
+/// The keys for an encoder, and whether each is set.
+fn encoder_keys(own: &Settings, usual: &Settings) -> [(&'static str, bool); 4] {
+    [
+        ("encmin", own.encoder_min != usual.encoder_min),
+        ("encmax", own.encoder_max != usual.encoder_max),
+        ("enchead", own.encoder_headroom != usual.encoder_headroom),
+        ("encupdates", own.encoder_updates != usual.encoder_updates),
+    ]
+}
+
+/// Refuses an encoder that several receivers would steer, or whose bitrates are unknown.
+fn check_encoder(
+    encoder: &args::Encoder,
+    sending: Option<&args::Sending>,
+    settings: &Settings,
+) -> Result<(), Error> {
+    let option = encoder.first_option();
+    let refuse = |why: &str| Err(Error::usage(format!("{option}: {why}")));
+    match settings.encoder_max {
+        _ if sending.is_some_and(|sending| sending.all) => refuse(
+            "--all sends to several receivers, whose target bitrates differ; expected one of the two options",
+        ),
+        None => refuse(
+            "the highest bitrate of the encoder is not set; expected encmax in the URI, such as encmax=6Mbps",
+        ),
+        Some(most) if settings.encoder_min > most => refuse(&format!(
+            "encmin is {}, and encmax is {most}; expected encmin up to encmax",
+            settings.encoder_min
+        )),
+        Some(_) => Ok(()),
+    }
 }
 
 /// Refuses options that do not apply to the output.
@@ -504,7 +560,7 @@ mod tests {
     fn only_settings_without_effect_cause_warnings() {
         let warnings_of = |input: &str, output: &str| {
             let uri = |text: &str| text.parse().unwrap();
-            warnings_of_settings(&uri(input), &uri(output))
+            warnings_of_settings(&uri(input), &uri(output), false)
         };
         let sender =
             "comity://:9?cc=fixed&maxbw=4Mbps&drop=expired&reliability=timeline&sndbuf=1MiB";
@@ -528,5 +584,17 @@ mod tests {
         assert!(at_input.contains(expected), "{at_input}");
         let expected = "which only sends: deliver, rcvbuf; only the receiver";
         assert!(at_output.contains(expected), "{at_output}");
+        let encoder = "comity://:9?encmax=4Mbps&enchead=10";
+        let [at_input] = &warnings_of(encoder, "-")[..] else {
+            panic!("no warning")
+        };
+        assert!(
+            at_input.contains("receives: encmax, enchead;"),
+            "{at_input}"
+        );
+        let [unused] = &warnings_of("-", encoder)[..] else {
+            panic!("no warning")
+        };
+        assert!(unused.contains("no effect: encmax;"), "{unused}");
     }
 }

@@ -8,6 +8,7 @@ use comity_units::Rate;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::advice::LatencyAdvice;
+use super::encoder::{self, EncoderLoop};
 use super::narrow::NarrowPaths;
 use super::status::Reporter;
 
@@ -26,14 +27,20 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Waits for the end of the relay, and reports its state meanwhile and at the end.
-    pub(crate) async fn watch<T>(&self, running: impl Future<Output = T>) -> T {
+    /// Waits for the end of the relay, and reports its state meanwhile and at the end. Updates the
+    /// encoder, if the sender has one.
+    pub(crate) async fn watch<T>(
+        &self,
+        running: impl Future<Output = T>,
+        mut encoder: Option<EncoderLoop>,
+    ) -> T {
         let mut running = pin!(running);
         let mut advice = LatencyAdvice::default();
         let mut narrow = NarrowPaths::new(self.max_rate);
         let mut glance = interval(GLANCE);
         let mut print_status = interval(self.every.unwrap_or(Duration::MAX / 4));
-        for timer in [&mut glance, &mut print_status] {
+        let mut follow = interval(encoder::POLL);
+        for timer in [&mut glance, &mut print_status, &mut follow] {
             timer.set_missed_tick_behavior(MissedTickBehavior::Skip);
             // The first tick is immediate.
             timer.tick().await;
@@ -50,6 +57,11 @@ impl Session {
                     }
                 }
                 _ = print_status.tick(), if self.every.is_some() => self.print_status(),
+                _ = follow.tick(), if encoder.is_some() => {
+                    if let Some(encoder) = &mut encoder {
+                        encoder.poll(&self.monitor.snapshot(), &self.reporter);
+                    }
+                }
             }
         };
         let last = self.monitor.snapshot();

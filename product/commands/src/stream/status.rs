@@ -210,6 +210,11 @@ impl Reporter {
         state.object(&object);
     }
 
+    /// Writes an update of the encoder, if enabled.
+    pub(crate) fn encoder(&self, update: &Value) {
+        self.state().object(update);
+    }
+
     /// Prints the summary at the end.
     pub(crate) fn summary(&self, snapshot: &Snapshot) {
         let mut state = self.state();

@@ -7,6 +7,7 @@
 
 use std::fmt::Write as _;
 
+use comity::encoder::Update;
 use comity::{EndpointStatistics, Statistics};
 use comity_stream::{PeerStatistics, Unsent};
 
@@ -145,6 +146,11 @@ fn page() -> String {
     let snapshot = snapshot();
     let side = &snapshot.output;
     let endpoint = EndpointStatistics::default();
+    let update = Update {
+        encoder_bps: 0,
+        target_bps: 0,
+        other_bps: 0,
+    };
     let tables = [
         (
             "connections",
@@ -174,6 +180,13 @@ fn page() -> String {
             "endpoint",
             "The counters of an endpoint. Only the library has them.",
             endpoint.counters(),
+        ),
+        (
+            "encoder",
+            "An update for an encoder: the event `encoder` of `--json`, and the lines of \
+             `--target-bitrate-socket`. [Let the encoder follow](../guide/encoder.md) shows how to \
+             use it.",
+            update.counters(),
         ),
     ];
     for (title, about, counters) in &tables {
