@@ -16,15 +16,20 @@ use comity_units::{Span, Time};
 /// ```
 ///
 /// A wait that exceeds the shortest one by 250 ms is a stall of the stream, not a burst. It affects
-/// only its own bytes. If the stream does not catch up within half a second, the mapping starts
-/// anew. The mapping follows a clock that is slower than the host's immediately, and a faster clock
-/// 10 s later. The two clocks may have any offset, and may drift apart without limit.
+/// only its own bytes. From the third such wait within 10 s on, the limit is 500 ms: the key
+/// pictures of an encoder with a low constant rate cause such waits. If the stream does not catch
+/// up within half a second, the mapping starts anew. The mapping follows a clock that is slower
+/// than the host's immediately, and a faster clock 10 s later. The two clocks may have any offset,
+/// and may drift apart without limit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ArrivalClock {
     /// (time, wait): waits increase from front to back, so the front is the shortest.
     least: VecDeque<(Time, Wait)>,
     /// The same in decreasing order, so the front is the longest.
     greatest: VecDeque<(Time, Wait)>,
+    /// When the latest waits of more than `UNEVENNESS` began, and whether the last one goes on.
+    long: VecDeque<Time>,
+    is_long: bool,
     /// When the stall began, if all waits since then are stalls.
     stalled: Option<Time>,
 }
@@ -34,8 +39,10 @@ type Wait = i128;
 
 /// How long waits are remembered.
 const WINDOW: Span = Span::from_secs(10);
-/// The limit between a burst and a stall.
+/// The limit between a burst and a stall, and the limit after so many longer waits within `WINDOW`.
 const UNEVENNESS: Span = Span::from_millis(250);
+const RECURRING: Span = Span::from_millis(500);
+const RECURRENCES: usize = 2;
 /// After a stall of this length, the mapping starts anew.
 const LONGEST_STALL: Span = Span::from_millis(500);
 
@@ -47,7 +54,7 @@ impl ArrivalClock {
             *self = Self::default();
         }
         let least = extreme(&mut self.least, now, wait, |last| last >= wait);
-        let most = least + i128::from(UNEVENNESS.as_nanos());
+        let most = least + i128::from(self.unevenness(now, wait - least).as_nanos());
         let greatest = match wait <= most {
             true => {
                 self.stalled = None;
@@ -60,6 +67,29 @@ impl ArrivalClock {
         };
         let due = nanos(time) + greatest.min(most);
         now.max(Time::from_nanos(u64::try_from(due).unwrap_or(0)))
+    }
+
+    /// The limit between a burst and a stall, if a wait exceeds the shortest one by this much.
+    fn unevenness(&mut self, now: Time, beyond: Wait) -> Span {
+        let is_past = |when: &Time| now.saturating_since(*when) > WINDOW;
+        while self.long.front().is_some_and(is_past) {
+            self.long.pop_front();
+        }
+        let was_long = core::mem::replace(
+            &mut self.is_long,
+            beyond > i128::from(UNEVENNESS.as_nanos()),
+        );
+        let recurs = self.long.len() >= RECURRENCES;
+        if self.is_long && !was_long {
+            if recurs {
+                self.long.pop_front();
+            }
+            self.long.push_back(now);
+        }
+        match recurs {
+            true => RECURRING,
+            false => UNEVENNESS,
+        }
     }
 
     fn has_moved(&self, now: Time) -> bool {

@@ -23,8 +23,8 @@ const SHORT: Span = Span::from_millis(20);
 const FEW: usize = 32;
 const LONG: Span = Span::from_millis(80);
 
-/// How long packets wait for the sections of their bytes, and how many may wait. Beyond these
-/// limits, they are carried whole.
+/// How long packets of a stored source wait for the sections of their bytes, and how many may wait.
+/// Beyond these limits, they are carried whole.
 const PATIENCE: Span = Span::from_secs(3);
 const MAX_PENDING: usize = 65_536;
 
@@ -32,8 +32,13 @@ const MAX_PENDING: usize = 65_536;
 /// lasts. Then they are carried whole, and their bytes are sent twice.
 const BRIEF: Span = LONG;
 
-/// A unit with more waiting bytes than this is worth waiting for, up to [`PATIENCE`]: it arrives
-/// at 0.8 Mb/s or more, as pictures of unknown kinds do and sound does not.
+/// The same for pictures, and for large units. At a low constant rate, many key pictures take 150
+/// to 500 ms, and a shorter limit would send them twice. A receiver spaces its datagrams evenly if
+/// they are late at times by no more than this.
+const SLOW: Span = Span::from_millis(500);
+
+/// A unit with more waiting bytes than this is worth waiting for, up to [`SLOW`]: it arrives at
+/// 0.8 Mb/s or more, as pictures of unknown kinds do and sound does not.
 const LARGE: u64 = 8 << 10;
 
 /// A layout ends when it has this many bytes outside of packets.
@@ -53,6 +58,18 @@ pub(crate) enum Usage {
     Units { are_pictures: bool, is_open: bool },
     /// Tables. The last `held` bytes of the packet belong to an incomplete one.
     Tables { held: usize },
+}
+
+impl Usage {
+    const fn are_pictures(self) -> bool {
+        matches!(
+            self,
+            Self::Units {
+                are_pictures: true,
+                ..
+            }
+        )
+    }
 }
 
 /// An access unit that is not sent: its number in the stream, and the payload that it would have
@@ -324,15 +341,15 @@ impl Arranger {
             let lane = { front.parts }.and_then(|parts| self.lanes.get_mut(&parts.pid));
             if let Some(lane) = lane.filter(|lane| front.from < front.to && lane.known() < front.to)
             {
-                let patience = match front.usage {
-                    Usage::Units {
-                        are_pictures: true, ..
-                    } => PATIENCE,
-                    _ if !is_live || lane.end() - front.from > LARGE => PATIENCE,
-                    _ => BRIEF,
+                let is_large = lane.end() - front.from > LARGE;
+                let are_pictures = front.usage.are_pictures();
+                let patience = match is_live {
+                    false => PATIENCE,
+                    true if are_pictures || is_large => SLOW,
+                    true => BRIEF,
                 };
                 let is_late = now.saturating_since(front.since) >= patience;
-                if is_late && is_live {
+                if is_late && is_live && !are_pictures {
                     lane.slow_down(now);
                 }
                 if !is_late && !lane.is_slow() && self.pending.len() <= MAX_PENDING {

@@ -44,6 +44,9 @@ pub(super) struct Lane {
     pieces: VecDeque<Piece>,
     /// Positions, and when the bytes from each position on arrived.
     arrivals: VecDeque<(u64, Time)>,
+    /// The position from which on packets were passed before their section was found, and when its
+    /// bytes arrived. They end at `known`.
+    passed: Option<(u64, Time)>,
     /// When its packets were found to wait too long for their sections, in a live source.
     slow: Option<Time>,
 }
@@ -93,11 +96,14 @@ impl Lane {
 
     /// Declares that all sections with bytes before this position have been found.
     pub(super) fn know(&mut self, to: u64) {
-        self.known = self.known.max(to.min(self.end()));
+        let known = to.min(self.end());
+        if known > self.known {
+            (self.known, self.passed) = (known, None);
+        }
     }
 
-    /// Locates the next section in the bytes. Returns when its first byte arrived. The bytes before
-    /// it belong to no section.
+    /// Locates the next section in the bytes, or its end behind passed packets. Returns when its
+    /// first byte arrived. The bytes before it belong to no section.
     pub(super) fn find(&mut self, found: Found) -> Option<Time> {
         let at = usize::try_from(self.known - self.begin).unwrap_or(usize::MAX);
         let unknown = self.bytes.get(at..).unwrap_or_default();
@@ -105,13 +111,25 @@ impl Lane {
             true => Some(0),
             false => memchr::memmem::find(unknown, &found.content),
         };
-        let offset = offset.filter(|_| !found.content.is_empty())?;
-        let from = self.known + offset as u64;
+        let offset = offset.filter(|_| !found.content.is_empty());
+        let (from, arrival) = match (offset, self.passed.take()) {
+            (Some(offset), _) => {
+                let from = self.known + offset as u64;
+                (from, self.arrival(from))
+            }
+            (None, Some((from, arrival))) => {
+                let passed = usize::try_from(self.known - from).unwrap_or(usize::MAX);
+                let rest = found.content.get(passed..)?;
+                let is_its = !rest.is_empty() && unknown.starts_with(rest);
+                (is_its.then_some(from)?, Some(arrival))
+            }
+            (None, None) => return None,
+        };
         let piece = Piece { from, found };
         self.known = piece.end();
         self.pieces.push_back(piece);
         self.slow = None;
-        self.arrival(from)
+        arrival
     }
 
     /// The consecutive parts of sections from position `from` up to position `to`.
@@ -150,7 +168,13 @@ impl Lane {
 
     /// Drops everything before this position.
     pub(super) fn pass(&mut self, to: u64) {
-        self.know(to);
+        if to > self.known {
+            let begun = || Some((self.known, self.arrival(self.known)?));
+            // The packets of a slow lane do not wait, so nothing is found behind them.
+            let passed = self.passed.or_else(begun).filter(|_| !self.is_slow());
+            self.know(to);
+            self.passed = passed;
+        }
         while self.pieces.front().is_some_and(|piece| piece.end() <= to) {
             self.pieces.pop_front();
         }
@@ -215,6 +239,37 @@ mod tests {
         lane.find(found(3, b"ij"));
         assert_eq!(parts(&lane, 7, 10), [(1, 2, 3), (3, 0, 2)]);
         assert_eq!(parts(&lane, 7, 9), [(1, 2, 3), (3, 0, 1)]);
+    }
+
+    /// Packets with the beginning of a section waited too long for its end.
+    #[test]
+    fn the_end_of_a_section_is_found_behind_its_passed_beginning() {
+        let passed = || {
+            let mut lane = Lane::default();
+            lane.push(b"ab", Time::from_millis(1));
+            lane.find(found(0, b"ab"));
+            for (millis, bytes) in [(2, b"cde"), (3, b"fgh"), (4, b"ijk")] {
+                lane.push(bytes, Time::from_millis(millis));
+            }
+            lane.pass(5);
+            lane.pass(8);
+            lane
+        };
+        // Other sections have none of these bytes, and the next one is found behind them.
+        for other in [&b"xxxxxxyjk"[..], b"cdefgh", b"cd"] {
+            let mut lane = passed();
+            assert_eq!(lane.find(found(1, other)), None);
+            assert_eq!(lane.find(found(2, b"jk")), Some(Time::from_millis(4)));
+        }
+        let mut lane = passed();
+        let begun = lane.find(found(1, b"cdefghij"));
+        assert_eq!(begun, Some(Time::from_millis(2)));
+        assert_eq!(lane.known(), 10);
+        assert_eq!(parts(&lane, 8, 11), [(1, 6, 8)]);
+        // The next one begins where it ends.
+        lane.push(b"l", Time::from_millis(5));
+        assert_eq!(lane.find(found(2, b"kl")), Some(Time::from_millis(4)));
+        assert_eq!(parts(&lane, 8, 12), [(1, 6, 8), (2, 0, 2)]);
     }
 
     #[test]

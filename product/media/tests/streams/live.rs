@@ -92,7 +92,12 @@ impl Source {
 
     /// The same in a multiplex of 1.5 Mb/s.
     pub(crate) fn multiplex() -> Self {
-        let stream = at_constant_rate(CLIP, 1);
+        Self::multiplex_with(1)
+    }
+
+    /// The same with so many null packets for each packet, on the average.
+    pub(crate) fn multiplex_with(nulls: usize) -> Self {
+        let stream = at_constant_rate(CLIP, nulls);
         let packets = (stream.len() / PACKET) as u64;
         let arrival = |index| Time::from_nanos(index * 188 * 8 * 10_000 / 15);
         Self::new(stream, (0..packets).map(arrival).collect(), Span::ZERO)

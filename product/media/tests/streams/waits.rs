@@ -237,6 +237,57 @@ fn sound_at_a_constant_rate_holds_up_nothing() {
     assert_eq!(source.check_within("sound", MORE), []);
 }
 
+/// A picture that arrives slowly, or whose end only a later one shows.
+#[test]
+fn a_slow_picture_holds_up_the_others_for_a_limited_time() {
+    // With a packet in each datagram, every 7 ms, 17 kB take 650 ms. A still picture takes 60 ms,
+    // and the next one comes 2 s later.
+    for (name, of, every) in [("17 kB", 93, 93), ("still pictures", 9, 285)] {
+        let picture = |number: usize| {
+            let (index, at) = (number / every, number % every);
+            let stamp = 90_000 + (632 * every * index) as u32;
+            let mut payload = vec![];
+            if at == 0 {
+                payload = vec![0, 0, 1, 0xe0, 0, 0, 0x80, 0x80, 5, 0x21];
+                payload.extend(&(stamp >> 14 | 1).to_be_bytes()[2..]);
+                payload.extend(&(stamp << 1 | 1).to_be_bytes()[2..]);
+                // A delimiter, and a slice of a key picture.
+                payload.extend([0, 0, 0, 1, 9, 0x10, 0, 0, 1, 0x65, 0x88, 0x84]);
+            }
+            payload.resize(184, (index % 200) as u8 + 7);
+            let sent = index * of + at;
+            (at < of).then(|| packet(EXTRA, sent, at == 0, &payload))
+        };
+        let mut source = Source::multiplex_with(3);
+        with_stream(&mut source.stream, EXTRA, 0x1b);
+        replaced(&mut source, Span::from_millis(7), picture);
+        let (sections, _) = source.read();
+        let stream = { sections.iter() }.filter(|(_, section)| section.stream == 3);
+        let pictures: Vec<_> = stream.map(|(_, section)| section).collect();
+        assert!(pictures.len() >= 4, "{name}");
+        assert!(pictures.iter().all(|of| of.frame == FrameType::Key));
+        // What waits for 500 ms is carried, and no more.
+        let carried = sections
+            .iter()
+            .filter(|(_, section)| section.stream == 0x3ffe);
+        let carried: usize = carried.map(|(_, section)| section.payload.len()).sum();
+        let sent: usize = pictures.iter().map(|section| section.payload.len()).sum();
+        let share = carried as f64 / sent as f64;
+        let expected = if of == every { 0.15..0.45 } else { 0.9..1.3 };
+        assert!(expected.contains(&share), "{name}: {share}");
+        // The network has three quarters of the latency for each layout behind that.
+        let most = Span::from_millis(500 + 225 + 30).saturating_sub(LATENCY);
+        source.check_within(name, most);
+        let (delays, _) = source.delays();
+        let left = source.arrivals.iter().zip(&delays);
+        let left: Vec<Time> = left.map(|(came, delay)| *came + *delay).collect();
+        let settled = left.windows(2).filter(|pair| pair[0] > Time::from_secs(7));
+        let gaps = settled.map(|pair| pair[1].saturating_since(pair[0]));
+        let longest = gaps.max().unwrap();
+        assert!(longest <= Span::from_millis(50), "{name}: {longest}");
+    }
+}
+
 /// Units whose packets were carried whole at the sender, because they took long to arrive.
 #[test]
 fn sections_that_no_layout_names_leave_the_others_as_they_are() {
