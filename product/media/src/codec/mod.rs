@@ -53,9 +53,18 @@ pub(crate) const fn carriage(stream_type: u8) -> Carriage {
         // LATM, and the values of ATSC for AC-3 and E-AC-3 (A/53 part 3, A/52 annex G).
         0x11 | 0x81 | 0x87 => Carriage::Known(Codec::WholeAudio),
         // Private sections, DSM-CC, metadata sections, and SCTE 35's splice information.
-        0x05 | 0x0a..=0x0d | 0x16 | 0x86 => Carriage::Tables,
+        0x05 | 0x0a..=0x0d | 0x16 | SPLICES => Carriage::Tables,
         _ => Carriage::Opaque,
     }
+}
+
+/// The stream type of splice information (SCTE 35).
+pub(crate) const SPLICES: u8 = 0x86;
+
+/// Whether a stream of this type is only decoded together with another one: SVC, MVC, and parts of
+/// H.265 for a higher rate, quality or resolution.
+pub(crate) const fn is_enhancement(stream_type: u8) -> bool {
+    matches!(stream_type, 0x1f | 0x20 | 0x25 | 0x28..=0x2b)
 }
 
 /// The number of bytes after a start code prefix that [`Marker::mark`] needs.

@@ -56,8 +56,9 @@ pub(crate) enum Usage {
     Duplicate,
     /// Access units, such as pictures. If `is_open`, more of the last one may follow.
     Units { are_pictures: bool, is_open: bool },
-    /// Tables. The last `held` bytes of the packet belong to an incomplete one.
-    Tables { held: usize },
+    /// Tables. The last `held` bytes of the packet belong to an incomplete one. If the packet is
+    /// carried, it is carried in this stream.
+    Tables { held: usize, carried_in: u16 },
 }
 
 impl Usage {
@@ -293,7 +294,7 @@ impl Arranger {
         self.pending.push_back(pending);
         self.find();
         let unknown = match usage {
-            Usage::Tables { held } => held as u64,
+            Usage::Tables { held, .. } => held as u64,
             Usage::Units { is_open: false, .. } => 0,
             Usage::Units { .. } | Usage::None { .. } | Usage::Duplicate => return,
         };
@@ -431,10 +432,10 @@ impl Arranger {
                     bytes: pending.bytes,
                     pid: u16::from_be_bytes([high & 0x1f, low]),
                     carried_in: match pending.usage {
-                        Usage::None { carried_in } => carried_in,
+                        Usage::None { carried_in } | Usage::Tables { carried_in, .. } => carried_in,
                         Usage::Units { .. } if !self.is_understood(pending) => DAMAGED,
                         Usage::Duplicate => DAMAGED,
-                        Usage::Units { .. } | Usage::Tables { .. } => CARRIED,
+                        Usage::Units { .. } => CARRIED,
                     },
                     is_sent: self.is_sent(pending),
                 }

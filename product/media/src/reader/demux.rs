@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bytes::Bytes as Payload;
 use comity_units::{Span, Time};
 use mpeg2ts_reader::packet::{AdaptationField, Packet};
 
@@ -15,10 +14,11 @@ use super::program::ProgramClock;
 use super::slices::payload;
 use super::steps::Steps;
 use super::stream::{Output, Stream};
+use super::tables::SentTables;
 use super::unit::Marks;
 use crate::association::Association;
 use crate::check;
-use crate::codec::{Carriage, Codec, carriage};
+use crate::codec::{self, Carriage, Codec, carriage};
 use crate::header::{Header, PACKET};
 use crate::layout::{self, Arranger, DroppedUnit, Usage};
 use crate::pes::is_pes;
@@ -34,8 +34,12 @@ const ATSC_TABLES: u16 = 0x1ffb;
 const SYNCHRONISATION: u16 = 0x15;
 /// A program may use the PIDs from this one on (ISO/IEC 13818-1 table 2-3), as in old ATSC streams.
 const FREE: u16 = 0x10;
-/// The maximum number of table sections remembered for comparison. Other sections are always sent.
-const REMEMBERED: usize = 1024;
+/// The PID of DVB's event information, and its tables that are a schedule (EN 300 468 table 2).
+const EVENTS: u16 = 0x12;
+const SCHEDULE: core::ops::RangeInclusive<u8> = 0x50..=0x6f;
+/// The importance of tables that the source repeats for receivers that missed them: a schedule, and
+/// the data of programs, such as carousels.
+const CYCLIC: Importance = Importance(40);
 /// A source of this many bytes without any progress in time causes a notice.
 const UNTIMED: u64 = 65_536;
 /// After this many dropped bytes, continuity counters may have wrapped.
@@ -85,15 +89,13 @@ pub(super) struct Demux {
     maps: Association,
     /// For each PID with clock references, the maps of the programs that use it.
     references: BTreeMap<u16, BTreeSet<u16>>,
-    next_table: u64,
     /// Packets that belong to no program: the number of reported streams, and the total bytes.
     unreferenced: (u64, u64),
     next_stream: u16,
     /// The streams of PIDs that have tables now, for the case that the PIDs change again.
     resting: BTreeMap<u16, Box<Stream>>,
     has_reported_many: bool,
-    /// The last sent version of each repeated table.
-    tables: BTreeMap<(u16, [u8; 4]), SentTable>,
+    tables: SentTables,
     /// The furthest time of the clocks, and the number of bytes of streams since.
     furthest: Time,
     still: u64,
@@ -113,14 +115,6 @@ pub(super) struct Demux {
     dropped: Vec<DroppedUnit>,
     /// The memory of all incomplete units, in bytes.
     open: usize,
-}
-
-/// A table that was sent: its number, its payload, and the time.
-#[derive(Debug)]
-struct SentTable {
-    number: u64,
-    payload: Payload,
-    when: Time,
 }
 
 impl Demux {
@@ -144,13 +138,12 @@ impl Demux {
             time: Time::ZERO,
             maps: Association::default(),
             references: BTreeMap::new(),
-            // The announcement is the first section of the tables.
-            next_table: u64::from(config.layouts),
             unreferenced: (0, 0),
             next_stream: 1,
             resting: BTreeMap::new(),
             has_reported_many: false,
-            tables: BTreeMap::new(),
+            // The announcement is the first section of the tables.
+            tables: SentTables::new(u64::from(config.layouts)),
             furthest: Time::ZERO,
             still: 0,
             looked: Time::ZERO,
@@ -353,10 +346,15 @@ impl Demux {
                 if damaged {
                     events.push_back(Event::Notice(Notice::Damaged { pid }));
                 }
+                let is_data = { tables.listed }.is_some_and(|(_, of)| of != codec::SPLICES);
                 for section in sections {
-                    self.table(pid, &section, events);
+                    self.table(pid, is_data, &section, events);
                 }
-                Ok(Usage::Tables { held })
+                let carried_in = match is_data {
+                    true => layout::DAMAGED,
+                    false => layout::CARRIED,
+                };
+                Ok(Usage::Tables { held, carried_in })
             }
             Role::Stream(stream) => {
                 let Some(clock) = self.clocks.get_mut(&stream.program) else {
@@ -685,7 +683,8 @@ impl Demux {
         self.time
     }
 
-    fn table(&mut self, pid: u16, section: &[u8], events: &mut VecDeque<Event>) {
+    /// Processes a section of a table, or of a program's data if `is_data`.
+    fn table(&mut self, pid: u16, is_data: bool, section: &[u8], events: &mut VecDeque<Event>) {
         if pid == psi::PAT {
             let programs = psi::programs(section).unwrap_or_default();
             for &program in &programs {
@@ -703,35 +702,26 @@ impl Demux {
         // timing.
         let repeated = matches!(pid, 0x00 | 0x01 | 0x10 | 0x11) || self.clocks.contains_key(&pid);
         let payload = payload(Header::Table { pid, repeated }, section);
-        if repeated {
-            let key = (pid, psi::key(section));
-            let last = self.tables.get(&key);
-            if let Some(last) = last.filter(|last| last.payload == payload)
-                && now.saturating_since(last.when) < self.config.table_refresh
-            {
-                if let Some(arranger) = &mut self.arranger {
-                    arranger.table(pid, last.number, &payload, last.when);
-                }
-                return;
-            }
-            if last.is_some() || self.tables.len() < REMEMBERED {
-                let sent = SentTable {
-                    number: self.next_table,
-                    payload: payload.clone(),
-                    when: now,
-                };
-                self.tables.insert(key, sent);
-            }
-        }
+        let key = repeated.then(|| (pid, psi::key(section)));
+        let refresh = self.config.table_refresh;
+        let (sent, is_new) = self.tables.find(key, &payload, now, refresh);
         if let Some(arranger) = &mut self.arranger {
-            arranger.table(pid, self.next_table, &payload, now);
+            arranger.table(pid, sent.number, &payload, sent.when);
         }
+        if !is_new {
+            return;
+        }
+        let is_schedule = |table: &u8| pid == EVENTS && SCHEDULE.contains(table);
+        let is_scheduled = section.first().is_some_and(is_schedule);
         events.push_back(Event::Section(MediaSection {
             stream: 0,
-            number: self.next_table,
+            number: sent.number,
             source_time: now,
             deadline: Span::ZERO,
-            importance: Importance::of(FrameType::Table, 0),
+            importance: match is_data && !repeated || is_scheduled {
+                true => CYCLIC,
+                false => Importance::of(FrameType::Table, 0),
+            },
             is_damaged: false,
             frame: FrameType::Table,
             position: 0,
@@ -739,7 +729,6 @@ impl Demux {
             is_bound: false,
             payload,
         }));
-        self.next_table += 1;
     }
 }
 

@@ -14,6 +14,7 @@ mod slices;
 mod sound;
 mod steps;
 mod stream;
+mod tables;
 mod transport;
 mod unit;
 

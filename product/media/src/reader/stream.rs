@@ -14,13 +14,15 @@ use super::program::ProgramClock;
 use super::slices::payload;
 use super::steps::Steps;
 use super::unit::{Fault, Units, Whole};
-use crate::codec::{Carriage, Class, Codec, H265State, carriage, classify};
+use crate::codec::{Carriage, Class, Codec, H265State, carriage, classify, is_enhancement};
 use crate::header::{Header, PACKET, Times, Unit};
 use crate::layout::DroppedUnit;
 use crate::pes::is_pes;
 use crate::section::{Event, Jump, JumpedTimes, MediaSection, MissingUnit, Notice};
 use crate::timeline::{Mark, difference, ticks};
 
+/// The importance of streams that are only decoded together with others.
+const ENHANCEMENT: Importance = Importance(25);
 /// The maximum number of packets in one section.
 const KEPT_PACKETS: usize = 64;
 
@@ -325,7 +327,10 @@ impl Stream {
     ) {
         let is_picture = frame.is_picture();
         let position = if is_picture { member.position } else { 0 };
-        let Importance(importance) = Importance::of(frame, position);
+        let Importance(importance) = match is_enhancement(self.stream_type) {
+            true => ENHANCEMENT,
+            false => Importance::of(frame, position),
+        };
         output.events.push_back(Event::Section(MediaSection {
             stream: self.number,
             number: self.next_section,

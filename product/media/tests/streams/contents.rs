@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use comity_media::{
-    Event, FrameType, Importance, MediaSection, Notice, PACKET, Reader, ReaderConfig,
+    Event, FrameType, Header, Importance, MediaSection, Notice, PACKET, Reader, ReaderConfig,
 };
 use comity_units::{Span, Time};
 
@@ -270,6 +270,74 @@ fn pictures_in_an_unusual_form_are_no_damage() {
         (carried(OTHERS, 230), carried(DAMAGED, 80)),
         (unusual, marked)
     );
+}
+
+/// Carousels and schedules come again, and enhancements need their pictures.
+#[test]
+fn what_pictures_do_not_need_is_less_important() {
+    let table = |id: u8, number: usize| {
+        let mut table = vec![
+            0,
+            id,
+            0xb0,
+            0x10,
+            0,
+            1,
+            0xc1,
+            0,
+            0,
+            number as u8,
+            1,
+            2,
+            3,
+            4,
+            5,
+            6,
+        ];
+        let sum = crc(&table[1..]);
+        table.extend(sum.to_be_bytes());
+        table
+    };
+    let importance = |stream_type: u8, extra: u16, id: u8| {
+        let stream = with(stream_type, 0x200, |number| {
+            packet(extra, number, true, &table(id, number))
+        });
+        let (sections, notices) = read(&stream);
+        assert_eq!(notices, []);
+        let mut found = BTreeSet::new();
+        for section in sections.iter().filter(|section| section.stream == 0) {
+            let header = Header::decode(&section.payload).unwrap().0;
+            let of_it = matches!(header, Header::Table { pid, .. } if pid == extra);
+            let Importance(importance) = section.importance;
+            assert!(of_it || importance == 255);
+            found.extend(of_it.then_some(importance));
+        }
+        found.into_iter().collect::<Vec<_>>()
+    };
+    for (stream_type, pid, id, expected) in [
+        (0x0b, EXTRA, 0x3c, 40),
+        (0x05, EXTRA, 0x74, 40),
+        (0x86, EXTRA, 0xfc, 255),
+        (0x86, 0x12, 0x4e, 255),
+        (0x86, 0x12, 0x50, 40),
+        (0x86, 0x12, 0x6f, 40),
+        (0x86, 0x11, 0x42, 255),
+        (0x86, 0x14, 0x73, 255),
+    ] {
+        let found = importance(stream_type, pid, id);
+        assert_eq!(found, [expected], "{stream_type:#x}, {id:#x}");
+    }
+    let data = |number: usize| {
+        let start = [0, 0, 1, 0xe0, 0, 178, 0x80, 0, 0];
+        let payload = [&start[..], &noise(number)[9..]].concat();
+        packet(EXTRA, number, true, &payload)
+    };
+    for (stream_type, expected) in [(0x20, 25), (0x1f, 25), (0x25, 25), (0x33, 230)] {
+        let (sections, _) = read(&with(stream_type, EXTRA, data));
+        let of_it = sections.iter().filter(|section| section.stream == 3);
+        let found: BTreeSet<u8> = of_it.map(|section| section.importance.0).collect();
+        assert_eq!(found, BTreeSet::from([expected]), "{stream_type:#x}");
+    }
 }
 
 /// A pipe is paced by the times in it, whatever PIDs they are on.

@@ -23,7 +23,12 @@ fn demux(programs: &[(u16, u16, Vec<u16>)]) -> (Demux, VecDeque<Event>) {
             .iter()
             .map(|&(pid, ..)| [pid.to_be_bytes(); 2].concat());
         let body = entries.collect::<Vec<_>>().concat();
-        demux.table(psi::PAT, &section(0, 1, [number, 255], &body), &mut events);
+        demux.table(
+            psi::PAT,
+            false,
+            &section(0, 1, [number, 255], &body),
+            &mut events,
+        );
     }
     for (pid, clock, streams) in programs {
         let mut body = [clock.to_be_bytes(), [0xf0, 0]].concat();
@@ -32,7 +37,7 @@ fn demux(programs: &[(u16, u16, Vec<u16>)]) -> (Demux, VecDeque<Event>) {
             body.extend(stream.to_be_bytes());
             body.extend([0xf0, 0]);
         }
-        demux.table(*pid, &section(2, *pid, [0, 0], &body), &mut events);
+        demux.table(*pid, false, &section(2, *pid, [0, 0], &body), &mut events);
     }
     (demux, events)
 }
@@ -65,7 +70,7 @@ fn a_clock_reference_is_read_for_a_limited_number_of_programs() {
     // A program with another clock makes room for one.
     for clock in [CLOCK - 1, CLOCK] {
         let body = [clock.to_be_bytes(), [0xf0, 0]].concat();
-        demux.table(0x20, &section(2, 0x20, [0, 0], &body), &mut events);
+        demux.table(0x20, false, &section(2, 0x20, [0, 0], &body), &mut events);
         let followers = demux.references.get(&CLOCK).map(BTreeSet::len);
         assert_eq!(followers, Some(MAX_FOLLOWING - usize::from(clock != CLOCK)));
     }
