@@ -1,6 +1,6 @@
 //! PES packets of one stream, and the access units in them.
 
-use super::pictures::Pictures;
+use super::pictures::{FORGOTTEN, Pictures};
 use super::sound::Sound;
 use super::unit::{Damage, Fault, Marks, Units, Whole};
 use crate::codec::Codec;
@@ -88,8 +88,8 @@ pub(super) struct Assembler {
     ended: u8,
     /// Whether the latest transport packet of the present PES packet had stuffing.
     is_filled: bool,
-    /// Whether a PES packet was seen that continued after stuffing.
-    fills_within: bool,
+    /// For how many more PES packets it counts that some PES packet continued after stuffing.
+    fills_within: u16,
     latest: Option<Ended>,
     /// How many consecutive PES packets must have the length of their header before a length ends a
     /// PES packet again.
@@ -134,7 +134,7 @@ impl Assembler {
 
     /// Whether stuffing marks the last transport packet of a PES packet.
     fn knows_end(&self, codec: Option<Codec>) -> bool {
-        matches!(Cut::of(codec), Cut::Pictures(_)) && self.ended >= KNOWN && !self.fills_within
+        matches!(Cut::of(codec), Cut::Pictures(_)) && self.ended >= KNOWN && self.fills_within == 0
     }
 
     /// Whether a unit has begun and may be incomplete.
@@ -175,7 +175,9 @@ impl Assembler {
         } else {
             let may_go_on =
                 self.packet.is_some() || self.latest.as_ref().is_some_and(Ended::is_open);
-            self.fills_within |= self.is_filled && may_go_on;
+            if self.is_filled && may_go_on {
+                self.fills_within = FORGOTTEN;
+            }
         }
         self.is_filled = part.is_filled;
         let trusts_length = self.distrust == 0;
@@ -384,6 +386,7 @@ impl Assembler {
             }
         }
         self.ended = KNOWN.min(self.ended + 1);
+        self.fills_within = self.fills_within.saturating_sub(1);
         self.longest = self.longest.max(packet.bytes.len());
         let is_missing = core::mem::replace(&mut self.is_broken, is_cut);
         packet.damage.pass(header.size + packet.given);

@@ -10,6 +10,9 @@ use crate::work;
 /// After this many consecutive PES packets that have a time stamp but contain no beginning, or only
 /// headers, their content counts as unknown.
 const TRUST: u8 = 8;
+/// After this many units that lack a property of the stream, the property is forgotten: a bit error
+/// may have caused it. Key pictures, which may be the only units with it, come more often.
+pub(super) const FORGOTTEN: u16 = 1_000;
 
 /// Cuts the PES packets of one video stream into access units: a picture, both of its fields, with
 /// the headers before it.
@@ -42,10 +45,10 @@ pub(super) struct Pictures {
     damage: Damage,
     /// Whether the beginning of the present unit is missing.
     is_headless: bool,
-    /// Whether a PES packet was seen whose first unit begins inside it.
-    is_unaligned: bool,
-    /// Whether a unit was seen that continues in another PES packet.
-    goes_on: bool,
+    /// For how many more units it counts that the first unit of some PES packet began inside it.
+    unaligned: u16,
+    /// For how many more units it counts that some unit continued in another PES packet.
+    continued: u16,
 }
 
 /// The present picture.
@@ -146,14 +149,19 @@ impl Pictures {
 
     /// Whether each unit so far has ended with the PES packet in which it began.
     pub(super) const fn end_with_packets(&self) -> bool {
-        !self.goes_on && !self.is_unaligned
+        self.continued == 0 && !self.is_unaligned()
+    }
+
+    /// Whether units may begin inside PES packets.
+    const fn is_unaligned(&self) -> bool {
+        self.unaligned > 0
     }
 
     /// Processes the beginning of a PES packet, which may be incomplete. If it ends a unit, the
     /// unit is returned immediately.
     pub(super) fn begin(&mut self, codec: Codec, packet: &Whole, out: &mut Units) {
         let has_time = packet.times != Times::None;
-        if has_time && !self.is_unaligned && begins_unit(codec, &packet.bytes) {
+        if has_time && !self.is_unaligned() && begins_unit(codec, &packet.bytes) {
             self.end(codec, out);
         }
     }
@@ -197,12 +205,13 @@ impl Pictures {
             self.damage.add(held..held);
         }
         self.damage.append(held, damage);
+        let is_unaligned = self.is_unaligned();
         match &mut self.unit {
             Some(unit) => {
-                self.goes_on = true;
+                self.continued = FORGOTTEN;
                 let is_untimed = unit.times == Times::None && !unit.follows;
                 let is_theirs = follows_headers && begins_unit(codec, &packet.bytes);
-                if is_untimed && has_time && is_theirs && !self.is_unaligned {
+                if is_untimed && has_time && is_theirs && !is_unaligned {
                     // Its headers are in a PES packet of their own, without a time stamp.
                     (unit.times, unit.marks) = (packet.times, packet.marks);
                     entry.has_begun = true;
@@ -210,12 +219,15 @@ impl Pictures {
                 unit.bytes.extend(packet.bytes);
             }
             None if begins_unit(codec, &packet.bytes) => {
+                self.continued = self.continued.saturating_sub(1);
                 self.unit = Some(entry.begin(packet.bytes));
             }
             None => {
                 self.is_headless = is_missing;
                 // The previous unit was taken for complete, but continues.
-                self.goes_on |= !is_missing && !has_time;
+                if !is_missing && !has_time {
+                    self.continued = FORGOTTEN;
+                }
                 (self.picture, self.has_slices) = (Some(Picture::UNKNOWN), true);
                 let bytes = core::mem::take(&mut packet.bytes);
                 self.unit = Some(packet.continued(bytes, false));
@@ -277,7 +289,7 @@ impl Pictures {
 
     /// Handles missing data between PES packets. Returns whether it may be part of a unit.
     pub(super) fn interrupt(&mut self, codec: Codec, out: &mut Units) -> bool {
-        if !self.is_unaligned {
+        if !self.is_unaligned() {
             self.flush(codec, out);
         }
         let held = self.held();
@@ -394,7 +406,12 @@ impl Pictures {
             self.is_headless = false;
             return;
         }
-        self.is_unaligned |= !packet.has_begun && packet.at < at;
+        if !packet.has_begun {
+            self.unaligned = match packet.at < at {
+                true => FORGOTTEN,
+                false => self.unaligned.saturating_sub(1),
+            };
+        }
         let held = core::mem::take(&mut unit.bytes);
         let bytes = held.get(self.from..at).unwrap_or_default().to_vec();
         let ended = core::mem::replace(unit, packet.begin(held));

@@ -131,6 +131,7 @@ impl Stream {
         self.stream_type = stream_type;
         self.codec = codec(stream_type);
         self.has_pes = None;
+        self.assembler = Assembler::default();
         self.group.reset();
     }
 
@@ -138,7 +139,6 @@ impl Stream {
     /// sections are numbered on.
     pub(super) fn begin_anew(&mut self, program: u16, stream_type: u8) {
         (self.program, self.mark) = (program, None);
-        self.assembler = Assembler::default();
         self.counter = Counter::default();
         self.cadence = Cadence::default();
         self.change_type(stream_type);

@@ -93,6 +93,39 @@ fn headers_in_a_pes_packet_of_their_own_are_those_of_the_next_picture() {
     }
 }
 
+/// A bit error in the start code of a delimiter: its picture seems to begin inside its PES packet.
+#[test]
+fn a_damaged_start_delays_later_pictures_for_a_limited_time() {
+    const DAMAGED: u16 = 20;
+    let number = |number: u16| [0x41 + (number / 100) as u8, 0x41 + (number % 100) as u8];
+    let (mut assembler, mut late) = (Assembler::default(), Vec::new());
+    for picture in 0..2_400 {
+        let slice = [&[0, 0, 1, 0x65, 0x88][..], &number(picture)].concat();
+        let mut delimiter = DELIMITER;
+        delimiter[3] |= if picture == DAMAGED { 0x10 } else { 0 };
+        let packet = packet(true, false, &[&delimiter[..], &slice].concat());
+        let mut units = Units::new();
+        assembler.push(
+            Some(Codec::H264),
+            part(&packet, true, true),
+            1_000,
+            &mut units,
+        );
+        let is_own = |unit: &Whole| unit.bytes.ends_with(&number(picture));
+        if !units.iter().flatten().any(is_own) {
+            late.push(picture);
+        }
+    }
+    // The end of a PES packet is known after the first ones.
+    let (first, damaged) = late.split_at(late.partition_point(|&picture| picture < DAMAGED));
+    assert!(
+        first.len() >= 7 && first.iter().all(|&picture| picture < 9),
+        "{first:?}"
+    );
+    let last = *damaged.last().unwrap();
+    assert!((500..2_200).contains(&last), "{last}");
+}
+
 #[test]
 fn headers_behind_a_picture_are_those_of_the_next_one() {
     let slice = |number: u8| [0, 0, 1, 0x65, 0x88, number];
