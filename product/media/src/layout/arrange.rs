@@ -339,18 +339,11 @@ impl Arranger {
     pub(crate) fn settle(&mut self, now: Time, events: &mut VecDeque<Event>) {
         while let Some(front) = self.pending.front() {
             let is_live = self.arrival.is_some();
+            let is_late = now.saturating_since(front.since) >= self.patience(front);
             let lane = { front.parts }.and_then(|parts| self.lanes.get_mut(&parts.pid));
             if let Some(lane) = lane.filter(|lane| front.from < front.to && lane.known() < front.to)
             {
-                let is_large = lane.end() - front.from > LARGE;
-                let are_pictures = front.usage.are_pictures();
-                let patience = match is_live {
-                    false => PATIENCE,
-                    true if are_pictures || is_large => SLOW,
-                    true => BRIEF,
-                };
-                let is_late = now.saturating_since(front.since) >= patience;
-                if is_late && is_live && !are_pictures {
+                if is_late && is_live && !front.usage.are_pictures() {
                     lane.slow_down(now);
                 }
                 if !is_late && !lane.is_slow() && self.pending.len() <= MAX_PENDING {
@@ -379,6 +372,25 @@ impl Arranger {
         self.ready.len() >= MAX_PACKETS
             || self.pids.len() >= MAX_PIDS
             || self.outside_bytes >= MUCH_OUTSIDE
+    }
+
+    /// How long a packet waits for its sections.
+    fn patience(&self, of: &Pending) -> Span {
+        let is_large = |lane: &Lane| lane.end() - of.from > LARGE;
+        match self.arrival.is_some() {
+            false => PATIENCE,
+            true if of.usage.are_pictures() || self.lane(of).is_some_and(is_large) => SLOW,
+            true => BRIEF,
+        }
+    }
+
+    /// When the packets of a live source have to be [settled](Self::settle), if nothing arrives
+    /// before.
+    pub(crate) fn next_wakeup(&self) -> Option<Time> {
+        self.arrival?;
+        let first = { self.pending.front() }.map(|front| front.since + self.patience(front));
+        let began = self.began.map(|began| began + SHORT);
+        first.into_iter().chain(began).min()
     }
 
     /// Returns the layout of the remaining packets. Their sections must have been added.

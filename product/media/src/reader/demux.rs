@@ -172,6 +172,18 @@ impl Demux {
         }
     }
 
+    /// When a live source has to be [woken](Self::wake), if nothing arrives before.
+    pub(super) fn next_wakeup(&self) -> Option<Time> {
+        self.arranger.as_ref()?.next_wakeup()
+    }
+
+    /// Describes the packets of a live source that have waited until `now`.
+    pub(super) fn wake(&mut self, now: Time, events: &mut VecDeque<Event>) {
+        if let Some(arranger) = &mut self.arranger {
+            arranger.settle(now, events);
+        }
+    }
+
     /// The progress of a live source's time stamps, without jumps.
     pub(super) fn progress(&mut self) -> Span {
         let streams = self.roles.values_mut().filter_map(|role| match role {

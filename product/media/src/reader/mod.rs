@@ -144,6 +144,23 @@ impl Reader {
         read
     }
 
+    /// When to call [`on_wakeup`](Self::on_wakeup) if no bytes of a live source arrive before.
+    pub fn next_wakeup(&self) -> Option<Time> {
+        match &self.source {
+            Source::Transport(transport) => transport.next_wakeup(),
+            _ => None,
+        }
+    }
+
+    /// Returns the layout of a live source's packets that have waited until `now` for more. Unlike
+    /// in a [silence](Self::on_silence), incomplete units still wait.
+    pub fn on_wakeup(&mut self, now: Time) {
+        self.arrival = self.arrival.max(Some(now));
+        if let Source::Transport(transport) = &mut self.source {
+            transport.wake(now, &mut self.events);
+        }
+    }
+
     /// The progress of a transport stream or an elementary stream by its own times, without jumps.
     pub fn progress(&mut self) -> Span {
         match &mut self.source {

@@ -141,6 +141,22 @@ impl Transport {
         }
     }
 
+    /// When a live source has to be [woken](Self::wake), if nothing arrives before.
+    pub(super) fn next_wakeup(&self) -> Option<Time> {
+        match &self.stage {
+            Stage::Searching { .. } => None,
+            Stage::Streams(demux) => demux.next_wakeup(),
+        }
+    }
+
+    /// Handles that a live source has sent nothing more up to `now`, which may be no silence.
+    pub(super) fn wake(&mut self, now: Time, events: &mut VecDeque<Event>) {
+        if let Stage::Streams(demux) = &mut self.stage {
+            demux.arrive(Some(now));
+            demux.wake(now, events);
+        }
+    }
+
     /// The progress of the streams by their own times, without jumps.
     pub(super) fn progress(&mut self) -> Span {
         match &mut self.stage {

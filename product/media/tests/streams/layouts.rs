@@ -187,7 +187,7 @@ pub(crate) fn is_layout(section: &MediaSection) -> bool {
 }
 
 /// What the transport takes for a section beside its payload, at least.
-const SECTION: usize = 20;
+pub(crate) const SECTION: usize = 20;
 
 #[test]
 fn a_stream_comes_out_as_it_was_for_a_thirtieth_more() {

@@ -8,7 +8,7 @@ use comity_media::{
 };
 use comity_units::{Span, Time};
 
-use crate::layouts::at_constant_rate;
+use crate::layouts::{SECTION, at_constant_rate, is_layout};
 use crate::times::{unstamp, with_heads, without_references};
 use crate::{CLIP, ts};
 
@@ -24,7 +24,8 @@ const UNEVEN: Span = Span::from_millis(25);
 const BEGINNING: Time = Time::from_millis(200);
 /// The size of a datagram.
 const DATAGRAM: usize = 7 * PACKET;
-/// After so long without a datagram, a sender takes its source to be silent.
+/// After so long without a datagram, a sender takes a source to be silent whose usual pauses are
+/// half as long.
 const SILENCE: Span = Span::from_millis(60);
 
 /// The times of a source.
@@ -54,6 +55,8 @@ pub(crate) struct Source {
     spread: Span,
     /// Whether units may be missing in it.
     pub(crate) is_damaged: bool,
+    /// After so long without a datagram, its sender takes it to be silent.
+    silence: Span,
 }
 
 impl Source {
@@ -66,6 +69,7 @@ impl Source {
             arrivals,
             spread,
             is_damaged: false,
+            silence: SILENCE,
         }
     }
 
@@ -189,7 +193,14 @@ impl Source {
             reader.push_arrived(datagram, now).unwrap();
             take(&mut reader, now);
             next = arrivals.next();
-            let silent = now + SILENCE;
+            let silent = now + self.silence;
+            let until = next.unwrap_or(silent).min(silent);
+            while let Some(wakeup) = reader.next_wakeup().filter(|wakeup| *wakeup < until) {
+                assert!(wakeup > now);
+                reader.on_wakeup(wakeup);
+                assert!(reader.next_wakeup().is_none_or(|next| next > wakeup));
+                take(&mut reader, wakeup);
+            }
             if next.is_none_or(|next| next > silent) {
                 reader.on_silence(silent).unwrap();
                 take(&mut reader, silent);
@@ -421,6 +432,39 @@ fn a_step_of_a_stored_source_is_one_in_a_new_stream_and_delays_nothing() {
         // As long as a burst of a stream without a constant rate may take.
         assert!(most <= Span::from_millis(80), "{millis} ms: {most}");
     }
+}
+
+/// A datagram of sound at 64 kb/s has 165 ms of it. No packet waits for those of the next one.
+#[test]
+fn packets_of_a_slow_source_wait_for_no_later_ones() {
+    for millis in [165, 330] {
+        let sound = CLIP
+            .chunks(PACKET)
+            .filter(|packet| u16::from_be_bytes([packet[1] & 0x1f, packet[2]]) != VIDEO);
+        let stream: Vec<u8> = sound.flatten().copied().collect();
+        let packets = (stream.len() / PACKET) as u64;
+        let arrivals = (0..packets).map(|index| Time::from_millis(millis * (index / 7)));
+        let source = Source {
+            silence: Span::from_millis(2 * millis),
+            ..Source::new(stream, arrivals.collect(), UNEVEN)
+        };
+        assert_eq!(source.check("a slow source"), [], "{millis} ms");
+    }
+}
+
+/// Layouts of a live source leave after 20 ms, so there are more than of a stored one.
+#[test]
+fn layouts_of_a_live_source_cost_little() {
+    let (sections, _) = Source::clip().read();
+    let length = |layouts: bool| -> usize {
+        { sections.iter() }
+            .filter(|(_, section)| is_layout(section) == layouts)
+            .map(|(_, section)| section.payload.len() + SECTION)
+            .sum()
+    };
+    // The clip has half a megabit per second. At a higher rate, the share is smaller.
+    let share = length(true) as f64 / length(false) as f64;
+    assert!((0.01..0.03).contains(&share), "{share}");
 }
 
 /// Without any times, a stored source cannot be paced and is refused in the end. A live one needs

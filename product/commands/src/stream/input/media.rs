@@ -155,6 +155,10 @@ impl MediaInput {
                     self.reader.on_silence(arrival).map_err(unreadable)?;
                     continue;
                 }
+                Next::Wakeup(arrival) => {
+                    self.reader.on_wakeup(arrival);
+                    continue;
+                }
             };
             match piece {
                 Some(Piece::Bytes(bytes)) => self.take(&bytes)?,
@@ -176,16 +180,13 @@ impl MediaInput {
             sleep_until(until.into()).await;
         }
         let silent_at = self.silence.begins_at();
-        let silence = async {
-            match silent_at {
-                Some(moment) => sleep_until(moment.into()).await,
-                None => pending().await,
-            }
-        };
+        let wakes_at = self.reader.next_wakeup();
+        let wakes_at = wakes_at.map(|time| self.pace.instant_of(time));
         tokio::select! {
             biased;
             piece = self.feed.next() => Next::Piece(piece),
-            () = silence => {
+            () = reached(wakes_at) => Next::Wakeup(self.pace.arrival()),
+            () = reached(silent_at) => {
                 self.silence.on_silence();
                 Next::Silence(self.pace.arrival())
             }
@@ -335,11 +336,21 @@ fn unreadable(error: ReadError) -> Error {
     Error::failed(format!("cannot read the rest of the input: {error}"))
 }
 
+/// Waits until this moment, if there is one.
+async fn reached(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment.into()).await,
+        None => pending().await,
+    }
+}
+
 /// The result of waiting for the feed.
 enum Next {
     Piece(Option<Piece>),
     /// No data has arrived until this time.
     Silence(Time),
+    /// The same, for less than a silence.
+    Wakeup(Time),
 }
 
 impl Pace {
