@@ -386,6 +386,8 @@ pub struct Packetiser {
     sequence: u16,
     source: u32,
     payload_type: u8,
+    /// The time stamp at time zero.
+    first_stamp: u32,
 }
 
 impl Packetiser {
@@ -396,6 +398,15 @@ impl Packetiser {
             sequence,
             source,
             payload_type: TRANSPORT_STREAM,
+            first_stamp: 0,
+        }
+    }
+
+    /// The same with the time stamp of time zero, in ticks of 90 kHz. It should be random, too.
+    pub const fn from_stamp(self, first_stamp: u32) -> Self {
+        Self {
+            first_stamp,
+            ..self
         }
     }
 
@@ -407,14 +418,14 @@ impl Packetiser {
         }
     }
 
-    /// A packet with `media`, sent `elapsed` after the first.
+    /// A packet with `media` that is to be sent `elapsed` after time zero (RFC 2250, section 2).
     pub fn packet(&mut self, elapsed: Span, media: &[u8]) -> Vec<u8> {
         let mut packet = Vec::with_capacity(HEADER + media.len());
         packet.extend([0x80, self.payload_type]);
         packet.extend(self.sequence.to_be_bytes());
         // The lower 32 bits of the time in 90 kHz ticks.
         let ticks = u128::from(elapsed.as_nanos()) * 9 / 100_000;
-        packet.extend((ticks as u32).to_be_bytes());
+        packet.extend(self.first_stamp.wrapping_add(ticks as u32).to_be_bytes());
         packet.extend(self.source.to_be_bytes());
         packet.extend(media);
         self.sequence = self.sequence.wrapping_add(1);
@@ -442,6 +453,9 @@ mod tests {
             ]
         );
         assert_eq!(packetiser.packet(Span::ZERO, b"")[2..4], [0, 0]);
+        let mut packetiser = packetiser.from_stamp(u32::MAX);
+        let packet = packetiser.packet(Span::from_secs(2), b"");
+        assert_eq!(packet[4..8], [0, 0x02, 0xbf, 0x1f]);
     }
 
     #[test]

@@ -115,6 +115,7 @@ impl MediaOutput {
         let packetiser = as_rtp.then(|| {
             let [a, b, c, d, e, f]: [u8; 6] = randomness.bytes();
             Packetiser::new(u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, f]))
+                .from_stamp(u32::from_be_bytes(randomness.bytes()))
                 .of_type(uri.payload_type)
         });
         let target = Datagrams::new(socket, uri.payload as usize, PAYLOAD as usize, packetiser);

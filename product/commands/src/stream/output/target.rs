@@ -202,7 +202,8 @@ impl Target for Datagrams {
                 .on_sent(datagram.departure, Time::ZERO + elapsed.into());
             match &mut self.packetiser {
                 Some(packetiser) => {
-                    let packet = packetiser.packet(elapsed.into(), &datagram.bytes);
+                    let planned = datagram.departure.saturating_since(Time::ZERO);
+                    let packet = packetiser.packet(planned, &datagram.bytes);
                     self.destination.send(&packet)?;
                 }
                 None => self.destination.send(&datagram.bytes)?,
@@ -337,6 +338,32 @@ mod tests {
         // A narrower path.
         assert_eq!(lengths(600, &pieces[..1]), [564, 564, 200]);
         assert_eq!(lengths(4_000, &[vec![7; 3_900]]), [3_900]);
+    }
+
+    /// Readers regenerate the clock from the time stamps. A late host must not move them.
+    #[test]
+    fn rtp_packets_have_the_times_at_which_they_should_leave() {
+        let reader = UdpSocket::bind("127.0.0.1:0").unwrap();
+        reader
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(reader.local_addr().unwrap()).unwrap();
+        let packetiser = Packetiser::new(7, 7).from_stamp(1_000);
+        let mut target = Datagrams::new(socket, 1_316, 1_316, Some(packetiser));
+        // Two datagrams that were due a second ago, 5 ms apart.
+        target.began = now().checked_sub(Duration::from_secs(1)).unwrap();
+        let piece = [&[0x47][..], &[7; PACKET - 1]].concat().repeat(14);
+        let spacing = Span::from_millis(5) / 7;
+        target.take(&piece, target.began, Some(spacing)).unwrap();
+        let stamp = || {
+            let mut datagram = [0; 2_000];
+            assert_eq!(reader.recv(&mut datagram).unwrap(), 12 + 1_316);
+            u32::from_be_bytes([datagram[4], datagram[5], datagram[6], datagram[7]])
+        };
+        let stamps = [stamp(), stamp()];
+        assert_eq!(stamps[0], 1_000);
+        assert!((449..=450).contains(&(stamps[1] - stamps[0])), "{stamps:?}");
     }
 
     #[test]
