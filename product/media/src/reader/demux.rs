@@ -49,7 +49,7 @@ const COUNTED: u64 = 16 * PACKET as u64;
 const MAX_FOLLOWING: usize = 256;
 /// The maximum number of elementary streams with sections of their own. A connection has at most 64
 /// streams, and five of them are the tables, the layouts and three kinds of carried packets.
-const MAX_ELEMENTARY: u16 = 59;
+const MAX_ELEMENTARY: usize = 59;
 /// How long a stream may be silent, by the furthest of the clocks, before its last picture counts
 /// as complete, and the interval of this check.
 const SILENT: Span = Span::from_secs(1);
@@ -91,7 +91,8 @@ pub(super) struct Demux {
     references: BTreeMap<u16, BTreeSet<u16>>,
     /// Packets that belong to no program: the number of reported streams, and the total bytes.
     unreferenced: (u64, u64),
-    next_stream: u16,
+    /// The PIDs that have had a stream, in the order of its number.
+    elementary: Vec<u16>,
     /// The streams of PIDs that have tables now, for the case that the PIDs change again.
     resting: BTreeMap<u16, Box<Stream>>,
     has_reported_many: bool,
@@ -139,7 +140,7 @@ impl Demux {
             maps: Association::default(),
             references: BTreeMap::new(),
             unreferenced: (0, 0),
-            next_stream: 1,
+            elementary: Vec::new(),
             resting: BTreeMap::new(),
             has_reported_many: false,
             // The announcement is the first section of the tables.
@@ -456,17 +457,17 @@ impl Demux {
             self.roles.insert(pid, Role::Stream(stream));
             return true;
         }
-        let (number, rule) = (self.next_stream, self.config.deadlines);
-        if number > MAX_ELEMENTARY {
+        if self.elementary.len() >= MAX_ELEMENTARY {
             self.roles.insert(pid, Role::Unreferenced);
             if !core::mem::replace(&mut self.has_reported_many, true) {
-                let most = MAX_ELEMENTARY;
+                let most = MAX_ELEMENTARY as u16;
                 events.push_back(Event::Notice(Notice::TooManyStreams { pid, most }));
             }
             return false;
         }
-        let stream = Stream::new(pid, number, program, stream_type, rule);
-        self.next_stream += 1;
+        self.elementary.push(pid);
+        let number = self.elementary.len() as u16;
+        let stream = Stream::new(pid, number, program, stream_type, self.config.deadlines);
         self.roles.insert(pid, Role::Stream(Box::new(stream)));
         true
     }
@@ -646,6 +647,13 @@ impl Demux {
         if programs.len() < MAX_FOLLOWING {
             programs.insert(program);
         }
+        for &pid in &self.elementary {
+            if let Some(Role::Stream(stream)) = self.roles.get_mut(&pid)
+                && stream.program == program
+            {
+                stream.is_named = map.streams.iter().any(|(named, _)| *named == pid);
+            }
+        }
         for &(pid, stream_type) in &map.streams {
             if pid == STUFFING {
                 continue;
@@ -654,6 +662,14 @@ impl Demux {
             let is_reserved = pid < FREE || self.maps.has(pid);
             match self.roles.get_mut(&pid) {
                 Some(Role::Stream(stream)) if stream.stream_type == stream_type => continue,
+                // Another program names it too, with a type of its own.
+                Some(Role::Stream(stream))
+                    if stream.program != program
+                        && stream.is_named
+                        && self.maps.has(stream.program) =>
+                {
+                    continue;
+                }
                 Some(Role::Stream(_)) => {
                     self.finish_stream(pid, events);
                     if let Some(Role::Stream(stream)) = self.roles.get_mut(&pid) {

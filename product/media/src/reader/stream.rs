@@ -21,6 +21,9 @@ use crate::pes::is_pes;
 use crate::section::{Event, Jump, JumpedTimes, MediaSection, MissingUnit, Notice};
 use crate::timeline::{Mark, difference, ticks};
 
+/// After this many consecutive starts of PES packets, a stream whose first start was none has PES
+/// packets: that start was damaged.
+const PES_STARTS: u8 = 3;
 /// The importance of streams that are only decoded together with others.
 const ENHANCEMENT: Importance = Importance(25);
 /// The maximum number of packets in one section.
@@ -35,6 +38,8 @@ pub(super) struct Stream {
     pub(super) codec: Option<Codec>,
     /// The PID of the map of its program.
     pub(super) program: u16,
+    /// Whether the latest map of its program names it.
+    pub(super) is_named: bool,
     pub(super) assembler: Assembler,
     pub(super) counter: Counter,
     pub(super) group: Group,
@@ -49,8 +54,10 @@ pub(super) struct Stream {
     kept: Vec<u8>,
     kept_since: Time,
     has_reported_scrambled: bool,
-    /// Whether its packets carry PES packets, as the first start of one shows.
+    /// Whether its packets carry PES packets, as the first start of one shows, and how many later
+    /// ones in a row contradict that there are none.
     has_pes: Option<bool>,
+    pes_starts: u8,
     /// Its memory for incomplete units at the last count.
     pub(super) counted: usize,
     /// Whether a packet arrived since the last check, and when the last packet arrived.
@@ -102,6 +109,7 @@ impl Stream {
             stream_type,
             codec: codec(stream_type),
             program,
+            is_named: true,
             assembler: Assembler::default(),
             counter: Counter::default(),
             group: Group::new(rule),
@@ -114,6 +122,7 @@ impl Stream {
             kept_since: Time::ZERO,
             has_reported_scrambled: false,
             has_pes: None,
+            pes_starts: 0,
             counted: 0,
             has_packets: true,
             last_packet_at: Time::ZERO,
@@ -138,7 +147,7 @@ impl Stream {
     /// Begins again, after [`finish`](Self::finish), in this program and with this type. Its
     /// sections are numbered on.
     pub(super) fn begin_anew(&mut self, program: u16, stream_type: u8) {
-        (self.program, self.mark) = (program, None);
+        (self.program, self.is_named, self.mark) = (program, true, None);
         self.counter = Counter::default();
         self.cadence = Cadence::default();
         self.change_type(stream_type);
@@ -146,7 +155,15 @@ impl Stream {
 
     /// Handles the payload of a clear packet with a start.
     pub(super) fn on_start(&mut self, payload: &[u8]) {
-        self.has_pes.get_or_insert(is_pes(payload));
+        let is_pes = is_pes(payload);
+        match self.has_pes {
+            None => self.has_pes = Some(is_pes),
+            Some(true) => {}
+            Some(false) => {
+                self.pes_starts = if is_pes { self.pes_starts + 1 } else { 0 };
+                self.has_pes = Some(self.pes_starts >= PES_STARTS);
+            }
+        }
     }
 
     /// Whether it is of an unknown kind that has no PES packets: T2-MI, ULE, data piping, or

@@ -8,7 +8,7 @@ use comity_media::{
 use comity_units::{Span, Time};
 
 use crate::layouts::{at_constant_rate, pid, restore};
-use crate::remux::crc;
+use crate::remux::{crc, map, pat};
 use crate::units::unit;
 use crate::waits::{packet, with_stream};
 use crate::{CLIP, events_of};
@@ -381,6 +381,60 @@ fn the_times_of_a_pipe_go_on_on_other_pids() {
             "{clips}: {latest}"
         );
     }
+}
+
+/// One program lists the sound of another as sound of another type.
+#[test]
+fn a_stream_has_the_type_of_the_first_program_that_names_it() {
+    const SECOND: u16 = 0x1001;
+    let mut stream = Vec::new();
+    let mut maps = 0;
+    for packet in CLIP.chunks(PACKET) {
+        match pid(packet) {
+            0 => {
+                let table = pat(&[MAP, SECOND]);
+                let counter = usize::from(packet[3] & 0x0f);
+                // Behind the media header of four bytes.
+                let table = [&[0][..], &table[4..]].concat();
+                stream.extend(crate::waits::packet(0, counter, true, &table));
+            }
+            MAP => {
+                stream.extend(packet);
+                let table = [&[0][..], &map(SECOND, VIDEO, VIDEO)[4..]].concat();
+                stream.extend(crate::waits::packet(SECOND, maps, true, &table));
+                maps += 1;
+            }
+            _ => stream.extend(packet),
+        }
+    }
+    assert!(maps > 50);
+    let (sections, notices) = read(&stream);
+    assert_eq!(notices, [unknown(VIDEO + 2, 0x06)]);
+    let count = |is_it: fn(FrameType) -> bool| {
+        let frames = sections.iter().map(|section| section.frame);
+        frames.filter(|frame| is_it(*frame)).count()
+    };
+    let is_sound = |frame: FrameType| frame == FrameType::Audio;
+    assert_eq!((count(FrameType::is_picture), count(is_sound)), (250, 470));
+}
+
+/// The first start of a stream decides whether it has PES packets, unless it was damaged.
+#[test]
+fn a_damaged_first_start_does_not_hide_pes_packets() {
+    let stream = with(0x06, EXTRA, |number| {
+        let mut payload = [
+            &[0, 0, 1, 0xbd, 0, 178, 0x80, 0, 0][..],
+            &noise(number)[9..],
+        ]
+        .concat();
+        payload[2] ^= u8::from(number == 0);
+        packet(EXTRA, number, true, &payload)
+    });
+    let (sections, notices) = read(&stream);
+    assert_eq!(notices, [unknown(EXTRA, 0x06)]);
+    let units = sections.iter().filter(|section| section.stream == 3);
+    // The damaged one, and two before it is clear that it was.
+    assert_eq!(units.count(), CLIP.len() / PACKET / 10 - 3);
 }
 
 /// A splicer may mark the first packet of a PES packet. A mark within one explains no gap.
