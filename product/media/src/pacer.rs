@@ -6,7 +6,7 @@ use comity_units::{Bytes, Rate, Span, Time};
 
 use crate::check::packet::{Facts, clock_step};
 use crate::clock::ArrivalClock;
-use crate::header::PACKET;
+use crate::header::{PACKET, is_packets};
 
 /// How much faster than the multiplex late datagrams are sent.
 const CATCHING_UP: f64 = 1.05;
@@ -108,7 +108,10 @@ impl Pacer {
     fn push_in(&mut self, largest: usize, now: Time, bytes: &[u8], spacing: Option<Span>) {
         self.arrive(now, bytes.len() as u64);
         let mean = self.mean_rate(now).filter(|_| spacing.is_none());
-        let bursts = bytes.chunks(largest);
+        let (stride, _) = rhythm(bytes);
+        let whole = largest / stride * stride;
+        let is_longer = stride > PACKET && whole > 0;
+        let bursts = bytes.chunks(if is_longer { whole } else { largest });
         let backlog = self.free.saturating_since(now).min(MAX_BACKLOG);
         let room = MAX_BACKLOG.saturating_sub(backlog).as_secs_f64() / MAX_BACKLOG.as_secs_f64();
         let spread = match spacing {
@@ -256,21 +259,19 @@ impl Multiplex {
     /// Reads the packets of a datagram. Returns when its last packet is due and how long its
     /// packets take; `None` unless the rate is constant.
     fn read(&mut self, media: &[u8]) -> Option<(Time, Span)> {
-        let (packets, rest) = media.as_chunks::<PACKET>();
-        for packet in packets {
-            match Facts::of(packet) {
+        let (stride, at) = rhythm(media);
+        for packet in media.chunks(stride) {
+            let packet = packet.get(at..).and_then(<[u8]>::first_chunk);
+            match packet.and_then(Facts::of) {
                 Some(facts) => self.on_packet(&facts),
                 None => *self = Self::default(),
             }
-        }
-        if !rest.is_empty() {
-            *self = Self::default();
         }
         if self.stretches < STRETCHES {
             return None;
         }
         let behind = self.ticks_of(self.since);
-        let taken = self.ticks_of(packets.len() as u64);
+        let taken = self.ticks_of((media.len() / stride) as u64);
         Some((Time::ZERO + span(self.position + behind), span(taken)))
     }
 
@@ -314,6 +315,20 @@ impl Multiplex {
     fn ticks_of(&self, packets: u64) -> u64 {
         let ticks = u128::from(self.ticks) * u128::from(packets);
         u64::try_from(ticks / u128::from(self.packets.max(1))).unwrap_or(u64::MAX)
+    }
+}
+
+/// The distance between packets, and the position of the first one: packets of 188 bytes, behind
+/// time stamps of 4 bytes, or before or behind parity of 16 bytes.
+fn rhythm(media: &[u8]) -> (usize, usize) {
+    let fits = |&(stride, at): &(usize, usize)| {
+        let mut syncs = media.iter().skip(at).step_by(stride);
+        media.len().is_multiple_of(stride) && syncs.all(|&byte| byte == 0x47)
+    };
+    let longer = [(192, 4), (204, 0), (204, 16)];
+    match is_packets(media) {
+        true => (PACKET, 0),
+        false => longer.into_iter().find(fits).unwrap_or((PACKET, 0)),
     }
 }
 
@@ -397,6 +412,40 @@ mod tests {
             longest <= burst && longest + DATAGRAM * 2 > burst,
             "{longest}"
         );
+    }
+
+    #[test]
+    fn longer_packets_stay_whole_and_leave_at_their_pace() {
+        // Behind time stamps, before parity, and between the parity of the packet before.
+        for (before, behind) in [(4, 0), (0, 16), (16, 0)] {
+            let stride = PACKET + before + behind;
+            let mut pacer = Pacer::new(7 * PACKET);
+            let (mut left, mut sent) = (Vec::new(), 0);
+            for burst in 0..100 {
+                let packets = packets(burst * 532, 532, 266);
+                let longer: Vec<u8> = { packets.chunks(PACKET) }
+                    .flat_map(|packet| [&vec![9_u8; before][..], packet, &vec![9; behind]].concat())
+                    .collect();
+                let now = Time::from_nanos((burst + 1) * 532 * 75_200);
+                pacer.push(now, &longer, None);
+                for datagram in pacer.datagrams() {
+                    assert!(datagram.bytes.len().is_multiple_of(stride));
+                    assert_eq!(datagram.bytes[before], 0x47);
+                    let packets = (datagram.bytes.len() / stride) as u64;
+                    sent += packets;
+                    // The rest of a burst is in a shorter one, which follows at the pace of others.
+                    if packets == 6 {
+                        left.push((datagram.departure, sent));
+                    }
+                }
+            }
+            assert_eq!((sent, left.len()), (53_200, 100 * (532 / 6)));
+            for pair in left[2_000..].windows(2) {
+                let gap = pair[1].0.saturating_since(pair[0].0);
+                let expected = Span::from_nanos(75_200) * (pair[1].1 - pair[0].1);
+                assert!(gap.abs_diff(expected) < Span::from_micros(2), "{gap}");
+            }
+        }
     }
 
     #[test]
