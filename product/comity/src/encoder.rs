@@ -286,8 +286,10 @@ mod tests {
 
     #[test]
     fn an_observation_has_the_age_and_the_target_of_the_statistics() {
-        let mut statistics = Statistics::default();
-        statistics.age_ms = 1_500.0;
+        let mut statistics = Statistics {
+            age_ms: 1_500.0,
+            ..Statistics::default()
+        };
         statistics.path.target_mbps = Some(2.5);
         let other = Rate::from_kbps(64);
         let expected = Observation {

@@ -92,7 +92,7 @@ fn follow(rates: &[(u64, u64)], seconds: u64) -> Followed {
     for (_, delivery) in &pair.deliveries[1] {
         match delivery {
             Delivery::Section(section) if section.completed <= section.meta.deadline => {
-                on_time += 1
+                on_time += 1;
             }
             Delivery::Section(section) => {
                 let sent = section.meta.source_time.saturating_since(Time::ZERO);

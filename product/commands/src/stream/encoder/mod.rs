@@ -67,10 +67,10 @@ impl EncoderLoop {
         if let Some(lines) = &mut self.lines {
             lines.poll(line.map(|line| line.to_string()));
         }
-        if let Some(program) = &mut self.program {
-            if let Some(warning) = program.poll(now, update) {
-                reporter.warn(&format!("--on-target-bitrate: {warning}"));
-            }
+        if let Some(program) = &mut self.program
+            && let Some(warning) = program.poll(now, update)
+        {
+            reporter.warn(&format!("--on-target-bitrate: {warning}"));
         }
     }
 
