@@ -58,6 +58,7 @@ picture: rust python ## run the demo and keep its timeline as docs/demo.svg and 
 
 test: rust python ## run every test of the workspace and of the scripts beside it, on the same cases each time (SEED=1 FAILED=1)
 	@command -v ffmpeg >/dev/null || echo "no ffmpeg: the tests that compare with it skip; with COMITY_NEED_FFMPEG=1 they fail"
+	@command -v tshark >/dev/null || echo "no tshark: the tests of tools/wireshark/comity.lua skip"
 	@[ "$$(id -u)" -ne 0 ] || scripts/need.sh ip apt:iproute2 || true
 	@[ "$$(id -u)" -eq 0 ] && [ -c /dev/net/tun ] && command -v ip >/dev/null || \
 		echo "no root, /dev/net/tun or ip: the tests of the lab skip; with COMITY_NEED_LAB=1 they fail"

@@ -32,6 +32,8 @@ mod running;
 mod stops;
 #[path = "stream/times.rs"]
 mod times;
+#[path = "stream/wireshark.rs"]
+mod wireshark;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -141,6 +143,9 @@ fn main() -> ExitCode {
         stops::a_stop_right_after_listening_ends_orderly,
         times::a_file_without_times_is_sent_at_once_and_reported,
         times::a_growing_file_is_reported,
+        wireshark::the_dissector_shows_every_packet_and_decrypts_with_the_key_log,
+        wireshark::the_dissector_shows_every_frame,
+        wireshark::a_key_log_is_kept_and_only_its_owner_reads_it,
     ];
     let trials = tests.into_iter().map(|(name, test)| {
         let run = move || {
@@ -204,8 +209,8 @@ fn checked(code: i32, output: &Output) -> String {
     said
 }
 
-/// Starts a tool of ffmpeg. Returns `None` and prints a message if there is none; if
-/// `COMITY_NEED_FFMPEG` is set, as in CI, that is a failure.
+/// Starts a tool of ffmpeg, or tshark. Returns `None` and prints a message if there is none. For
+/// ffmpeg, that is a failure if `COMITY_NEED_FFMPEG` is set, as in CI.
 #[expect(
     clippy::print_stderr,
     reason = "that a test was skipped has to be seen"
@@ -214,7 +219,8 @@ fn tool(command: &mut Command) -> Option<Child> {
     match command.spawn() {
         Ok(child) => Some(child),
         Err(error) => {
-            let is_needed = std::env::var_os("COMITY_NEED_FFMPEG").is_some();
+            let is_needed = command.get_program() != "tshark"
+                && std::env::var_os("COMITY_NEED_FFMPEG").is_some();
             assert!(!is_needed, "{command:?}: {error}");
             eprintln!("skipped: {command:?}: {error}");
             None

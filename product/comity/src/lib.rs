@@ -54,6 +54,7 @@
 //! | learn the outcome of each section | [`Connection::events`] |
 //! | count, on both ends | [`Connection::stats`] |
 //! | inspect every packet and decision later | [`ConfigBuilder::qlog`] |
+//! | decrypt captured packets | [`ConfigBuilder::key_log`] |
 //! | end gracefully, or at once | [`Connection::finish`], [`Connection::close`] |
 //!
 //! Tasks may run under any async runtime: they only wait on channels. One thread per endpoint owns
@@ -107,6 +108,8 @@ pub mod counter;
 pub mod encoder;
 mod endpoint;
 mod error;
+mod existing;
+mod key_log;
 mod memory;
 mod printable;
 mod section;
@@ -130,6 +133,7 @@ pub use crate::endpoint::{
     connect,
 };
 pub use crate::error::{BindError, CloseReason, ConfigError, ConnectError, SendError};
+pub use crate::key_log::KeyLog;
 pub use crate::section::{
     About, Fate, Gap, GapReason, Importance, Item, Outcome, Partial, Reason, Received, Section,
     SectionId, StreamId,

@@ -11,7 +11,6 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::mem;
 use std::ops::RangeInclusive;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -26,9 +25,9 @@ use comity_transport::timeline::outbox::Fate;
 use comity_transport::timeline::{Delivery, Meta, Outcome, Reason, SectionId, StreamId, inbox};
 use comity_transport::wire::frame::{self, Content, Frame};
 use comity_units::{Bytes, PacketNumber, Time};
-use nix::fcntl::OFlag;
 use serde::Serialize;
 
+use crate::existing::Existing;
 use crate::session::{Role, lock};
 use crate::statistics::Statistics;
 
@@ -523,29 +522,6 @@ pub(crate) struct Size {
 pub(crate) struct Ended {
     pub(crate) reason: String,
     pub(crate) statistics: Statistics,
-}
-
-/// How to treat an existing file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Existing {
-    Kept,
-    Replaced,
-}
-
-impl Existing {
-    /// Creates a file, without following a link. A device or a pipe is opened as it is.
-    fn create(self, path: &Path) -> io::Result<File> {
-        let is_file = std::fs::symlink_metadata(path)
-            .map_or(true, |found| found.is_file() || found.is_symlink());
-        let mut options = File::options();
-        options.write(true).custom_flags(OFlag::O_NOFOLLOW.bits());
-        match (is_file, self) {
-            (true, Self::Kept) => options.create_new(true),
-            (true, Self::Replaced) => options.create(true).truncate(true),
-            (false, _) => &mut options,
-        };
-        options.open(path)
-    }
 }
 
 /// The files, owned by the writing thread.

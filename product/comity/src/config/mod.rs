@@ -21,6 +21,7 @@ use comity_units::{Bytes, Rate, Span};
 use zeroize::Zeroizing;
 
 use crate::error::ConfigError;
+use crate::key_log::KeyLog;
 use crate::session::{
     Allow, CallerCredentials, CredentialError, ListenerCredentials, Passphrase, PassphraseKey,
     PresharedKey, PublicKey, Secret, StaticKey,
@@ -67,6 +68,7 @@ pub struct Config {
     credentials: Credentials,
     controller: &'static Row,
     qlog: Option<Qlog>,
+    key_log: Option<KeyLog>,
     features: u64,
     transport: datagram::Config,
 }
@@ -114,6 +116,10 @@ impl Config {
 
     pub(crate) fn qlog(&self) -> Option<&Qlog> {
         self.qlog.as_ref()
+    }
+
+    pub(crate) fn key_log(&self) -> Option<&KeyLog> {
+        self.key_log.as_ref()
     }
 
     pub(crate) fn caller_credentials(&self) -> Result<CallerCredentials, ConfigError> {
@@ -206,6 +212,7 @@ pub struct ConfigBuilder {
     allow: Option<Allow>,
     is_insecure: bool,
     qlog: Option<Qlog>,
+    key_log: Option<KeyLog>,
     features: u64,
 }
 
@@ -263,6 +270,14 @@ impl ConfigBuilder {
         self
     }
 
+    /// Sets the file for the secrets of connections. Whoever reads it can decrypt their packets.
+    /// The default is none.
+    #[must_use]
+    pub fn key_log(mut self, key_log: KeyLog) -> Self {
+        self.key_log = Some(key_log);
+        self
+    }
+
     /// Sets what the application can receive, as bits below 2^62 that the application defines. The
     /// peer reads them with [`Connection::peer_features`](crate::Connection::peer_features).
     #[must_use]
@@ -316,6 +331,7 @@ impl ConfigBuilder {
             transport: settings.transport(),
             settings: self.settings,
             qlog: self.qlog,
+            key_log: self.key_log,
             features: self.features,
         };
         let list = config.parameters().meter_parameters.unwrap_or_default();

@@ -309,6 +309,7 @@ impl Driver {
             .expect("a valid configuration gives valid parameters");
         let caller = CallerConfig {
             timeout: config.settings().connect_timeout.into(),
+            key_log: config.key_log().cloned(),
             ..CallerConfig::new(credentials, parameters)
         };
         let seed = Seed::new(u64::from_be_bytes(self.randomness.bytes()));

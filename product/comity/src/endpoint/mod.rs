@@ -140,6 +140,7 @@ impl Endpoint {
                     max_connections: config.settings().max_connections,
                     max_served: config.settings().max_served,
                     instance: instance::of(local),
+                    key_log: config.key_log().cloned(),
                     ..ListenerConfig::new(credentials, parameters)
                 };
                 let seed = Seed::new(u64::from_be_bytes(randomness.bytes()));

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::protection::{Cipher, KeyLimits};
 use super::{CallerCredentials, PublicKey};
+use crate::key_log::KeyLog;
 
 /// The configuration of a caller.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct CallerConfig {
     pub first_resend: Span,
     /// The maximum retransmission timeout.
     pub longest_resend: Span,
+    /// Where the secrets of connections are written; nowhere by default.
+    pub key_log: Option<KeyLog>,
 }
 
 /// The minimum retransmission timeout of a message. An answer within this time belongs to the first
@@ -46,6 +49,7 @@ impl CallerConfig {
             timeout: CALL_TIMEOUT,
             first_resend: MIN_RESEND,
             longest_resend: Span::from_millis(500),
+            key_log: None,
         }
     }
 }

@@ -195,7 +195,11 @@ impl<C: Protocol> Caller<C> {
         accepted: &Accepted,
         round_trip: Option<Span>,
     ) {
-        let protection = Protection::new(agreed.secrets(), Role::Caller, self.config.key_limits);
+        let secrets = agreed.secrets();
+        if let (Some(log), Some(secrets)) = (&self.config.key_log, &secrets) {
+            log.write(&secrets.log_line(self.own, accepted.connection));
+        }
+        let protection = Protection::new(secrets, Role::Caller, self.config.key_limits);
         let opened = (self.opener)(
             now,
             Role::Caller,

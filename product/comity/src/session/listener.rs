@@ -39,6 +39,7 @@ use super::{
     Addresses, ConnectionId, Datagram, Ecn, ListenerCredentials, Opener, Pattern, Protocol,
     PublicKey, Randomness,
 };
+use crate::key_log::KeyLog;
 
 /// The maximum number of waiting replies to unknown addresses. Further ones are dropped.
 const MAX_REPLIES: usize = 256;
@@ -69,6 +70,8 @@ pub struct ListenerConfig {
     /// How long a connection may be half open: the caller has proved the keys, and has sent no data
     /// yet.
     pub half_open_for: Span,
+    /// Where the secrets of connections are written; nowhere by default.
+    pub key_log: Option<KeyLog>,
 }
 
 /// The default maximum number of connections.
@@ -86,6 +89,7 @@ impl ListenerConfig {
             max_served: usize::MAX,
             instance: None,
             half_open_for: Span::from_secs(5),
+            key_log: None,
         }
     }
 }

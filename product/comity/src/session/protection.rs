@@ -33,7 +33,7 @@
 //! 3. "Confirmed" means that the peer has sent in the new phase, not that it has acknowledged a
 //!    packet of it.
 
-use core::fmt;
+use core::fmt::{self, Write as _};
 
 use comity_transport::wire::header::{self, Data, Packet};
 use comity_transport::wire::limits::{DATA_HEADER, TAG};
@@ -232,6 +232,26 @@ impl Secrets {
             to_listener: secret(to_listener),
             to_caller: secret(to_caller),
         }
+    }
+}
+
+impl Secrets {
+    /// The line of a [`KeyLog`](crate::KeyLog) for a connection with these identifiers.
+    pub(super) fn log_line(
+        &self,
+        caller: ConnectionId,
+        listener: ConnectionId,
+    ) -> Zeroizing<String> {
+        let cipher = self.cipher as u8;
+        let mut line = format!("COMITY2 {cipher} {caller} {listener}");
+        for secret in [&self.to_listener, &self.to_caller] {
+            line.push(' ');
+            for byte in secret.iter() {
+                let _ = write!(line, "{byte:02x}");
+            }
+        }
+        line.push('\n');
+        Zeroizing::new(line)
     }
 }
 

@@ -33,8 +33,8 @@ Exit codes:
   4    the other end refused: wrong passphrase, unknown key, a
        different kind of protection, or another stream
   5    an address to listen on is in use, or does not belong to this host
-  6    a file cannot be opened, the input is empty, or the output, --gaps
-       or --qlog exists
+  6    a file cannot be opened, the input is empty, or the output, --gaps,
+       --qlog or --keylog exists
   130  interrupted again, a second or more later, and stopped at once; or
        not done within linger of the interrupt
 
@@ -216,7 +216,8 @@ pub struct Common {
     #[arg(long, value_name = "FILE", value_parser = named_file())]
     pub(crate) gaps: Option<PathBuf>,
 
-    /// Replace files that exist: the output, --gaps and --qlog. Symbolic links are never followed
+    /// Replace files that exist: the output, --gaps, --qlog and --keylog. Symbolic links are never
+    /// followed
     #[arg(long)]
     pub(crate) overwrite: bool,
 
@@ -246,6 +247,11 @@ pub struct Common {
     /// The maximum size of a --qlog file; all of them take eight times as much
     #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "qlog", value_parser = quantity::<Bytes>)]
     pub(crate) qlog_limit: Bytes,
+
+    /// Write the secrets of the connections to FILE, from which Wireshark decrypts their packets.
+    /// Whoever reads FILE can do the same
+    #[arg(long, value_name = "FILE", value_parser = named_file())]
+    pub(crate) keylog: Option<PathBuf>,
 
     /// Print no status, only warnings and errors
     #[arg(long, short)]

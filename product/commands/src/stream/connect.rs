@@ -4,7 +4,7 @@ use std::env;
 use std::path::Path;
 
 use comity::uri::{Credentials, PassphraseSource, Uri};
-use comity::{Config, ConfigBuilder, ConfigError, Deliver, Qlog};
+use comity::{Config, ConfigBuilder, ConfigError, Deliver, KeyLog, Qlog};
 use comity_media::LAYOUT_FEATURE;
 use comity_stream::{Dialer, Observer, Reconnect, Redial};
 
@@ -35,6 +35,8 @@ pub(crate) struct Connecting<'a> {
     pub(crate) takes_layouts: bool,
     /// The folder for qlog files.
     pub(crate) qlog: Option<Qlog>,
+    /// The file for the secrets of connections.
+    pub(crate) key_log: Option<KeyLog>,
     pub(crate) reporter: &'a Reporter,
     pub(crate) observer: Observer,
 }
@@ -106,6 +108,9 @@ impl Connecting<'_> {
         builder = builder.max_served(max_served);
         if let Some(qlog) = &self.qlog {
             builder = builder.qlog(qlog.clone());
+        }
+        if let Some(key_log) = &self.key_log {
+            builder = builder.key_log(key_log.clone());
         }
         let config = builder.build().map_err(of_config)?;
         if let Some(warning) = config.warning() {
@@ -181,6 +186,7 @@ mod tests {
             reconnect: args::Reconnect::Lost,
             takes_layouts: true,
             qlog: None,
+            key_log: None,
             reporter: &reporter,
             observer: Observer::default(),
         };

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use comity::uri::Role;
 use comity::uri::parts::is_address;
-use comity::{Qlog, Settings};
+use comity::{KeyLog, Qlog, Settings};
 use comity_stream::{Ending, FanoutOptions, Relay, Reports};
 use comity_units::{Bytes, Rate};
 
@@ -170,20 +170,26 @@ fn run(
     if let (Some(encoder), Uri::Comity(uri)) = (encoder, &output) {
         check_encoder(encoder, sending, &uri.settings)?;
     }
-    let (gaps, qlog) = (args.gaps.as_deref(), args.qlog.as_deref());
-    let has_file = matches!(output, Uri::File(_)) || gaps.is_some() || qlog.is_some();
+    let gaps = args.gaps.as_deref();
+    let others = [
+        ("--gaps", gaps),
+        ("--qlog", args.qlog.as_deref()),
+        ("--keylog", args.keylog.as_deref()),
+    ];
+    let has_file = matches!(output, Uri::File(_)) || others.iter().any(|(_, path)| path.is_some());
     if args.overwrite && !has_file {
         return Err(Error::usage(
-            "--overwrite: is for an output file; expected a file as the output, --gaps or --qlog, or no --overwrite",
+            "--overwrite: is for an output file; expected a file as the output, --gaps, --qlog or --keylog, or no \
+             --overwrite",
         ));
     }
     let existing = overwrite::Existing::of(args.overwrite);
-    overwrite::check(&input, &output, &[("--gaps", gaps), ("--qlog", qlog)])?;
+    overwrite::check(&input, &output, &others)?;
     let output_file = match &output {
         Uri::File(path) => Some(&**path),
         _ => None,
     };
-    for (argument, path) in [("OUTPUT", output_file), ("--gaps", gaps), ("--qlog", qlog)] {
+    for (argument, path) in [("OUTPUT", output_file)].into_iter().chain(others) {
         if let Some(path) = path {
             existing.check(argument, path)?;
         }
@@ -209,6 +215,20 @@ fn run(
                 true => Qlog::create_over(path, limit),
                 false => Qlog::create(path, limit),
             };
+            Some(created.map_err(|error| Error::open(path, &error))?)
+        }
+    };
+    let key_log = match &args.keylog {
+        None => None,
+        Some(path) => {
+            let created = match args.overwrite || overwrite::is_empty(path) {
+                true => KeyLog::create_over(path),
+                false => KeyLog::create(path),
+            };
+            reporter.warn(&format!(
+                "--keylog: whoever reads {} can decrypt the packets of these connections; delete it after use",
+                path.display()
+            ));
             Some(created.map_err(|error| Error::open(path, &error))?)
         }
     };
@@ -240,6 +260,7 @@ fn run(
             reconnect: args.reconnect,
             takes_layouts: !is_remultiplexed,
             qlog: qlog.clone(),
+            key_log: key_log.clone(),
             reporter,
             observer: observer(Deadlines::Own),
         };
@@ -253,6 +274,7 @@ fn run(
             let options = fanout(args, sending);
             let onwards = Connecting {
                 qlog: qlog.clone(),
+                key_log: key_log.clone(),
                 observer: observer(match is_between {
                     true => Deadlines::PassedOn,
                     false => Deadlines::Own,
@@ -303,6 +325,11 @@ fn run(
     runtime.shutdown_background();
     if let Some(Err(error)) = qlog.as_ref().map(Qlog::finish) {
         say(&format!("warning: --qlog: {error}"));
+    }
+    if let Some(Err(error)) = key_log.as_ref().map(KeyLog::finish) {
+        say(&format!(
+            "warning: --keylog: {error}; the file is not complete"
+        ));
     }
     reporter.close();
     done
@@ -420,6 +447,7 @@ fn check_connecting(args: &args::Common, ends: &[&Uri]) -> Result<(), Error> {
     let given = [
         ("--insecure", args.insecure),
         ("--qlog", args.qlog.is_some()),
+        ("--keylog", args.keylog.is_some()),
         ("--reconnect", args.reconnect != Reconnect::Lost),
     ];
     let given = given.into_iter().find(|(_, is_given)| *is_given);
