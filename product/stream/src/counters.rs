@@ -59,7 +59,7 @@ impl Counters {
 }
 
 /// Identifies a connection of one end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ConnectionId(u64);
 
 /// The counters of one end's connections.

@@ -378,7 +378,12 @@ async fn call_at(
     Ok((connection, endpoint))
 }
 
-fn listen(host: Option<&Host>, port: u16, config: Config) -> Result<Endpoint, Error> {
+/// Opens the socket of a listener: at an address of `host`, or at all addresses of this host.
+///
+/// # Errors
+///
+/// [`Error::Bind`], [`Error::LookUp`] and [`Error::NoAddress`].
+pub fn listen(host: Option<&Host>, port: u16, config: Config) -> Result<Endpoint, Error> {
     let Some(host) = host else {
         // One socket for IPv4 and IPv6, if the host has both.
         let both = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port);

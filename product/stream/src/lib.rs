@@ -12,6 +12,7 @@
 //! | redial a lost connection | [`Redial`], [`Reconnect`] |
 //! | count at any moment, without waiting | [`Monitor::snapshot`] |
 //! | provide your own input or output | [`Source`] and [`Sink`] |
+//! | send and receive media over your own connection | [`MediaSender`], [`MediaReceiver`] |
 //! | separate a fault before the sender from one on the path | [`TransportMonitor`] |
 //!
 //! ```
@@ -79,6 +80,7 @@ mod fanout;
 mod fates;
 mod joining;
 mod lock;
+mod media;
 mod missing;
 mod named;
 mod peer;
@@ -94,10 +96,11 @@ mod unit;
 
 pub use address::{plain, resolve};
 pub use counters::Counters;
-pub use dialer::{Dialer, Reconnect, Redial};
+pub use dialer::{Dialer, Reconnect, Redial, listen};
 pub use error::Error;
 pub use event::{Event, Observer};
 pub use fanout::{Fanout, FanoutOptions, Reports};
+pub use media::{MediaReceiver, MediaSender};
 pub use missing::{GapEntry, Missing, MissingReason};
 pub use receiver::Receiver;
 pub use refusals::REFUSALS;

@@ -216,6 +216,11 @@ impl<O: Outlet> Subscriber<O> {
         self.backlog_bytes
     }
 
+    /// The length of the item that waits for room first.
+    pub(crate) fn waiting_length(&self) -> Option<usize> {
+        self.backlog.front().map(Waiting::bytes)
+    }
+
     /// Drops all waiting items.
     pub(crate) fn drop_backlog(&mut self, unreached: &mut Unreached) {
         self.backlog_bytes = 0;
@@ -315,7 +320,7 @@ impl Subscriber {
     /// The connection keeps a bounded number of events, so this call has to drain them while
     /// nothing is submitted.
     pub(crate) async fn news(&mut self) {
-        let next = self.backlog.front().map(Waiting::bytes);
+        let next = self.waiting_length();
         let Peer {
             connection, events, ..
         } = &mut self.outlet;

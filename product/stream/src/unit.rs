@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use comity::{Importance, Section, SectionId, StreamId};
 use comity_frames::{Frame, FrameType};
-use comity_media::{Header, live_deadline};
+use comity_media::{Header, MediaSection, live_deadline};
 
 use crate::missing::{Missing, MissingReason};
 
@@ -34,6 +34,22 @@ pub struct MediaUnit {
 }
 
 impl MediaUnit {
+    /// A section that a reader made, with its times on this host's clock.
+    pub fn new(section: MediaSection, source_time: Instant, due: Due) -> Self {
+        let frame = section.to_frame();
+        Self {
+            stream: StreamId(section.stream),
+            id: SectionId(section.number),
+            importance: section.importance,
+            source_time,
+            due,
+            needs: frame.bound_to().map(SectionId),
+            frame: Some(frame),
+            is_damaged: section.is_damaged,
+            payload: section.payload,
+        }
+    }
+
     /// Whether it may wait for a connection. A section from another connection has its own
     /// deadline, or none.
     pub(crate) const fn may_wait(&self) -> bool {

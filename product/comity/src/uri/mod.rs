@@ -48,7 +48,7 @@ use comity_transport::timeline::{DropPolicy, Reliability};
 use comity_transport::wire::limits::{SEALING, UDP_IPV6};
 use comity_units::Bytes;
 
-use crate::config::{Config, ConfigBuilder, SETTINGS, Settings, files};
+use crate::config::{Config, ConfigBuilder, SETTINGS, Setting, Settings, files};
 use crate::error::ConfigError;
 use crate::session::{Allow, PublicKey};
 
@@ -64,7 +64,7 @@ pub use passphrase::PassphraseSource;
 pub use percent::PercentError;
 
 use key::Given;
-use parts::{Query, read_address, split, write_settings};
+use parts::{Encoded, Query, read_address, split, write_settings};
 
 const SCHEME: &str = "comity";
 
@@ -314,6 +314,52 @@ impl Config {
 }
 
 impl Uri {
+    /// Reads a URI with further settings, each with its key and its value, neither percent-encoded.
+    ///
+    /// A key is one that the URI itself may have. A [setting](Settings) without such a key has its
+    /// own name as its key, for example `max_memory`.
+    ///
+    /// ```
+    /// use comity::uri::Uri;
+    ///
+    /// let settings = [("latency", "400ms"), ("passphrase", "@secret"), ("max_waiting", "4")];
+    /// let uri = Uri::with_settings("comity://media.example:9000?cc=cubic", settings)?;
+    /// assert_eq!(uri.settings.latency.as_millis(), 400);
+    /// assert_eq!(uri.settings.max_waiting, 4);
+    /// # Ok::<(), comity::uri::UriError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`UriError`] for the first invalid part, and for a key that occurs twice.
+    pub fn with_settings<'a>(
+        text: &str,
+        settings: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, UriError> {
+        let mut text = text.to_owned();
+        let mut unspelled = Vec::new();
+        for (name, value) in settings {
+            let is_own = |setting: &&Setting| setting.spelling.is_none() && setting.name == name;
+            match SETTINGS.iter().find(is_own) {
+                Some(setting) => {
+                    let key = Key::new(setting.name, setting.kind, "", "");
+                    unspelled.push((key.name, key.read(value)?));
+                }
+                None => {
+                    let mark = if text.contains('?') { '&' } else { '?' };
+                    text.push_str(&format!("{mark}{}={}", Encoded(name), Encoded(value)));
+                }
+            }
+        }
+        let mut uri: Self = text.parse()?;
+        for (name, value) in unspelled {
+            if let Given::Value(value) = value {
+                uri.settings.set(name, value);
+            }
+        }
+        Ok(uri)
+    }
+
     /// A builder with the settings of the URI and the keys from its files. If the URI has no
     /// credentials, the caller must set them.
     ///

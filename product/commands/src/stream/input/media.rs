@@ -401,18 +401,7 @@ impl Pace {
                 arriving: now().saturating_duration_since(source_time),
             },
         };
-        let frame = section.to_frame();
-        MediaUnit {
-            stream: StreamId(section.stream),
-            id: SectionId(section.number),
-            importance: section.importance,
-            source_time,
-            due,
-            needs: frame.bound_to().map(SectionId),
-            frame: Some(frame),
-            is_damaged: section.is_damaged,
-            payload: section.payload,
-        }
+        MediaUnit::new(section, source_time, due)
     }
 }
 
