@@ -16,7 +16,7 @@ LONG := scripts/progress.py
 PYTHON_MODULES := comity comity.errors comity.events comity.gym comity.plot comity.quantity comity.reproduction comity.suites
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-sim claims report suites picture test guides kernel lint docs docs-python bench race media worlds compare video deadline attack coverage verify load endurance fuzz fuzz-short
+.PHONY: help demo demo-sim claims report suites picture test guides install-c kernel lint docs docs-python bench race media worlds compare video deadline attack coverage verify load endurance fuzz fuzz-short
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ kernel: rust python ## test TCP Libra and TCP-Real in the running kernel, as roo
 	scripts/kernel.sh || [ $$? -eq 77 ]
 
 lint: format clippy docs purity language growth promises dependencies advisories ## check format, lints, docs, purity, words, lines, licences and dependencies
+
+install-c: rust python ## build the C library, and install it (PREFIX=/usr/local LIBDIR= DESTDIR=)
+	scripts/install-c.sh
 
 docs: rust python ## build the documentation of all crates (target/doc)
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --no-deps

@@ -186,7 +186,7 @@ const PLAN: &[(&str, House, Imports)] = &[
             "comity-kernel",
         ]),
     ),
-    ("comity-capi", House::Product, Imports::Leaf),
+    ("comity-c", House::Product, Imports::Leaf),
     ("comity-cli", House::Program, Imports::Leaf),
     ("comity-python", House::Lab, Imports::Leaf),
     ("comity-harness", House::Test, Imports::Leaf),
@@ -472,8 +472,8 @@ fn dependencies_follow_the_plan_or_are_listed() {
             "comity-units -> comity-link: base/ may not import lab/",
         ),
         (
-            "comity-capi -> comity-sim",
-            "comity-capi -> comity-sim: product/ may not import lab/",
+            "comity-c -> comity-sim",
+            "comity-c -> comity-sim: product/ may not import lab/",
         ),
         (
             "comity-commands ~> comity-link",
