@@ -8,10 +8,10 @@ use std::hint::black_box;
 
 use comity_congestion::table::{Parameters, Setup, TABLE};
 use comity_congestion::{Ack, Event, Loss, LossCause, Sent};
-use comity_units::{Bytes, PacketNumber, Span, Time};
+use comity_units::{DataSize, PacketNumber, Span, Time};
 use criterion::{Criterion, criterion_group, criterion_main};
 
-const MSS: Bytes = Bytes::new(1_200);
+const MSS: DataSize = DataSize::new(1_200);
 
 fn acknowledgement(now: Time) -> Ack {
     Ack {
@@ -31,7 +31,7 @@ fn sent(now: Time, number: u64) -> Sent {
     Sent {
         now,
         payload: MSS,
-        wire: MSS + Bytes::new(40),
+        wire: MSS + DataSize::new(40),
         number: PacketNumber::new(number),
         in_flight: MSS * 64,
         app_limited: false,

@@ -1,6 +1,6 @@
 //! A token bucket for a flow's average rate, with borrowing.
 
-use comity_units::{Bytes, Rate, Time};
+use comity_units::{DataSize, Rate, Time};
 
 /// A token bucket that may borrow.
 ///
@@ -24,7 +24,7 @@ pub struct TokenBucket {
 
 impl TokenBucket {
     /// Fills the bucket up to now.
-    pub fn fill(&mut self, now: Time, rate: Rate, depth: Bytes) {
+    pub fn fill(&mut self, now: Time, rate: Rate, depth: DataSize) {
         let depth = depth.get() as f64;
         let Some(filled_at) = self.filled_at else {
             (self.level, self.depth, self.filled_at) = (depth, depth, Some(now));
@@ -43,7 +43,7 @@ impl TokenBucket {
     }
 
     /// Takes the tokens for a packet of `size` bytes that leaves.
-    pub fn take(&mut self, size: Bytes) {
+    pub fn take(&mut self, size: DataSize) {
         self.level -= size.get() as f64;
     }
 
@@ -64,11 +64,11 @@ mod tests {
 
     #[test]
     fn fills_at_its_rate_up_to_its_depth_and_may_borrow() {
-        let (rate, depth) = (Rate::from_mbps(8), Bytes::new(5_000));
+        let (rate, depth) = (Rate::from_mbps(8), DataSize::new(5_000));
         let mut bucket = TokenBucket::default();
         bucket.fill(Time::from_secs(9), rate, depth);
         assert_eq!(bucket.level(), 5_000, "it begins full");
-        bucket.take(Bytes::new(7_500));
+        bucket.take(DataSize::new(7_500));
         assert_eq!(bucket.level(), -2_500);
         // A byte per microsecond, in halves.
         for half in 1..=2_000_u64 {
@@ -83,13 +83,13 @@ mod tests {
     #[test]
     fn debts_and_tokens_follow_the_depth() {
         let now = Time::from_secs(9);
-        let (rate, depth) = (Rate::from_mbps(4), Bytes::new(1_000_000));
+        let (rate, depth) = (Rate::from_mbps(4), DataSize::new(1_000_000));
         let mut bucket = TokenBucket::default();
         bucket.fill(now, rate, depth);
-        bucket.take(Bytes::new(2_000_000));
+        bucket.take(DataSize::new(2_000_000));
         assert_eq!(bucket.level(), -1_000_000);
         // At a quarter of the rate, the debt is still worth two seconds, not eight.
-        bucket.fill(now, Rate::from_mbps(1), Bytes::new(250_000));
+        bucket.fill(now, Rate::from_mbps(1), DataSize::new(250_000));
         assert_eq!(bucket.level(), -250_000);
         bucket.fill(now, rate, depth);
         assert_eq!(bucket.level(), -1_000_000);

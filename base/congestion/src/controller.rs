@@ -2,7 +2,7 @@
 
 use core::fmt::Debug;
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use crate::{Event, Tag};
 
@@ -80,8 +80,8 @@ pub struct LossHistory {
 /// What a flow may do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
-    /// How much payload may be in flight; [`Bytes::MAX`] while only the pacing limits the flow.
-    pub window: Bytes,
+    /// How much payload may be in flight; [`DataSize::MAX`] while only the pacing limits the flow.
+    pub window: DataSize,
     /// How packets are spread in time.
     pub pacing: Pacing,
     /// The rate on the wire that the source should send at from now on. Window and pacing may allow
@@ -89,7 +89,7 @@ pub struct Decision {
     /// the window or the pacing. GCC, SCReAMv2.
     pub target: Option<Rate>,
     /// The slow-start threshold, where the controller has one.
-    pub ssthresh: Option<Bytes>,
+    pub ssthresh: Option<DataSize>,
     /// The phase, for traces and for the transport's own choices.
     pub phase: Phase,
     /// When the controller wants [`Event::Wakeup`], if ever: RAP's step, IFTP's round, TFRC's
@@ -110,7 +110,7 @@ impl Default for Decision {
     /// No limit.
     fn default() -> Self {
         Self {
-            window: Bytes::MAX,
+            window: DataSize::MAX,
             pacing: Pacing::Unpaced,
             target: None,
             ssthresh: None,
@@ -150,7 +150,7 @@ pub enum Pacing {
         /// The average rate.
         rate: Rate,
         /// The bytes on the wire of a burst, at least one packet.
-        size: Bytes,
+        size: DataSize,
     },
     /// A gap from the end of one packet to the start of the next: `G` of IFTP, `ps` of packet
     /// spacing.
@@ -164,7 +164,7 @@ pub enum Pacing {
         /// The rate at which it may be emptied. With [`Rate::MAX`] all tokens may be spent at once.
         peak: Rate,
         /// The most tokens that it holds, and its largest debt.
-        depth: Bytes,
+        depth: DataSize,
         /// The average rate that the losses and delays of the path allow; [`Rate::MAX`] before any.
         /// `rate` is lower at the start of a flow, after a silence, and while the source sends
         /// little. None of these limits is one of the path.

@@ -1,6 +1,6 @@
 //! Delivery-rate samples: how fast the network delivers, packet by packet.
 
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 /// Measures one delivery-rate sample for each acknowledgement.
 ///
@@ -76,7 +76,7 @@ impl Departure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
     /// Payload delivered between the sending and the acknowledgement of the sampled packet.
-    pub delivered: Bytes,
+    pub delivered: DataSize,
     /// The longer of the send and the acknowledgement interval of that data; zero if there is no
     /// rate.
     pub interval: Span,
@@ -84,27 +84,27 @@ pub struct RateSample {
     /// flight and the departure of the sampled packet.
     pub sending: Option<Span>,
     /// All payload that had been delivered when the sampled packet left. It distinguishes rounds.
-    pub prior_delivered: Bytes,
+    pub prior_delivered: DataSize,
     /// Payload declared lost between the sending and the acknowledgement of the sampled packet.
-    pub lost: Bytes,
+    pub lost: DataSize,
     /// The flight when the sampled packet left, that packet included.
-    pub sent_in_flight: Bytes,
+    pub sent_in_flight: DataSize,
     /// Whether the flow was limited by its application when the sampled packet left.
     pub app_limited: bool,
     /// The round trip of the sampled packet, unless it left more than once.
     pub rtt: Option<Span>,
     /// Payload delivered in all.
-    pub total_delivered: Bytes,
+    pub total_delivered: DataSize,
     /// Payload declared lost in all.
-    pub total_lost: Bytes,
+    pub total_lost: DataSize,
     /// Payload that this acknowledgement delivered.
-    pub newly_delivered: Bytes,
+    pub newly_delivered: DataSize,
     /// Payload declared lost since the last sample.
-    pub newly_lost: Bytes,
+    pub newly_lost: DataSize,
     /// The flight before this acknowledgement.
-    pub prior_in_flight: Bytes,
+    pub prior_in_flight: DataSize,
     /// The flight after it: neither delivered nor lost.
-    pub in_flight: Bytes,
+    pub in_flight: DataSize,
 }
 
 /// One packet was declared lost, with the flight that led to the loss.
@@ -113,15 +113,15 @@ pub struct RateSample {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketLoss {
     /// The packet.
-    pub size: Bytes,
+    pub size: DataSize,
     /// The flight when it left, the packet included.
-    pub sent_in_flight: Bytes,
+    pub sent_in_flight: DataSize,
     /// The payload declared lost since it left, the packet included.
-    pub lost: Bytes,
+    pub lost: DataSize,
     /// Whether the flow was limited by its application when it left.
     pub app_limited: bool,
     /// Payload delivered in all.
-    pub total_delivered: Bytes,
+    pub total_delivered: DataSize,
 }
 
 impl RateSample {
@@ -207,11 +207,11 @@ impl DeliveryRate {
         self.lost += size;
         self.news.lost += size;
         PacketLoss {
-            size: Bytes::new(size),
-            sent_in_flight: Bytes::new(departure.in_flight),
-            lost: Bytes::new(self.lost - departure.lost),
+            size: DataSize::new(size),
+            sent_in_flight: DataSize::new(departure.in_flight),
+            lost: DataSize::new(self.lost - departure.lost),
             app_limited: departure.app_limited,
-            total_delivered: Bytes::new(self.delivered),
+            total_delivered: DataSize::new(self.delivered),
         }
     }
 
@@ -230,31 +230,31 @@ impl DeliveryRate {
         }
         let news = core::mem::take(&mut self.news);
         let mut sample = RateSample {
-            delivered: Bytes::ZERO,
+            delivered: DataSize::ZERO,
             interval: Span::ZERO,
             sending: None,
-            prior_delivered: Bytes::ZERO,
-            lost: Bytes::ZERO,
-            sent_in_flight: Bytes::ZERO,
+            prior_delivered: DataSize::ZERO,
+            lost: DataSize::ZERO,
+            sent_in_flight: DataSize::ZERO,
             app_limited: false,
             rtt: None,
-            total_delivered: Bytes::new(self.delivered),
-            total_lost: Bytes::new(self.lost),
-            newly_delivered: Bytes::new(news.delivered),
-            newly_lost: Bytes::new(news.lost),
-            prior_in_flight: Bytes::new(prior_in_flight),
-            in_flight: Bytes::new(in_flight),
+            total_delivered: DataSize::new(self.delivered),
+            total_lost: DataSize::new(self.lost),
+            newly_delivered: DataSize::new(news.delivered),
+            newly_lost: DataSize::new(news.lost),
+            prior_in_flight: DataSize::new(prior_in_flight),
+            in_flight: DataSize::new(in_flight),
         };
         if let Some((departure, rtt)) = news.newest {
             let sending = departure.sent_at.saturating_since(departure.first_sent_at);
             let answering = now.saturating_since(departure.delivered_at);
             self.first_sent_at = departure.sent_at;
-            sample.delivered = Bytes::new(self.delivered - departure.delivered);
+            sample.delivered = DataSize::new(self.delivered - departure.delivered);
             sample.interval = sending.max(answering);
             sample.sending = departure.is_answered.then_some(sending);
-            sample.prior_delivered = Bytes::new(departure.delivered);
-            sample.lost = Bytes::new(self.lost - departure.lost);
-            sample.sent_in_flight = Bytes::new(departure.in_flight);
+            sample.prior_delivered = DataSize::new(departure.delivered);
+            sample.lost = DataSize::new(self.lost - departure.lost);
+            sample.sent_in_flight = DataSize::new(departure.in_flight);
             sample.app_limited = departure.app_limited;
             sample.rtt = rtt;
         }
@@ -291,11 +291,14 @@ mod tests {
             let left = (3 - packet as u64) * PACKET;
             rate.on_delivered(at(answered), &sent[packet], PACKET, false);
             let sample = rate.sample(at(answered), left + PACKET, left);
-            assert_eq!(sample.delivered, Bytes::new((packet as u64 + 1) * PACKET));
+            assert_eq!(
+                sample.delivered,
+                DataSize::new((packet as u64 + 1) * PACKET)
+            );
             assert_eq!(sample.interval, Span::from_millis(interval));
-            assert_eq!(sample.prior_delivered, Bytes::ZERO);
-            assert_eq!(sample.newly_delivered, Bytes::new(PACKET));
-            let in_flight = Bytes::new((packet as u64 + 1) * PACKET);
+            assert_eq!(sample.prior_delivered, DataSize::ZERO);
+            assert_eq!(sample.newly_delivered, DataSize::new(PACKET));
+            let in_flight = DataSize::new((packet as u64 + 1) * PACKET);
             assert_eq!(sample.sent_in_flight, in_flight);
             let rtt = Span::from_millis(answered - packet as u64);
             assert_eq!(sample.rtt, Some(rtt));
@@ -318,7 +321,7 @@ mod tests {
             rate.on_delivered(now, &departure, PACKET, false);
             let sample = rate.sample(now, 5 * PACKET, 4 * PACKET);
             if packet >= 5 {
-                assert_eq!(sample.delivered, Bytes::new(5 * PACKET));
+                assert_eq!(sample.delivered, DataSize::new(5 * PACKET));
                 assert_eq!(sample.interval, Span::from_millis(50));
                 assert_eq!(sample.sending, Some(Span::from_millis(50)));
             }
@@ -348,7 +351,7 @@ mod tests {
         let sample = rate.sample(at(200), PACKET, 0);
         // Four packets of the flight and the last one. They left in the 80 ms after its first
         // packet, and were acknowledged within 20 ms.
-        assert_eq!(sample.delivered, Bytes::new(5 * PACKET));
+        assert_eq!(sample.delivered, DataSize::new(5 * PACKET));
         assert_eq!(sample.interval, Span::from_millis(80));
     }
 
@@ -360,8 +363,8 @@ mod tests {
         rate.on_delivered(at(40), &second, PACKET, true);
         rate.on_delivered(at(40), &first, PACKET, false);
         let sample = rate.sample(at(40), 2 * PACKET, 0);
-        assert_eq!(sample.newly_delivered, Bytes::new(2 * PACKET));
-        assert_eq!(sample.sent_in_flight, Bytes::new(2 * PACKET));
+        assert_eq!(sample.newly_delivered, DataSize::new(2 * PACKET));
+        assert_eq!(sample.sent_in_flight, DataSize::new(2 * PACKET));
         assert_eq!(sample.rtt, None, "the newest left twice");
         assert!(sample.without_rate_below(Span::from_millis(40)).has_rate());
         assert!(!sample.without_rate_below(Span::from_millis(41)).has_rate());
@@ -369,8 +372,8 @@ mod tests {
         rate.on_lost(&second, PACKET);
         let sample = rate.sample(at(50), PACKET, 0);
         assert!(!sample.has_rate());
-        assert_eq!(sample.newly_lost, Bytes::new(PACKET));
-        assert_eq!(sample.newly_delivered, Bytes::ZERO);
+        assert_eq!(sample.newly_lost, DataSize::new(PACKET));
+        assert_eq!(sample.newly_delivered, DataSize::ZERO);
     }
 
     #[test]
@@ -404,18 +407,18 @@ mod tests {
         let second = rate.on_sent(at(10), PACKET, false);
         let third = rate.on_sent(at(11), 4 * PACKET, false);
         let loss = rate.on_lost(&third, 3 * PACKET);
-        assert_eq!(loss.sent_in_flight, Bytes::new(4 * PACKET));
+        assert_eq!(loss.sent_in_flight, DataSize::new(4 * PACKET));
         assert_eq!(
             loss.lost,
-            Bytes::new(3 * PACKET),
+            DataSize::new(3 * PACKET),
             "the first was lost before"
         );
         rate.on_late(at(30), PACKET);
         rate.on_delivered(at(50), &second, PACKET, false);
         let sample = rate.sample(at(50), PACKET, 0);
-        assert_eq!(sample.lost, Bytes::new(3 * PACKET));
-        assert_eq!(sample.total_lost, Bytes::new(4 * PACKET));
-        assert_eq!(sample.newly_lost, Bytes::new(4 * PACKET));
-        assert_eq!(sample.total_delivered, Bytes::new(2 * PACKET));
+        assert_eq!(sample.lost, DataSize::new(3 * PACKET));
+        assert_eq!(sample.total_lost, DataSize::new(4 * PACKET));
+        assert_eq!(sample.newly_lost, DataSize::new(4 * PACKET));
+        assert_eq!(sample.total_delivered, DataSize::new(2 * PACKET));
     }
 }

@@ -1,6 +1,6 @@
 //! TCP's throughput equation.
 
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 
 /// The rate of a TCP flow with segments of `segment` bytes, a round trip of `rtt` and a loss event
 /// rate of `p` (loss events per segment).
@@ -15,12 +15,12 @@ use comity_units::{Bytes, Rate, Span};
 ///
 /// Source: RFC 5348, section 3.1, with `b = 1` and `t_RTO = 4R`; after Padhye, Firoiu, Towsley and
 /// Kurose, SIGCOMM 1998.
-pub fn throughput(segment: Bytes, rtt: Span, p: f64) -> Rate {
+pub fn throughput(segment: DataSize, rtt: Span, p: f64) -> Rate {
     throughput_with_timeout(segment, rtt, p, USUAL_TIMEOUT)
 }
 
 /// [`throughput`] with a retransmission timeout of `timeout` round trips instead of four.
-pub fn throughput_with_timeout(segment: Bytes, rtt: Span, p: f64, timeout: f64) -> Rate {
+pub fn throughput_with_timeout(segment: DataSize, rtt: Span, p: f64, timeout: f64) -> Rate {
     let rounds = segments_per_round_trip(p, timeout);
     let seconds = rtt.as_secs_f64();
     if !rounds.is_finite() || seconds <= 0.0 {
@@ -36,13 +36,13 @@ pub fn throughput_with_timeout(segment: Bytes, rtt: Span, p: f64, timeout: f64) 
 ///
 /// Source: RFC 5348, section 6.3.1, which computes the first loss interval this way, so that the
 /// first loss does not change the rate.
-pub fn loss_event_rate(segment: Bytes, rtt: Span, rate: Rate) -> f64 {
+pub fn loss_event_rate(segment: DataSize, rtt: Span, rate: Rate) -> f64 {
     loss_event_rate_with_timeout(segment, rtt, rate, USUAL_TIMEOUT)
 }
 
 /// [`loss_event_rate`] with a retransmission timeout of `timeout` round trips instead of four: the
 /// inverse of [`throughput_with_timeout`].
-pub fn loss_event_rate_with_timeout(segment: Bytes, rtt: Span, rate: Rate, timeout: f64) -> f64 {
+pub fn loss_event_rate_with_timeout(segment: DataSize, rtt: Span, rate: Rate, timeout: f64) -> f64 {
     let (mut low, mut high) = (MIN_RATE, 1.0);
     // The equation falls with p. Forty halvings of the twelve decades leave less than a millionth.
     for _ in 0..40 {
@@ -75,7 +75,7 @@ const MIN_RATE: f64 = 1e-12;
 mod tests {
     use super::*;
 
-    const SEGMENT: Bytes = Bytes::new(1_000);
+    const SEGMENT: DataSize = DataSize::new(1_000);
     const RTT: Span = Span::from_millis(100);
 
     #[test]

@@ -1,6 +1,6 @@
 //! The events that a transport reports to a controller.
 
-use comity_units::{Bytes, PacketNumber, Span, Time};
+use comity_units::{DataSize, PacketNumber, Span, Time};
 
 use crate::{PacketLoss, RateSample, Report, Tag};
 
@@ -55,7 +55,7 @@ pub enum Event<'a> {
     /// A partial acknowledgement covered this many bytes beyond the inflation of fast recovery, and
     /// the congestion window loses them for good. Only ns-2's variant of NewReno reports this; RFC
     /// 6582 restores the window. Controllers other than Reno and Libra ignore it.
-    Deflated(Bytes),
+    Deflated(DataSize),
     /// The retransmission timer expired (byte sequence) or persistent congestion was found
     /// (packets).
     Timeout(&'a Timeout),
@@ -115,11 +115,11 @@ pub struct Ack {
     /// When the acknowledgement arrived.
     pub now: Time,
     /// Payload newly acknowledged, cumulatively or selectively.
-    pub acked: Bytes,
+    pub acked: DataSize,
     /// The round-trip time measured with this acknowledgement, when Karn's rule allows one.
     pub rtt: Option<Span>,
     /// Payload still in flight after this acknowledgement.
-    pub in_flight: Bytes,
+    pub in_flight: DataSize,
     /// Whether the flow had less to send than it was allowed. The acknowledgement then does not
     /// show that the path can carry more.
     pub app_limited: bool,
@@ -143,13 +143,13 @@ pub struct Loss {
     /// When the newest lost packet was sent. It distinguishes a new episode from an old one.
     pub sent_at: Time,
     /// Payload declared lost.
-    pub lost: Bytes,
+    pub lost: DataSize,
     /// Payload in flight when the loss was found, the lost part included: RFC 5681's FlightSize.
-    pub in_flight: Bytes,
+    pub in_flight: DataSize,
     /// The window in force: the minimum of the congestion window (with the inflation of a fast
     /// recovery) and the receiver's window. ns-2 and the papers of its time halve it instead of the
     /// flight.
-    pub window: Bytes,
+    pub window: DataSize,
     /// How the loss was found.
     pub cause: LossCause,
     /// Whether the flow restarts with one segment instead of a reduced window, as Tahoe does.
@@ -175,9 +175,9 @@ pub struct Timeout {
     /// When the timer expired.
     pub now: Time,
     /// Payload that was in flight.
-    pub in_flight: Bytes,
+    pub in_flight: DataSize,
     /// The window that was in force, as in [`Loss::window`].
-    pub window: Bytes,
+    pub window: DataSize,
     /// How many times in a row the timer has expired, this time included.
     pub consecutive: u32,
     /// Whether a duplicate acknowledgement arrived since the acknowledgement last advanced or the
@@ -196,7 +196,7 @@ pub struct Idle {
     /// The retransmission timeout; shorter than `pause`.
     pub timeout: Span,
     /// The initial window, which is the minimum window of a restart.
-    pub initial_window: Bytes,
+    pub initial_window: DataSize,
 }
 
 impl Idle {
@@ -214,13 +214,13 @@ pub struct Sent {
     /// When it left.
     pub now: Time,
     /// Its payload.
-    pub payload: Bytes,
+    pub payload: DataSize,
     /// Its size on the wire, for controllers that use transmission times (`τ` of IFTP).
-    pub wire: Bytes,
+    pub wire: DataSize,
     /// Its number: counts packets of this flow, retransmissions included.
     pub number: PacketNumber,
     /// Payload in flight, this packet included.
-    pub in_flight: Bytes,
+    pub in_flight: DataSize,
     /// Whether the flow has nothing more to send now.
     pub app_limited: bool,
 }

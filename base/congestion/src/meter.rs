@@ -2,7 +2,7 @@
 
 use core::fmt::Debug;
 
-use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+use comity_units::{DataSize, PacketNumber, Rate, Span, Time};
 
 /// Measures arrivals at the receiver for the sender's controller.
 ///
@@ -37,9 +37,9 @@ pub struct Arrival {
     /// sequence number of its first byte, unwrapped to 64 bits.
     pub number: PacketNumber,
     /// Its payload.
-    pub payload: Bytes,
+    pub payload: DataSize,
     /// Its size on the wire.
-    pub wire: Bytes,
+    pub wire: DataSize,
     /// Whether the network marked it (congestion experienced).
     pub marked: bool,
     /// The tag that the sender's controller put on it.

@@ -1,6 +1,6 @@
 //! Spaces packets as a controller decides.
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use crate::Pacing;
 
@@ -39,8 +39,8 @@ struct Departure {
     end: Time,
     /// The bytes that determine the pause until the next start: the packet, or the burst that it
     /// ends.
-    wire: Bytes,
-    packet: Bytes,
+    wire: DataSize,
+    packet: DataSize,
     /// When the next may start at `rate`, the rate in force.
     next: Time,
     rate: Rate,
@@ -79,7 +79,14 @@ impl Pacer {
     }
 
     /// Records that a packet of `wire` bytes left at `now` over a first link of speed `line`.
-    pub fn on_sent(&mut self, now: Time, wire: Bytes, pacing: Pacing, line: Rate, quantum: Bytes) {
+    pub fn on_sent(
+        &mut self,
+        now: Time,
+        wire: DataSize,
+        pacing: Pacing,
+        line: Rate,
+        quantum: DataSize,
+    ) {
         let mut departure = Departure {
             start: now,
             early: Span::ZERO,
@@ -132,10 +139,10 @@ impl Pacer {
 mod tests {
     use super::*;
 
-    const PACKET: Bytes = Bytes::new(1_000);
+    const PACKET: DataSize = DataSize::new(1_000);
 
     /// How many packets leave at `now`.
-    fn burst(pacer: &mut Pacer, now: Time, pacing: Pacing, quantum: Bytes) -> usize {
+    fn burst(pacer: &mut Pacer, now: Time, pacing: Pacing, quantum: DataSize) -> usize {
         let mut count = 0;
         while pacer.release_at(pacing) <= now {
             pacer.on_sent(now, PACKET, pacing, Rate::MAX, quantum);
@@ -150,11 +157,11 @@ mod tests {
         let mut pacer = Pacer::default();
         let start = Time::from_secs(5);
         assert_eq!(pacer.release_at(pacing), Time::ZERO);
-        pacer.on_sent(start, PACKET, pacing, Rate::MAX, Bytes::ZERO);
+        pacer.on_sent(start, PACKET, pacing, Rate::MAX, DataSize::ZERO);
         assert_eq!(pacer.release_at(pacing), start + Span::from_millis(1));
         // Called late: the next packet is still a full interval away, with no compensation.
         let late = start + Span::from_millis(7);
-        pacer.on_sent(late, PACKET, pacing, Rate::MAX, Bytes::ZERO);
+        pacer.on_sent(late, PACKET, pacing, Rate::MAX, DataSize::ZERO);
         assert_eq!(pacer.release_at(pacing), late + Span::from_millis(1));
         // Called half an interval early: the next packet compensates for that.
         pacer.on_sent(
@@ -162,7 +169,7 @@ mod tests {
             PACKET,
             pacing,
             Rate::MAX,
-            Bytes::ZERO,
+            DataSize::ZERO,
         );
         assert_eq!(pacer.release_at(pacing), late + Span::from_millis(2));
     }
@@ -217,18 +224,18 @@ mod tests {
         };
         let mut pacer = Pacer::default();
         let start = Time::from_secs(5);
-        assert_eq!(burst(&mut pacer, start, pacing, Bytes::ZERO), 2);
+        assert_eq!(burst(&mut pacer, start, pacing, DataSize::ZERO), 2);
         assert_eq!(pacer.release_at(pacing), start + Span::from_millis(2));
         let second = start + Span::from_millis(2);
         // The second packet of a burst may leave later without restarting the pause.
-        pacer.on_sent(second, PACKET, pacing, Rate::MAX, Bytes::ZERO);
+        pacer.on_sent(second, PACKET, pacing, Rate::MAX, DataSize::ZERO);
         let between = second + Span::from_micros(500);
         assert!(pacer.release_at(pacing) <= between);
-        pacer.on_sent(between, PACKET, pacing, Rate::MAX, Bytes::ZERO);
+        pacer.on_sent(between, PACKET, pacing, Rate::MAX, DataSize::ZERO);
         assert_eq!(pacer.release_at(pacing), second + Span::from_millis(2));
         // After a pause, half of the burst's time is compensated.
         let late = second + Span::from_millis(10);
-        assert_eq!(burst(&mut pacer, late, pacing, Bytes::ZERO), 2);
+        assert_eq!(burst(&mut pacer, late, pacing, DataSize::ZERO), 2);
         assert_eq!(pacer.release_at(pacing), late + Span::from_millis(1));
     }
 
@@ -237,7 +244,13 @@ mod tests {
         let pacing = Pacing::Gap(Span::from_micros(500));
         let mut pacer = Pacer::default();
         assert_eq!(pacer.release_at(pacing), Time::ZERO);
-        pacer.on_sent(Time::ZERO, PACKET, pacing, Rate::from_mbps(8), Bytes::ZERO);
+        pacer.on_sent(
+            Time::ZERO,
+            PACKET,
+            pacing,
+            Rate::from_mbps(8),
+            DataSize::ZERO,
+        );
         assert_eq!(pacer.release_at(pacing), Time::from_micros(1_500));
         let shorter = Pacing::Gap(Span::from_micros(100));
         assert_eq!(pacer.release_at(shorter), Time::from_micros(1_100));

@@ -1,6 +1,6 @@
 //! Frames, their types and their importance.
 
-use comity_units::{Bytes, Time};
+use comity_units::{DataSize, Time};
 
 /// The content of a section: a video frame of some type, or other data of a media stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -117,7 +117,7 @@ pub struct Frame {
     /// When the source makes it available.
     pub source_time: Time,
     /// Its size.
-    pub size: Bytes,
+    pub size: DataSize,
 }
 
 impl Frame {

@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 use crate::frame::{Frame, FrameType};
 use crate::stamp::difference;
@@ -81,7 +81,7 @@ pub struct Member {
 
 impl Member {
     /// The properties that the policy uses, of the picture with this stream, number and size.
-    pub const fn frame(&self, stream: u16, number: u64, size: Bytes) -> Frame {
+    pub const fn frame(&self, stream: u16, number: u64, size: DataSize) -> Frame {
         Frame {
             stream,
             number,

@@ -2,7 +2,7 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use crate::frame::{Frame, FrameType};
 use crate::reason::Reason;
@@ -41,7 +41,7 @@ pub struct Count {
     /// How many.
     pub frames: u64,
     /// How much.
-    pub bytes: Bytes,
+    pub bytes: DataSize,
 }
 
 impl Count {
@@ -126,7 +126,7 @@ impl Plan {
 ///
 /// ```
 /// use comity_frames::{Frame, FrameType, Shedder, ShedderConfig};
-/// use comity_units::{Bytes, Rate, Time};
+/// use comity_units::{DataSize, Rate, Time};
 ///
 /// // Groups of one I and nine B pictures, 25 a second: 200 kb/s over a path of 150 kb/s.
 /// let frames = (0..250).map(|number| Frame {
@@ -140,7 +140,7 @@ impl Plan {
 ///     needs: (number % 10 > 0).then_some(number - number % 10),
 ///     is_bound: number % 10 > 0,
 ///     source_time: Time::from_millis(40 * number),
-///     size: Bytes::new(1_000),
+///     size: DataSize::new(1_000),
 /// });
 /// let mut shedder = Shedder::new(ShedderConfig::default());
 /// shedder.retarget(Time::ZERO, Rate::from_kbps(150), None);
@@ -175,7 +175,7 @@ struct Recent {
     source_time: Time,
     frame_type: FrameType,
     class: Class,
-    size: Bytes,
+    size: DataSize,
 }
 
 /// How many shed frames of a stream are remembered: no frame depends on an older one.
@@ -351,12 +351,12 @@ impl Shedder {
     /// An intra picture is many times as large as the others. The measurement therefore covers
     /// whole groups, from one intra picture to another. Without one, it covers all known data, if
     /// that is most of the window.
-    fn measured(&self) -> Option<(Rate, Bytes)> {
+    fn measured(&self) -> Option<(Rate, DataSize)> {
         let (first, last) = (
             self.recent.front()?.source_time,
             self.recent.back()?.source_time,
         );
-        let between = |from: Time, to: Time| -> Bytes {
+        let between = |from: Time, to: Time| -> DataSize {
             let within = |one: &&Recent| from <= one.source_time && one.source_time < to;
             self.recent.iter().filter(within).map(|one| one.size).sum()
         };
@@ -406,7 +406,7 @@ impl Shedder {
     }
 
     /// The rate of the source now: as stated, or else as measured and scaled by the trend.
-    fn rate_now(&self) -> Option<(f64, Bytes)> {
+    fn rate_now(&self) -> Option<(f64, DataSize)> {
         let (measured, bytes) = self.measured()?;
         let rate = { self.stated }.unwrap_or_else(|| measured.mul_f64(self.trend()));
         Some((rate.as_bps() as f64, bytes))

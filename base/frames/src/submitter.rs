@@ -219,7 +219,7 @@ impl Numbers {
 
 #[cfg(test)]
 mod tests {
-    use comity_units::{Bytes, Time};
+    use comity_units::{DataSize, Time};
     use proptest::prelude::*;
 
     use super::*;
@@ -315,7 +315,7 @@ mod tests {
                 needs,
                 is_bound: needs.is_some(),
                 source_time: Time::from_millis(40 * number),
-                size: Bytes::new(1_000),
+                size: DataSize::new(1_000),
             };
             let target = Some(Rate::from_kbps(150));
             match submitter.step(&Offered::from(&frame), target) {

@@ -4,7 +4,7 @@
 use core::hint::black_box;
 use core::time::Duration;
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const PACKETS: u64 = 1_000;
@@ -17,7 +17,7 @@ fn virtual_clock(c: &mut Criterion) {
     group.bench_function("time_and_span", |b| {
         b.iter(|| {
             let (gap, delay) = black_box((Span::from_micros(70), Span::from_millis(40)));
-            let service = black_box(Rate::from_mbps(155)).transmission_time(Bytes::new(1_500));
+            let service = black_box(Rate::from_mbps(155)).transmission_time(DataSize::new(1_500));
             let (mut now, mut busy, mut last) = (Time::ZERO, Time::ZERO, Time::ZERO);
             for _ in 0..PACKETS {
                 now += gap;

@@ -1,9 +1,9 @@
 //! The quantities that all crates of Comity share.
 //!
 //! This crate contains no protocols. A [`Time`] is a point on one clock and a [`Span`] is a
-//! distance between two points of the same clock, both in whole nanoseconds. [`Bytes`] and [`Rate`]
-//! distinguish bytes from bits. [`SeqNo`] wraps and therefore has no total order; [`PacketNumber`]
-//! never repeats and has one. [`Seed`] names independent random streams.
+//! distance between two points of the same clock, both in whole nanoseconds. [`DataSize`] and
+//! [`Rate`] distinguish bytes from bits. [`SeqNo`] wraps and therefore has no total order;
+//! [`PacketNumber`] never repeats and has one. [`Seed`] names independent random streams.
 //!
 //! Invalid arithmetic does not compile. Two times have no `-` (use [`Time::since`], which returns
 //! `None` if the order is reversed), and a bare float does not convert to a quantity. Quantities
@@ -12,7 +12,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-mod bytes;
+mod data_size;
 mod keyed_hash;
 mod parse;
 mod rate;
@@ -21,7 +21,7 @@ mod sequence;
 mod time;
 mod windows;
 
-pub use bytes::Bytes;
+pub use data_size::DataSize;
 pub use keyed_hash::KeyedHash;
 pub use parse::{ParseError, ParseErrorKind};
 pub use rate::Rate;

@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::parse::{ParseError, pad, quantity, write_decimal};
-use crate::{Bytes, Span, nearest};
+use crate::{DataSize, Span, nearest};
 
 /// A speed in bits per second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -40,7 +40,7 @@ impl Rate {
 
     /// The average rate of moving `amount` in `span`, rounded down and saturating; [`Rate::MAX`] if
     /// the span is zero.
-    pub fn of(amount: Bytes, span: Span) -> Self {
+    pub fn of(amount: DataSize, span: Span) -> Self {
         if span.is_zero() {
             return Self::MAX;
         }
@@ -64,7 +64,7 @@ impl Rate {
     /// ```
     ///
     /// A zero rate gives [`Span::MAX`].
-    pub fn transmission_time(self, amount: Bytes) -> Span {
+    pub fn transmission_time(self, amount: DataSize) -> Span {
         if self.0 == 0 {
             return Span::MAX;
         }
@@ -79,8 +79,8 @@ impl Rate {
     }
 
     /// The amount transmitted in `span` at this rate, rounded down and saturating.
-    pub fn amount_in(self, span: Span) -> Bytes {
-        Bytes::new(scaled(self.0, span.as_nanos(), NANOBITS))
+    pub fn amount_in(self, span: Span) -> DataSize {
+        DataSize::new(scaled(self.0, span.as_nanos(), NANOBITS))
     }
 
     /// `self * factor` to the nearest bit per second; negative factors and NaN give zero, overflow
@@ -165,21 +165,21 @@ mod tests {
     fn transmission_time_of_an_ethernet_frame() {
         // 1500 B = 12,000 bit; at 1.5 Mb/s exactly 8 ms, at 155 Mb/s 77.419... us.
         assert_eq!(
-            Rate::from_kbps(1_500).transmission_time(Bytes::new(1_500)),
+            Rate::from_kbps(1_500).transmission_time(DataSize::new(1_500)),
             Span::from_millis(8)
         );
         assert_eq!(
-            Rate::from_mbps(155).transmission_time(Bytes::new(1_500)),
+            Rate::from_mbps(155).transmission_time(DataSize::new(1_500)),
             Span::from_nanos(77_420)
         );
-        assert_eq!(Rate::ZERO.transmission_time(Bytes::new(1)), Span::MAX);
+        assert_eq!(Rate::ZERO.transmission_time(DataSize::new(1)), Span::MAX);
     }
 
     #[test]
     fn a_byte_in_a_nanosecond_whether_or_not_the_product_fits_64_bits() {
         let rate = Rate::from_mbps(8_000);
         for count in [1, 2_305_843_009, 2_305_843_010, u64::MAX] {
-            let (bytes, span) = (Bytes::new(count), Span::from_nanos(count));
+            let (bytes, span) = (DataSize::new(count), Span::from_nanos(count));
             assert_eq!(rate.transmission_time(bytes), span);
             assert_eq!(rate.amount_in(span), bytes);
             assert_eq!(Rate::of(bytes, span), rate);
@@ -188,12 +188,12 @@ mod tests {
         let rate = Rate::from_mbps(56_000);
         for (bytes, nanos) in [(8, 2), (2_305_843_010, 329_406_145)] {
             assert_eq!(
-                rate.transmission_time(Bytes::new(bytes)),
+                rate.transmission_time(DataSize::new(bytes)),
                 Span::from_nanos(nanos)
             );
         }
         assert_eq!(
-            Rate::of(Bytes::new(1), Span::from_nanos(7)),
+            Rate::of(DataSize::new(1), Span::from_nanos(7)),
             Rate::from_bps(1_142_857_142)
         );
     }
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn amount_and_span_invert_the_rate() {
         let rate = Rate::from_mbps(8);
-        assert_eq!(rate.amount_in(Span::from_millis(1)), Bytes::new(1_000));
-        assert_eq!(Rate::of(Bytes::new(1_000), Span::from_millis(1)), rate);
+        assert_eq!(rate.amount_in(Span::from_millis(1)), DataSize::new(1_000));
+        assert_eq!(Rate::of(DataSize::new(1_000), Span::from_millis(1)), rate);
     }
 }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use comity_units::{Bytes, PacketNumber, ParseErrorKind, Rate, Seed, SeqNo, Span, Time};
+use comity_units::{DataSize, PacketNumber, ParseErrorKind, Rate, Seed, SeqNo, Span, Time};
 use proptest::prelude::*;
 
 /// Values of every magnitude: a uniform distribution would rarely produce small ones.
@@ -55,7 +55,7 @@ proptest! {
     fn printed_quantities_read_back(value in magnitudes()) {
         let span = Span::from_nanos(value);
         prop_assert_eq!(span.to_string().parse(), Ok(span));
-        let amount = Bytes::new(value);
+        let amount = DataSize::new(value);
         prop_assert_eq!(amount.to_string().parse(), Ok(amount));
         let rate = Rate::from_bps(value);
         prop_assert_eq!(rate.to_string().parse(), Ok(rate));
@@ -72,7 +72,7 @@ proptest! {
     ) {
         let write = |(name, decimals)| format!("{gap}{lead}{}{gap}{name}{gap}", decimal(value, decimals));
         prop_assert_eq!(write(span).parse(), Ok(Span::from_nanos(value)));
-        prop_assert_eq!(write(amount).parse(), Ok(Bytes::new(value)));
+        prop_assert_eq!(write(amount).parse(), Ok(DataSize::new(value)));
         prop_assert_eq!(write(rate).parse(), Ok(Rate::from_bps(value)));
     }
 
@@ -104,7 +104,7 @@ proptest! {
     fn no_text_makes_reading_panic(text in "\\PC{0,40}", number in "[0-9._]{0,45}") {
         for text in [text.clone(), format!("{number}{text}"), format!("{number}GiB"), format!("{number}h")] {
             let _ = text.parse::<Span>();
-            let _ = text.parse::<Bytes>();
+            let _ = text.parse::<DataSize>();
             let _ = text.parse::<Rate>();
         }
     }
@@ -172,7 +172,7 @@ proptest! {
 
     #[test]
     fn the_wire_is_busy_just_long_enough(bits in 1u64.., amount in magnitudes()) {
-        let (rate, amount) = (Rate::from_bps(bits), Bytes::new(amount));
+        let (rate, amount) = (Rate::from_bps(bits), DataSize::new(amount));
         let span = rate.transmission_time(amount);
         // τ is the least whole number of nanoseconds with rate · τ ≥ 8 · amount (10^9 from the
         // unit).
@@ -188,7 +188,7 @@ proptest! {
 
     #[test]
     fn amounts_and_transmission_times_invert(bits in 1u64.., amount in magnitudes()) {
-        let (rate, amount) = (Rate::from_bps(bits), Bytes::new(amount));
+        let (rate, amount) = (Rate::from_bps(bits), DataSize::new(amount));
         let span = rate.transmission_time(amount);
         prop_assume!(span < Span::MAX);
         // Rounding the time up adds at most one nanosecond's worth.
@@ -206,14 +206,14 @@ proptest! {
 
     #[test]
     fn amounts_add_and_subtract(a in magnitudes(), b in magnitudes()) {
-        let (left, right) = (Bytes::new(a), Bytes::new(b));
+        let (left, right) = (DataSize::new(a), DataSize::new(b));
         prop_assert_eq!((left + right).get(), saturated(u128::from(a) + u128::from(b)));
         prop_assert_eq!((left * b).get(), saturated(u128::from(a) * u128::from(b)));
         prop_assert_eq!(left.bits(), saturated(u128::from(a) * 8));
-        prop_assert_eq!(left.checked_sub(right).map(Bytes::get), a.checked_sub(b));
+        prop_assert_eq!(left.checked_sub(right).map(DataSize::get), a.checked_sub(b));
         prop_assert_eq!(left.saturating_sub(right) + right, left.max(right));
         if a >= b {
-            prop_assert_eq!(left - right, Bytes::new(a - b));
+            prop_assert_eq!(left - right, DataSize::new(a - b));
         }
     }
 
@@ -324,7 +324,7 @@ fn quantities_that_need_more_than_a_decimal_point() {
         ("17179869183GiB", u64::MAX - ((1 << 30) - 1)),
     ];
     for (text, bytes) in amounts {
-        assert_eq!(text.parse(), Ok(Bytes::new(bytes)), "{text}");
+        assert_eq!(text.parse(), Ok(DataSize::new(bytes)), "{text}");
     }
 }
 
@@ -394,7 +394,7 @@ fn quantities_align_in_columns() {
     let cells = format!(
         "{:>10}|{:<8}|{:^9}|{:7}|{:>20}|{:>8}",
         Span::from_micros(1_500),
-        Bytes::new(1_500),
+        DataSize::new(1_500),
         Rate::from_kbps(1_500),
         Span::ZERO,
         Time::from_millis(1_250),
@@ -416,7 +416,7 @@ fn quantities_align_in_columns() {
 #[test]
 #[should_panic(expected = "subtracted 2B from 1B")]
 fn a_negative_amount_is_a_bug() {
-    let _ = Bytes::new(1) - Bytes::new(2);
+    let _ = DataSize::new(1) - DataSize::new(2);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use comity_emulator::{Config, Emulator};
 use comity_link::{Limit, LinkConfig, Queue};
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 
 const PAYLOAD: usize = 1_200;
 const WIRE: u64 = PAYLOAD as u64 + 28;
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     });
     let caller = UdpSocket::bind("127.0.0.1:0")?;
-    let gap = rate.transmission_time(Bytes::new(WIRE));
+    let gap = rate.transmission_time(DataSize::new(WIRE));
     let began = Instant::now();
     let mut sent = 0_u64;
     while Span::from(began.elapsed()) < duration {

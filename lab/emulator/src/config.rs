@@ -5,7 +5,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use comity_link::{ConfigError, LinkConfig, RateProfile};
-use comity_units::{Bytes, Rate, Seed, Span};
+use comity_units::{DataSize, Rate, Seed, Span};
 
 /// The configuration of an emulator.
 ///
@@ -42,7 +42,7 @@ pub struct Config {
     pub seed: Seed,
     /// The bytes of a packet on the wire in addition to its payload; `None` for the headers of IP
     /// and UDP.
-    pub overhead: Option<Bytes>,
+    pub overhead: Option<DataSize>,
     /// How long before a release the processor spins, to avoid the delay of waking up.
     pub spin: Span,
     /// The limits under any load.
@@ -60,7 +60,7 @@ pub struct Limits {
     pub idle: Span,
     /// The maximum memory for the packets of one direction. Duplicates on a link with CoDel may
     /// need the same again.
-    pub memory: Bytes,
+    pub memory: DataSize,
     /// The timing error above which a release counts as late. If more than 1 % of the releases are
     /// late, the emulator is overloaded.
     pub late: Span,
@@ -71,7 +71,7 @@ impl Default for Limits {
         Self {
             callers: 512,
             idle: Span::from_secs(60),
-            memory: Bytes::new(256 << 20),
+            memory: DataSize::new(256 << 20),
             late: Span::from_millis(1),
         }
     }
@@ -103,9 +103,9 @@ impl Config {
 
     /// The headers of each packet in bytes: 20 of IPv4 or 40 of IPv6, plus 8 of UDP, unless
     /// `overhead` is set.
-    pub fn wire_overhead(&self) -> Bytes {
+    pub fn wire_overhead(&self) -> DataSize {
         let headers = if self.target.is_ipv4() { 28 } else { 48 };
-        self.overhead.unwrap_or(Bytes::new(headers))
+        self.overhead.unwrap_or(DataSize::new(headers))
     }
 }
 
@@ -153,7 +153,7 @@ pub enum Error {
     /// The overhead is larger than a packet can be.
     Overhead {
         /// The configured overhead.
-        given: Bytes,
+        given: DataSize,
     },
     /// A limit is too small.
     Limit {
@@ -229,7 +229,7 @@ impl std::error::Error for Error {
 }
 
 /// The maximum overhead, larger than any stack of headers.
-const MAX_OVERHEAD: Bytes = Bytes::new(65_535);
+const MAX_OVERHEAD: DataSize = DataSize::new(65_535);
 
 impl Config {
     /// Refuses an impossible configuration before any socket is opened.
@@ -256,7 +256,7 @@ impl Config {
         let limits = [
             ("callers", self.limits.callers == 0),
             ("idle time", self.limits.idle.is_zero()),
-            ("memory", self.limits.memory == Bytes::ZERO),
+            ("memory", self.limits.memory == DataSize::ZERO),
         ];
         match limits.into_iter().find(|(_, is_zero)| *is_zero) {
             Some((name, _)) => Err(Error::Limit { name }),

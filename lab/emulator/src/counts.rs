@@ -1,6 +1,6 @@
 //! Counts packets by their fate.
 
-use comity_units::Bytes;
+use comity_units::DataSize;
 
 /// Packets and their bytes on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -8,13 +8,13 @@ pub struct Tally {
     /// The number of packets.
     pub packets: u64,
     /// Their bytes on the wire.
-    pub bytes: Bytes,
+    pub bytes: DataSize,
 }
 
 impl Tally {
     pub(crate) fn add(&mut self, wire_bytes: u32) {
         self.packets += 1;
-        self.bytes = Bytes::new(self.bytes.get() + u64::from(wire_bytes));
+        self.bytes = DataSize::new(self.bytes.get() + u64::from(wire_bytes));
     }
 }
 
@@ -78,7 +78,7 @@ mod tests {
     fn held_packets_are_the_rest() {
         let tally = |packets| Tally {
             packets,
-            bytes: Bytes::new(packets * 100),
+            bytes: DataSize::new(packets * 100),
         };
         let counts = PacketCounts {
             arrived: tally(100),

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use comity_link::{ConfigError, DropCause, Link, LinkConfig, LinkSeed, Outcome, Packet};
-use comity_units::{Bytes, Time};
+use comity_units::{DataSize, Time};
 
 use crate::counts::PacketCounts;
 
@@ -82,7 +82,7 @@ impl<T: Clone> Lane<T> {
     pub fn new(
         config: &LinkConfig,
         seed: impl Into<LinkSeed>,
-        memory: Bytes,
+        memory: DataSize,
     ) -> Result<Self, ConfigError> {
         Ok(Self {
             link: Link::new(config, seed)?,
@@ -175,8 +175,8 @@ impl<T: Clone> Lane<T> {
     }
 
     /// The memory of the packets on the link.
-    pub fn held(&self) -> Bytes {
-        Bytes::new(self.held_bytes)
+    pub fn held(&self) -> DataSize {
+        DataSize::new(self.held_bytes)
     }
 
     /// The first offers, in order, up to the number that [`recording`](Self::recording) set.

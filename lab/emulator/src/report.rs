@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use comity_units::{Bytes, Span};
+use comity_units::{DataSize, Span};
 
 use crate::counts::PacketCounts;
 use crate::plan::Record;
@@ -38,7 +38,7 @@ pub struct Way {
     /// The timing errors of their releases.
     pub timing: TimingSummary,
     /// The memory of the packets on the link.
-    pub memory: Bytes,
+    pub memory: DataSize,
 }
 
 /// The final report of an emulator.
@@ -253,7 +253,7 @@ mod tests {
     fn every_packet_that_the_model_did_not_drop_is_a_sign() {
         let tally = Tally {
             packets: 3,
-            bytes: Bytes::new(300),
+            bytes: DataSize::new(300),
         };
         let mut statistics = Statistics::default();
         statistics.backward.counts.dropped_full = tally;

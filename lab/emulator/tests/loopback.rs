@@ -11,7 +11,7 @@ use comity_link::{
     AnalyticLink, DropCause, Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Queue,
     RedConfig,
 };
-use comity_units::{Bytes, Rate, Seed, Span};
+use comity_units::{DataSize, Rate, Seed, Span};
 
 fn local() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
@@ -96,7 +96,7 @@ fn burst(forward: &LinkConfig, packets: u64) -> Vec<Record> {
     assert_eq!(counts.arrived.packets, packets);
     assert_eq!(
         counts.arrived.bytes,
-        Bytes::new(500 * packets),
+        DataSize::new(500 * packets),
         "28 bytes of headers"
     );
     assert_eq!(counts.unsent.packets, 0);
@@ -260,7 +260,10 @@ fn callers_get_their_own_answers_and_no_others() {
     for way in [report.forward, report.backward] {
         assert_eq!(way.counts.arrived.packets, 3 * EACH as u64);
         assert_eq!(way.counts.released.packets, 3 * EACH as u64);
-        assert_eq!(way.counts.arrived.bytes, Bytes::new(30 * 3 * EACH as u64));
+        assert_eq!(
+            way.counts.arrived.bytes,
+            DataSize::new(30 * 3 * EACH as u64)
+        );
     }
 }
 
@@ -301,7 +304,7 @@ fn an_empty_datagram_is_carried_and_so_is_the_largest() {
         assert_eq!(target.recv(&mut buffer).unwrap(), length);
     }
     let way = emulator.stop().unwrap().statistics.forward;
-    assert_eq!(way.counts.released.bytes, Bytes::new(65_508 + 3 * 28));
+    assert_eq!(way.counts.released.bytes, DataSize::new(65_508 + 3 * 28));
     assert_eq!(way.counts.unsent.packets, 0);
 }
 

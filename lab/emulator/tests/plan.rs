@@ -5,10 +5,10 @@ use comity_link::{
     AnalyticLink, CodelConfig, FqCodelConfig, Jitter, Limit, LinkConfig, Loss, LossModel,
     LossPlace, Outcome, Packet, PieConfig, Queue, QueuedLink,
 };
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
-const PLENTY: Bytes = Bytes::new(1 << 30);
+const PLENTY: DataSize = DataSize::new(1 << 30);
 
 const fn packet(bytes: u32) -> Packet {
     Packet {
@@ -51,9 +51,9 @@ fn packets_leave_when_the_hand_worked_link_says() {
         counts.dropped_full.packets, 1,
         "the queue was full when c arrived"
     );
-    assert_eq!(counts.released.bytes, Bytes::new(2_500));
+    assert_eq!(counts.released.bytes, DataSize::new(2_500));
     assert_eq!(counts.held().packets, 0);
-    assert_eq!(lane.held(), Bytes::ZERO);
+    assert_eq!(lane.held(), DataSize::ZERO);
     assert_eq!(lane.next_due(), None);
 }
 
@@ -72,7 +72,7 @@ fn late_news_count_from_the_last_moment_that_is_settled() {
 
 #[test]
 fn memory_is_bounded_whatever_comes() {
-    let memory = Bytes::new(100_000);
+    let memory = DataSize::new(100_000);
     let still = LinkConfig::new(Rate::from_bps(1), Span::ZERO);
     let lossy = LinkConfig {
         losses: vec![Loss {
@@ -138,7 +138,7 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
     let queue = prop_oneof![
         Just(Queue::DropTail(Limit::Unlimited)),
         (1_u32..20).prop_map(|packets| Queue::DropTail(Limit::Packets(packets))),
-        (1_u64..20_000).prop_map(|bytes| Queue::DropTail(Limit::Bytes(Bytes::new(bytes)))),
+        (1_u64..20_000).prop_map(|bytes| Queue::DropTail(Limit::Bytes(DataSize::new(bytes)))),
         Just(Queue::Red(comity_link::RedConfig::default())),
         Just(Queue::CoDel(CodelConfig::default())),
         (1_u32..20).prop_map(|packets| Queue::FqCodel(FqCodelConfig {
@@ -257,6 +257,6 @@ proptest! {
         let originals = releases.iter().filter(|release| !release.is_copy).count();
         prop_assert_eq!(counts.released.packets, originals as u64);
         prop_assert_eq!(counts.copies.packets, (releases.len() - originals) as u64);
-        prop_assert_eq!(lane.held(), Bytes::ZERO);
+        prop_assert_eq!(lane.held(), DataSize::ZERO);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use comity_units::{Bytes, Span};
+use comity_units::{DataSize, Span};
 
 use crate::error::Error;
 use crate::line::Line;
@@ -21,7 +21,7 @@ pub struct Socket {
     /// The slow-start threshold in segments; `None` before the first loss.
     pub ssthresh: Option<u64>,
     /// The payload length of a full segment.
-    pub mss: Bytes,
+    pub mss: DataSize,
     /// The smoothed round-trip time.
     pub srtt: Span,
 }
@@ -39,7 +39,7 @@ impl Socket {
             namespace: line.number("namespace")?,
             window: line.number("cwnd")?,
             ssthresh: (ssthresh < NO_THRESHOLD).then_some(ssthresh),
-            mss: Bytes::new(line.number("mss")?),
+            mss: DataSize::new(line.number("mss")?),
             srtt: Span::from_micros(line.number("srtt_us")?),
         })
     }

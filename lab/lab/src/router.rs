@@ -448,7 +448,7 @@ impl LaneOf {
         seed: comity_link::LinkSeed,
     ) -> Result<Self, comity_link::ConfigError> {
         /// If more memory is needed, the link drops packets, and the results are not to be trusted.
-        const MEMORY: comity_units::Bytes = comity_units::Bytes::new(256 << 20);
+        const MEMORY: comity_units::DataSize = comity_units::DataSize::new(256 << 20);
         Lane::new(config, seed, MEMORY).map(|lane| Self(lane.recording(usize::MAX)))
     }
 }

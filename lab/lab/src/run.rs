@@ -9,7 +9,7 @@ use comity_sim::host::{FlowPlan, Source, file_size, link_stream, plans};
 use comity_sim::network::{FlowSpec, Network, NetworkError, Stack, TransportSpec};
 use comity_sim::report::{Cost, Lateness, RunReport, Series, World};
 use comity_transport::wire::limits::{SEALING, UDP_IPV4};
-use comity_units::{Bytes, Seed, Span, Time};
+use comity_units::{DataSize, Seed, Span, Time};
 
 use crate::capture::Captures;
 use crate::child::Role;
@@ -267,7 +267,7 @@ pub fn run(
     let of_flows = network.base_rtts().into_iter().zip(&network.flows);
     for (flow, (base_rtt, spec)) in flows.iter_mut().zip(of_flows) {
         flow.base_rtt = base_rtt;
-        flow.size_bytes = file_size(spec, seed).map(Bytes::get);
+        flow.size_bytes = file_size(spec, seed).map(DataSize::get);
     }
     drop(devices);
     writers.finish()?;

@@ -5,7 +5,7 @@ use comity_sim::host::{FlowPlan, payload_of};
 use comity_sim::ledger::Ledger;
 use comity_sim::network::SectionsSpec;
 use comity_sim::report::{FlowReport, FlowSeries};
-use comity_units::{Bytes, Time};
+use comity_units::{DataSize, Time};
 
 use crate::child::Ended;
 use crate::endpoint::{Fate, GAPS, Log, Outcome, Sample, TYPES};
@@ -52,7 +52,7 @@ pub(crate) fn report(
             // The endpoint has already applied this.
             is_bound: false,
             source_time: Time::from_nanos(given.at_ns),
-            size: Bytes::new(u64::from(given.bytes)),
+            size: DataSize::new(u64::from(given.bytes)),
         };
         match given.outcome {
             Outcome::Submitted => ledger.on_submitted(&frame),
@@ -171,9 +171,9 @@ mod tests {
             config: comity_transport::datagram::Config::default(),
             controller: "steady".into(),
             parameters: comity_congestion::table::Parameters::new(),
-            initial_window: Bytes::new(14_000),
+            initial_window: DataSize::new(14_000),
             latency: None,
-            section: Bytes::new(1_200),
+            section: DataSize::new(1_200),
             acknowledgement: None,
             shed: true,
         };

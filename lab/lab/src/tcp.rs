@@ -7,7 +7,7 @@ use comity_sim::host::FlowPlan;
 use comity_sim::network::{FlowSpec, Headers, Reader, TcpSpec};
 use comity_sim::scenario::linux_parameters;
 use comity_tcp::Config;
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, Socket, Type};
 
@@ -93,7 +93,7 @@ pub(crate) fn mtu(flow: &FlowSpec, tcp: &TcpSpec) -> Result<u16, Error> {
 
 /// The keys that neither TCP of the lab supports, and whether the flow sets them.
 pub(crate) fn beyond_both(flow: &FlowSpec, tcp: &TcpSpec) -> [(&'static str, bool); 4] {
-    let window = Bytes::new(u64::from(tcp.config.mss) * INITIAL_SEGMENTS);
+    let window = DataSize::new(u64::from(tcp.config.mss) * INITIAL_SEGMENTS);
     [
         ("reader", flow.reader != Reader::Immediate),
         ("headers", tcp.headers != Headers::Real),
@@ -101,7 +101,7 @@ pub(crate) fn beyond_both(flow: &FlowSpec, tcp: &TcpSpec) -> [(&'static str, boo
         (
             "ssthresh",
             tcp.initial_ssthresh
-                .is_some_and(|ssthresh| ssthresh != Bytes::MAX),
+                .is_some_and(|ssthresh| ssthresh != DataSize::MAX),
         ),
     ]
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use comity_sim::host::Source;
 use comity_sim::network::{FlowSpec, Workload};
 use comity_sim::report::{FlowReport, FlowSeries, TimelineReport};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 use crate::error::Error;
 use crate::namespace::Namespace;
@@ -164,7 +164,7 @@ impl Load {
     /// If the built-in sender does not support the workload.
     pub(crate) fn of(
         flow: &FlowSpec,
-        file: Option<Bytes>,
+        file: Option<DataSize>,
         scheduled: impl FnOnce() -> Result<Source, Error>,
     ) -> Result<Self, Error> {
         if let Some(bytes) = file {

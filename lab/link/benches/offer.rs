@@ -9,7 +9,7 @@ use comity_link::{
     AnalyticLink, DeliveryTrace, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Packet,
     Queue, QueuedLink, RateProfile, RedConfig,
 };
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// 155 Mb/s: a packet of 1,500 B takes 77.419 us.
@@ -46,7 +46,7 @@ fn links() -> Vec<(&'static str, LinkConfig)> {
         (
             "byte limit",
             LinkConfig {
-                queue: Queue::DropTail(Limit::Bytes(Bytes::new(150_000))),
+                queue: Queue::DropTail(Limit::Bytes(DataSize::new(150_000))),
                 ..plain()
             },
         ),

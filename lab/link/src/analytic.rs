@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 use crate::clock::{Clock, WORK_PER_BYTE};
 use crate::config::{DelayProfile, Jitter, LinkConfig, LossPlace};
@@ -232,20 +232,20 @@ impl AnalyticLink {
             let (packets, bytes) = self.held(now);
             return Backlog {
                 packets: Some(u32::try_from(packets).unwrap_or(u32::MAX)),
-                bytes: Bytes::new(bytes),
+                bytes: DataSize::new(bytes),
             };
         }
         let end = self.clock.free_at();
         if end <= now {
             return Backlog {
                 packets: None,
-                bytes: Bytes::ZERO,
+                bytes: DataSize::ZERO,
             };
         }
         if end.is_never() {
             return Backlog {
                 packets: None,
-                bytes: Bytes::MAX,
+                bytes: DataSize::MAX,
             };
         }
         let (capacity, unused) = match self
@@ -264,7 +264,7 @@ impl AnalyticLink {
             .div_ceil(u128::from(WORK_PER_BYTE));
         Backlog {
             packets: None,
-            bytes: Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)),
+            bytes: DataSize::new(u64::try_from(bytes).unwrap_or(u64::MAX)),
         }
     }
 

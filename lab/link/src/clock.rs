@@ -234,7 +234,7 @@ pub(crate) fn quotient(work: u128, rate: u64) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use comity_units::Bytes;
+    use comity_units::DataSize;
 
     #[test]
     #[cfg_attr(miri, ignore = "too many frames for an interpreter")]
@@ -247,7 +247,7 @@ mod tests {
             last = clock.transmit(1_500);
         }
         assert_eq!(last, Time::from_nanos(77_419_354_839));
-        let rounded = Rate::from_mbps(155).transmission_time(Bytes::new(1_500)) * 1_000_000;
+        let rounded = Rate::from_mbps(155).transmission_time(DataSize::new(1_500)) * 1_000_000;
         assert_eq!(
             rounded.as_nanos() - last.as_nanos(),
             645_161,

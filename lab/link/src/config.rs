@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use crate::error::{ConfigError, more_than_zero, probability};
 use crate::queue::{Limit, Queue};
@@ -35,7 +35,7 @@ pub struct LinkConfig {
     pub delay: DelayProfile,
     /// The largest accepted packet, headers included; `None` for any size. A larger packet is
     /// dropped before the loss models and the queue, as by a router that must not fragment it.
-    pub mtu: Option<Bytes>,
+    pub mtu: Option<DataSize>,
     /// The queue, which may refuse packets.
     pub queue: Queue,
     /// The loss models. Each packet that reaches a place on the link passes all models at that
@@ -244,7 +244,7 @@ impl LinkConfig {
         if let DelayProfile::Steps(steps) = &self.delay {
             in_order("delay", steps)?;
         }
-        if self.mtu == Some(Bytes::ZERO) {
+        if self.mtu == Some(DataSize::ZERO) {
             return Err(ConfigError::Zero { field: "mtu" });
         }
         let has_rate = match &self.rate {
@@ -373,7 +373,7 @@ mod tests {
         for (config, expected) in [
             (
                 LinkConfig {
-                    mtu: Some(Bytes::ZERO),
+                    mtu: Some(DataSize::ZERO),
                     ..base.clone()
                 },
                 "mtu: zero, expected more than that",
@@ -452,7 +452,7 @@ mod tests {
             ),
             (
                 fq_codel(FqCodelConfig {
-                    quantum: Bytes::ZERO,
+                    quantum: DataSize::ZERO,
                     ..FqCodelConfig::default()
                 }),
                 "queue quantum: zero, expected more than that",

@@ -1,6 +1,6 @@
 //! The input of a link, and its result.
 
-use comity_units::{Bytes, Time};
+use comity_units::{DataSize, Time};
 
 /// The relevant properties of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,6 @@ pub struct Backlog {
     pub packets: Option<u32>,
     /// Bytes queued or in service. A packet in service counts whole. If `packets` is `None`, only
     /// its unsent part counts, rounded up. A link that has stopped for good with a packet in
-    /// service returns [`Bytes::MAX`].
-    pub bytes: Bytes,
+    /// service returns [`DataSize::MAX`].
+    pub bytes: DataSize,
 }

@@ -1,6 +1,6 @@
 //! The configuration of queues, validated when a link is created.
 
-use comity_units::{Bytes, Span};
+use comity_units::{DataSize, Span};
 
 use crate::error::{ConfigError, more_than_zero, probability};
 
@@ -15,7 +15,7 @@ pub enum Limit {
     /// At most this many packets.
     Packets(u32),
     /// At most this many bytes; a larger packet never has room.
-    Bytes(Bytes),
+    Bytes(DataSize),
 }
 
 impl Limit {
@@ -112,7 +112,7 @@ pub struct RedConfig {
     pub ecn: bool,
     /// Size of a typical packet: sets the decay of the average on an idle link, and the unit in
     /// byte mode.
-    pub mean_packet: Bytes,
+    pub mean_packet: DataSize,
     /// The unit of the queue length.
     pub unit: RedUnit,
     /// Spaces drops more evenly: none for the first `1 / p` packets after a drop (ns-2's `wait_`).
@@ -129,7 +129,7 @@ impl Default for RedConfig {
             weight: 0.002,
             gentle: true,
             ecn: false,
-            mean_packet: Bytes::new(500),
+            mean_packet: DataSize::new(500),
             unit: RedUnit::Packets,
             wait: true,
         }
@@ -158,7 +158,7 @@ pub struct CodelConfig {
     /// Marks packets of ECN-capable senders instead of dropping them.
     pub ecn: bool,
     /// The largest packet: a queue of at most this size is never too long.
-    pub mtu: Bytes,
+    pub mtu: DataSize,
 }
 
 impl Default for CodelConfig {
@@ -168,7 +168,7 @@ impl Default for CodelConfig {
             interval: Span::from_millis(100),
             limit: Limit::Packets(1_000),
             ecn: false,
-            mtu: Bytes::new(1_500),
+            mtu: DataSize::new(1_500),
         }
     }
 }
@@ -185,11 +185,11 @@ pub struct FqCodelConfig {
     /// Marks packets of ECN-capable senders where CoDel would drop.
     pub ecn: bool,
     /// CoDel drops nothing while all queues together hold at most this much.
-    pub mtu: Bytes,
+    pub mtu: DataSize,
     /// The number of queues for the hash of flows: 1,024.
     pub queues: u32,
     /// How much a queue sends in a turn: 1,514 bytes.
-    pub quantum: Bytes,
+    pub quantum: DataSize,
     /// The maximum number of packets that one arrival at the limit costs the longest queue: 64.
     pub drop_batch: u32,
 }
@@ -201,9 +201,9 @@ impl Default for FqCodelConfig {
             interval: Span::from_millis(100),
             limit: Limit::Packets(10_240),
             ecn: true,
-            mtu: Bytes::new(1_500),
+            mtu: DataSize::new(1_500),
             queues: 1_024,
-            quantum: Bytes::new(1_514),
+            quantum: DataSize::new(1_514),
             drop_batch: 64,
         }
     }
@@ -228,7 +228,7 @@ pub struct PieConfig {
     /// below 0.1.
     pub ecn: bool,
     /// Size of a typical packet: nothing is dropped while at most two of them wait.
-    pub mean_packet: Bytes,
+    pub mean_packet: DataSize,
 }
 
 impl Default for PieConfig {
@@ -241,7 +241,7 @@ impl Default for PieConfig {
             beta: 1.25,
             max_burst: Span::from_millis(150),
             ecn: false,
-            mean_packet: Bytes::new(1_500),
+            mean_packet: DataSize::new(1_500),
         }
     }
 }
@@ -269,7 +269,7 @@ impl FqCodelConfig {
         more_than_zero("queue interval", self.interval)?;
         for (field, is_zero) in [
             ("queue queues", self.queues == 0),
-            ("queue quantum", self.quantum == Bytes::ZERO),
+            ("queue quantum", self.quantum == DataSize::ZERO),
             ("queue drop_batch", self.drop_batch == 0),
         ] {
             if is_zero {
@@ -313,7 +313,7 @@ impl RedConfig {
         if !(self.weight > 0.0 && self.weight <= 1.0) {
             return Err(ConfigError::RedWeight { value: self.weight });
         }
-        if self.mean_packet == Bytes::ZERO {
+        if self.mean_packet == DataSize::ZERO {
             return Err(ConfigError::Zero {
                 field: "queue mean_packet",
             });
@@ -334,7 +334,7 @@ impl Limit {
 
     fn validate(&self, field: &'static str) -> Result<(), ConfigError> {
         match *self {
-            Self::Packets(0) | Self::Bytes(Bytes::ZERO) => Err(ConfigError::NoRoom { field }),
+            Self::Packets(0) | Self::Bytes(DataSize::ZERO) => Err(ConfigError::NoRoom { field }),
             Self::Unlimited | Self::Packets(_) | Self::Bytes(_) => Ok(()),
         }
     }

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use crate::clock::{Clock, work_of};
 use crate::codel::Codel;
@@ -214,7 +214,7 @@ impl<T: Copy> QueuedLink<T> {
         let packets = u32::try_from(packets).unwrap_or(u32::MAX);
         Backlog {
             packets: Some(packets),
-            bytes: Bytes::new(bytes),
+            bytes: DataSize::new(bytes),
         }
     }
 

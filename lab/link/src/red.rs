@@ -201,7 +201,7 @@ impl Red {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use comity_units::Bytes;
+    use comity_units::DataSize;
 
     const PACKET: Packet = Packet {
         bytes: 1_000,
@@ -211,7 +211,7 @@ mod tests {
 
     fn config() -> RedConfig {
         RedConfig {
-            mean_packet: Bytes::new(1_000),
+            mean_packet: DataSize::new(1_000),
             weight: 0.5,
             wait: false,
             ..RedConfig::default()

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-use comity_units::{Bytes, ParseError, Rate, Span, Time};
+use comity_units::{DataSize, ParseError, Rate, Span, Time};
 
 /// The delivery opportunities of a link, as recorded by mahimahi (Netravali et al. 2015) and
 /// similar tools.
@@ -71,7 +71,7 @@ impl DeliveryTrace {
     /// The average rate over one period.
     pub fn mean_rate(&self) -> Rate {
         let bytes = self.opportunities() as u64 * u64::from(Self::OPPORTUNITY);
-        Rate::of(Bytes::new(bytes), self.period())
+        Rate::of(DataSize::new(bytes), self.period())
     }
 
     /// The number of opportunities up to `time`, that instant included.

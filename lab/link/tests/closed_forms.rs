@@ -4,7 +4,7 @@ use comity_link::{
     AnalyticLink, DelayProfile, DropCause, Limit, LinkConfig, Outcome, Packet, Passage, Queue,
     QueuedLink, Random, RateProfile,
 };
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 
 const fn packet(bytes: u32) -> Packet {
     Packet {
@@ -101,7 +101,7 @@ fn another_packet_of_the_same_size_is_accepted_without_counting() {
         Outcome::Dropped(DropCause::QueueFull)
     );
     assert_eq!(link.backlog(at(23)).packets, Some(3));
-    assert_eq!(link.backlog(at(24)).bytes, Bytes::new(1_500));
+    assert_eq!(link.backlog(at(24)).bytes, DataSize::new(1_500));
 }
 
 /// The same link: a dropped packet of another size starts the records too.
@@ -130,7 +130,7 @@ fn a_dropped_packet_of_another_size_leaves_no_gap_in_the_records() {
 #[test]
 fn a_limit_in_bytes_counts_the_packet_in_service() {
     let config = LinkConfig {
-        queue: Queue::DropTail(Limit::Bytes(Bytes::new(3_000))),
+        queue: Queue::DropTail(Limit::Bytes(DataSize::new(3_000))),
         ..LinkConfig::new(Rate::from_mbps(1), Span::ZERO)
     };
     let mut link = AnalyticLink::new(&config, Seed::new(0)).unwrap();
@@ -147,14 +147,14 @@ fn a_limit_in_bytes_counts_the_packet_in_service() {
         carried(link.offer(now, packet(1_000))).departure,
         Time::from_millis(24)
     );
-    assert_eq!(link.backlog(now).bytes, Bytes::new(3_000));
+    assert_eq!(link.backlog(now).bytes, DataSize::new(3_000));
     assert_eq!(link.backlog(now).packets, Some(2));
     assert_eq!(
         link.offer(now, packet(1)),
         Outcome::Dropped(DropCause::QueueFull)
     );
     let freed = Time::from_millis(16);
-    assert_eq!(link.backlog(freed).bytes, Bytes::new(1_000));
+    assert_eq!(link.backlog(freed).bytes, DataSize::new(1_000));
     assert_eq!(
         carried(link.offer(freed, packet(2_000))).departure,
         Time::from_millis(40)
@@ -256,7 +256,7 @@ fn backlog_without_records_is_the_remaining_work_of_the_clock() {
         let backlog = link.backlog(Time::from_millis(millis));
         assert_eq!(
             (backlog.packets, backlog.bytes),
-            (None, Bytes::new(bytes)),
+            (None, DataSize::new(bytes)),
             "at {millis} ms"
         );
     }
@@ -282,7 +282,7 @@ fn backlog_without_records_is_the_remaining_work_of_the_clock() {
     ] {
         assert_eq!(
             link.backlog(Time::from_millis(millis)).bytes,
-            Bytes::new(bytes),
+            DataSize::new(bytes),
             "{millis} ms"
         );
     }

@@ -6,7 +6,7 @@ use comity_link::{
     AnalyticLink, CodelConfig, ConfigError, DropCause, Limit, LinkConfig, Outcome, Packet, Queue,
     QueuedLink,
 };
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
 fn config(codel: CodelConfig) -> LinkConfig {
@@ -130,7 +130,7 @@ fn one_full_packet_behind_is_no_queue() {
         .collect();
     for (mtu, is_controlled) in [(1_500, false), (1_499, true)] {
         let codel = CodelConfig {
-            mtu: Bytes::new(mtu),
+            mtu: DataSize::new(mtu),
             ..CodelConfig::default()
         };
         let config = LinkConfig {
@@ -292,7 +292,7 @@ proptest! {
             interval: Span::from_millis(interval),
             limit: Limit::Unlimited,
             ecn: false,
-            mtu: Bytes::new(1_500),
+            mtu: DataSize::new(1_500),
         };
         let literal = Literal {
             target: target as i64 * 1_000_000,

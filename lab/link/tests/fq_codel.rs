@@ -6,7 +6,7 @@ use comity_link::{
     AnalyticLink, ConfigError, DropCause, FqCodelConfig, Limit, LinkConfig, Loss, LossModel,
     LossPlace, Outcome, Packet, Queue, QueuedLink,
 };
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
 /// 4 Mb/s: a byte takes 2,000 ns.
@@ -208,7 +208,7 @@ fn the_longest_queue_makes_room_from_its_head() {
 #[test]
 fn a_packet_larger_than_the_limit_is_refused_and_costs_nobody_anything() {
     let mut link = link(FqCodelConfig {
-        limit: Limit::Bytes(Bytes::new(3_000)),
+        limit: Limit::Bytes(DataSize::new(3_000)),
         ..FqCodelConfig::default()
     });
     assert_eq!(link.offer(Time::ZERO, packet(0, 1_000), 0), Ok(()));
@@ -533,7 +533,7 @@ fn configs() -> impl Strategy<Value = FqCodelConfig> {
     let limit = prop_oneof![
         Just(Limit::Unlimited),
         (1_u32..60).prop_map(Limit::Packets),
-        (1_000_u64..60_000).prop_map(|bytes| Limit::Bytes(Bytes::new(bytes))),
+        (1_000_u64..60_000).prop_map(|bytes| Limit::Bytes(DataSize::new(bytes))),
     ];
     (
         limit,
@@ -549,9 +549,9 @@ fn configs() -> impl Strategy<Value = FqCodelConfig> {
                 interval: Span::from_millis(interval),
                 limit,
                 ecn: false,
-                mtu: Bytes::new(1_500),
+                mtu: DataSize::new(1_500),
                 queues,
-                quantum: Bytes::new(quantum),
+                quantum: DataSize::new(quantum),
                 drop_batch,
             },
         )

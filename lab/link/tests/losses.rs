@@ -4,7 +4,7 @@ use comity_link::{
     AnalyticLink, DropCause, Jitter, Limit, LinkConfig, LinkSeed, Loss, LossModel, LossPlace,
     Outcome, Packet, Passage, Queue, QueuedLink, Random,
 };
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
 const PACKET: Packet = Packet {
@@ -525,7 +525,7 @@ fn any_config() -> impl Strategy<Value = LinkConfig> {
         prop::collection::vec(any_loss(), 0..3),
         any_jitter(),
         0.0..0.5,
-        prop::option::weighted(0.3, (1..1_600_u64).prop_map(Bytes::new)),
+        prop::option::weighted(0.3, (1..1_600_u64).prop_map(DataSize::new)),
     )
         .prop_map(
             |(kbps, limit, losses, jitter, duplication, mtu)| LinkConfig {
@@ -545,7 +545,7 @@ fn any_config() -> impl Strategy<Value = LinkConfig> {
 #[test]
 fn oversized_packets_are_dropped_first() {
     let config = LinkConfig {
-        mtu: Some(Bytes::new(1_400)),
+        mtu: Some(DataSize::new(1_400)),
         queue: Queue::DropTail(Limit::Packets(2)),
         ..config(vec![before(LossModel::Packets(vec![1, 2]))])
     };

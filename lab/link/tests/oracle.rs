@@ -11,7 +11,7 @@ use comity_link::{
     AnalyticLink, DropCause, Limit, LinkConfig, Outcome, Packet, Passage, Queue, QueuedLink,
     Random, RateProfile, RedConfig, RedUnit,
 };
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
 /// Bits per second that move one byte in a nanosecond.
@@ -369,7 +369,7 @@ fn limit() -> impl Strategy<Value = Limit> {
     prop_oneof![
         Just(Limit::Unlimited),
         (1..12_u32).prop_map(Limit::Packets),
-        (300..3_000_u64).prop_map(|bytes| Limit::Bytes(Bytes::new(bytes))),
+        (300..3_000_u64).prop_map(|bytes| Limit::Bytes(DataSize::new(bytes))),
     ]
 }
 
@@ -391,7 +391,7 @@ fn red() -> impl Strategy<Value = RedConfig> {
                 weight,
                 gentle,
                 ecn,
-                mean_packet: Bytes::new(100),
+                mean_packet: DataSize::new(100),
                 unit: if in_bytes {
                     RedUnit::Bytes
                 } else {
@@ -545,7 +545,7 @@ fn random_early_detection_is_tested() {
         max_threshold: 9.0,
         weight: 0.05,
         ecn: true,
-        mean_packet: Bytes::new(100),
+        mean_packet: DataSize::new(100),
         ..RedConfig::default()
     };
     let packet = |index: u64| Packet {

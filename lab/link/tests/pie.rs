@@ -6,7 +6,7 @@ use comity_link::{
     AnalyticLink, ConfigError, DropCause, Limit, LinkConfig, Outcome, Packet, PieConfig, Queue,
     QueuedLink, Random,
 };
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
 /// 4 Mb/s: a byte takes 2,000 ns.
@@ -401,7 +401,7 @@ fn configs() -> impl Strategy<Value = PieConfig> {
     let limit = prop_oneof![
         Just(Limit::Unlimited),
         (2_u32..200).prop_map(Limit::Packets),
-        (3_000_u64..200_000).prop_map(|bytes| Limit::Bytes(Bytes::new(bytes))),
+        (3_000_u64..200_000).prop_map(|bytes| Limit::Bytes(DataSize::new(bytes))),
     ];
     (
         limit,
@@ -417,7 +417,7 @@ fn configs() -> impl Strategy<Value = PieConfig> {
             limit,
             max_burst: Span::from_millis(burst),
             ecn,
-            mean_packet: Bytes::new(mean),
+            mean_packet: DataSize::new(mean),
             ..PieConfig::default()
         })
 }

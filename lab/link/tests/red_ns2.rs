@@ -8,7 +8,7 @@
 use comity_link::{
     AnalyticLink, DropCause, Limit, LinkConfig, Outcome, Packet, Queue, RedConfig, RedUnit,
 };
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 
 /// Arrival in microseconds and average after it.
 const AVERAGES: [(u64, f64); 26] = [
@@ -50,7 +50,7 @@ fn averages_and_certain_drops_are_those_of_ns2() {
         weight: 0.05,
         gentle: false,
         ecn: false,
-        mean_packet: Bytes::new(1_000),
+        mean_packet: DataSize::new(1_000),
         unit: RedUnit::Packets,
         wait: true,
     };

@@ -6,7 +6,7 @@ use comity_link::{
     AnalyticLink, DeliveryTrace, LinkConfig, Outcome, Packet, QueuedLink, RateProfile,
     TraceErrorKind, parse_delay_steps, parse_mahimahi, parse_steps,
 };
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
 fn config(trace: DeliveryTrace) -> LinkConfig {
@@ -179,7 +179,7 @@ fn backlog_of_a_trace_counts_its_remaining_opportunities() {
     for (millis, left) in [(0, 3_509), (4, 3_509), (5, 501), (9, 501), (10, 0)] {
         assert_eq!(
             link.backlog(Time::from_millis(millis)).bytes,
-            Bytes::new(left),
+            DataSize::new(left),
             "{millis} ms"
         );
     }

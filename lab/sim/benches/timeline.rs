@@ -14,7 +14,7 @@ use comity_sim::network::{Network, TimelineSpec, TransportSpec};
 use comity_sim::{RunOptions, run};
 use comity_tcp::Config;
 use comity_tcp::timeline::TimelineConfig;
-use comity_units::{Bytes, Seed, Span};
+use comity_units::{DataSize, Seed, Span};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 /// Sections of so many packets, each worth sending for so long, with or without the paper's blind
@@ -52,7 +52,7 @@ fn network(recovery: RecoveryConfig, window: u64, deadlines: Option<Deadlines>) 
             ..TimelineConfig::PAPER
         });
         tcp.timeline = Some(TimelineSpec {
-            section: Bytes::new(deadlines.packets * 1_460),
+            section: DataSize::new(deadlines.packets * 1_460),
             deadline: deadlines.deadline,
             feedback: None,
         });

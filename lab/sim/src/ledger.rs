@@ -255,7 +255,7 @@ fn frames(counts: &mut SectionsReport, frame_type: FrameType) -> Option<&mut Fra
 
 #[cfg(test)]
 mod tests {
-    use comity_units::Bytes;
+    use comity_units::DataSize;
 
     use super::*;
 
@@ -275,7 +275,7 @@ mod tests {
             is_bound: needs.is_some(),
             source_time: Time::from_millis(10 * number),
             // 100, 200, 400, .. bytes: each subset has a different sum.
-            size: Bytes::new(100 << number),
+            size: DataSize::new(100 << number),
         }
     }
 

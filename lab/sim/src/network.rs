@@ -11,7 +11,7 @@ use comity_tcp as tcp;
 use comity_tcp::codec;
 use comity_transport::datagram;
 use comity_transport::timeline::Reliability;
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 pub use error::{FlowError, NetworkError};
 
@@ -119,9 +119,9 @@ pub struct TcpSpec {
     /// Its parameters.
     pub parameters: Parameters,
     /// The first congestion window.
-    pub initial_window: Bytes,
+    pub initial_window: DataSize,
     /// The first slow-start threshold; `None` for the receive buffer, as in ns-2.
-    pub initial_ssthresh: Option<Bytes>,
+    pub initial_ssthresh: Option<DataSize>,
     /// The size of headers on the wire.
     pub headers: Headers,
     /// The sections of the workload, if it has any. Expired ones are sent unless
@@ -155,7 +155,7 @@ impl TcpSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimelineSpec {
     /// The size of sections of workloads other than frames.
-    pub section: Bytes,
+    pub section: DataSize,
     /// The lifetime of a section.
     pub deadline: Span,
     /// How often the reader reports the share of frames that it had in time; `None` for never. The
@@ -209,7 +209,7 @@ pub struct CommandSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramSpec {
     /// The size of a full packet on the wire, headers included.
-    pub wire: Bytes,
+    pub wire: DataSize,
 }
 
 /// The deadline transport, as configured for one flow.
@@ -223,13 +223,13 @@ pub struct SectionsSpec {
     /// Its parameters.
     pub parameters: Parameters,
     /// The first congestion window.
-    pub initial_window: Bytes,
+    pub initial_window: DataSize,
     /// The time from a section's source time to its deadline; `None` for no deadlines.
     pub latency: Option<Span>,
     /// The size of sections of workloads without sizes.
-    pub section: Bytes,
+    pub section: DataSize,
     /// The size on the wire of the destination's packets; `None` for their real size.
-    pub acknowledgement: Option<Bytes>,
+    pub acknowledgement: Option<DataSize>,
     /// Whether the source sheds frames while the path carries less than it produces.
     pub shed: bool,
 }
@@ -249,7 +249,7 @@ pub enum Workload {
     /// Unlimited data; as sections, as many as the send buffer takes.
     Greedy,
     /// This amount, then the end of the stream.
-    File(Bytes),
+    File(DataSize),
     /// An amount drawn from this distribution, then the end of the stream.
     RandomFile(Sizes),
     /// Packets at a constant rate: one every `wire / rate`, or each at `gap` after the end of the
@@ -273,9 +273,9 @@ pub enum Workload {
     /// A bucket gains tokens at a rate and limits the data (TCP-Real, section 3).
     TokenBucket {
         /// The maximum number of tokens, in bytes.
-        depth: Bytes,
+        depth: DataSize,
         /// The tokens of each interval, in bytes.
-        refill: Bytes,
+        refill: DataSize,
         /// The interval.
         interval: Span,
     },
@@ -320,7 +320,7 @@ pub enum Reader {
         /// The time from the first byte to the first read.
         delay: Span,
         /// The bytes that the first read, and a read after a failed one, wait for.
-        buffer: Bytes,
+        buffer: DataSize,
     },
 }
 
@@ -328,19 +328,19 @@ pub enum Reader {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadSizes {
     /// The same each time.
-    Equal(Bytes),
+    Equal(DataSize),
     /// Those of one frame after another, until the last.
     Frames(Arc<[Frame]>),
 }
 
 impl ReadSizes {
     /// The bytes of the largest read.
-    pub fn largest(&self) -> Bytes {
+    pub fn largest(&self) -> DataSize {
         match self {
             Self::Equal(bytes) => *bytes,
             Self::Frames(frames) => {
                 let sizes = frames.iter().map(|frame| frame.bytes);
-                Bytes::new(sizes.max().unwrap_or(0).into())
+                DataSize::new(sizes.max().unwrap_or(0).into())
             }
         }
     }

@@ -9,7 +9,7 @@ use comity_sim::network::{
 };
 use comity_sim::{Body, FlowEvent, FlowEventKind, Observer, RunOptions, run, run_observed};
 use comity_tcp::Config;
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 
 /// The payload of a segment and the size of a packet.
 const CHUNK: u64 = 960;
@@ -67,7 +67,7 @@ fn unhindered() -> TransportSpec {
     };
     let mut transport = common::ns2_tcp(config, RecoveryConfig::NEW_RENO, 1_000, 100_000);
     if let TransportSpec::Tcp(tcp) = &mut transport {
-        tcp.initial_window = Bytes::new(100_000 * CHUNK);
+        tcp.initial_window = DataSize::new(100_000 * CHUNK);
     }
     transport
 }
@@ -98,7 +98,7 @@ fn bucket(depth: u64, refill: u64, interval_ms: u64, stop_ms: u64) -> Vec<u64> {
 #[test]
 fn a_token_bucket_sends_when_a_literal_one_does() {
     let datagrams = TransportSpec::Datagram(DatagramSpec {
-        wire: Bytes::new(CHUNK),
+        wire: DataSize::new(CHUNK),
     });
     // Refills of less than a packet, more than one, exactly one, the maximum, and a rare one.
     for (depth, refill, interval_ms) in [
@@ -111,8 +111,8 @@ fn a_token_bucket_sends_when_a_literal_one_does() {
         for stop_ms in [u64::MAX, 4_321] {
             let expected = bucket(depth, refill, interval_ms, stop_ms);
             let workload = Workload::TokenBucket {
-                depth: Bytes::new(depth),
-                refill: Bytes::new(refill),
+                depth: DataSize::new(depth),
+                refill: DataSize::new(refill),
                 interval: Span::from_millis(interval_ms),
             };
             for transport in [unhindered(), datagrams.clone()] {
@@ -143,11 +143,11 @@ fn tokens_left_after_the_source_stops_are_worthless() {
     };
     let mut transport = common::ns2_tcp(config, RecoveryConfig::NEW_RENO, 1_000, 4);
     if let TransportSpec::Tcp(tcp) = &mut transport {
-        tcp.initial_window = Bytes::new(4 * CHUNK);
+        tcp.initial_window = DataSize::new(4 * CHUNK);
     }
     let workload = Workload::TokenBucket {
-        depth: Bytes::new(30_000),
-        refill: Bytes::new(30_000),
+        depth: DataSize::new(30_000),
+        refill: DataSize::new(30_000),
         interval: Span::from_millis(100),
     };
     let network = network(
@@ -225,10 +225,10 @@ fn a_playback_reader_finds_the_delivered_bytes() {
                 Workload::Greedy,
                 |flow| {
                     flow.reader = Reader::Playback {
-                        sizes: ReadSizes::Equal(Bytes::new(bytes)),
+                        sizes: ReadSizes::Equal(DataSize::new(bytes)),
                         interval: Span::from_nanos(interval),
                         delay: Span::from_nanos(delay),
-                        buffer: Bytes::ZERO,
+                        buffer: DataSize::ZERO,
                     };
                 },
             );

@@ -4,7 +4,7 @@ use comity_link::{FqCodelConfig, Limit, PieConfig, Queue};
 use comity_sim::report::RunReport;
 use comity_sim::scenario::{NoFiles, Reading, Scenario};
 use comity_sim::{RunOptions, run};
-use comity_units::{Bytes, Seed, Span};
+use comity_units::{DataSize, Seed, Span};
 
 fn scenario(queue: &str, flows: &str) -> Scenario {
     let text = format!(
@@ -56,11 +56,11 @@ fn every_key_of_a_table_reaches_the_queue() {
         Queue::FqCodel(FqCodelConfig {
             target: Span::from_millis(6),
             interval: Span::from_millis(90),
-            limit: Limit::Bytes(Bytes::new(9_000)),
+            limit: Limit::Bytes(DataSize::new(9_000)),
             ecn: false,
-            mtu: Bytes::new(700),
+            mtu: DataSize::new(700),
             queues: 5,
-            quantum: Bytes::new(300),
+            quantum: DataSize::new(300),
             drop_batch: 7,
         })
     );
@@ -76,7 +76,7 @@ fn every_key_of_a_table_reaches_the_queue() {
             beta: 2.5,
             max_burst: Span::ZERO,
             ecn: true,
-            mean_packet: Bytes::new(900),
+            mean_packet: DataSize::new(900),
         })
     );
 }

@@ -10,7 +10,7 @@ use comity_sim::network::{
 use comity_sim::report::RunReport;
 use comity_sim::{RunOptions, run};
 use comity_tcp::Config;
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 
 fn simulate(network: &Network, seed: u64) -> RunReport {
     run(network, Seed::new(seed), &RunOptions::default()).unwrap()
@@ -36,7 +36,7 @@ fn tcp(window: u64, has_handshake: bool) -> TransportSpec {
     };
     let mut tcp = common::ns2_tcp(config, RecoveryConfig::NEW_RENO, 1_000, window);
     if let TransportSpec::Tcp(tcp) = &mut tcp {
-        tcp.initial_window = Bytes::new(960);
+        tcp.initial_window = DataSize::new(960);
     }
     tcp
 }
@@ -61,7 +61,7 @@ fn a_file_takes_as_long_as_slow_start_by_rounds() {
     let link = common::link_config(Rate::from_mbps(8), Span::from_millis(50), Limit::Unlimited);
     for (has_handshake, micros) in [(true, 511_240), (false, 411_160)] {
         let mut builder = pair(5, link.clone(), link.clone());
-        let workload = Workload::File(Bytes::new(15 * 960));
+        let workload = Workload::File(DataSize::new(15 * 960));
         builder
             .flow("tcp", ENDS, tcp(1_000, has_handshake), workload)
             .start = Start::default();
@@ -124,7 +124,7 @@ fn constant_rate_into_a_drop_tail_queue_loses_an_exact_number() {
         jitter: 0.0,
     };
     let datagram = TransportSpec::Datagram(DatagramSpec {
-        wire: Bytes::new(1_000),
+        wire: DataSize::new(1_000),
     });
     builder.flow("cbr", ENDS, datagram, workload).start = Start::default();
     let report = simulate(&builder.network, 1);
@@ -165,7 +165,7 @@ fn jitter_spreads_the_gaps_of_a_constant_rate_evenly() {
         );
         let mut builder = pair(100, link.clone(), link);
         let datagram = TransportSpec::Datagram(DatagramSpec {
-            wire: Bytes::new(1_500),
+            wire: DataSize::new(1_500),
         });
         let workload = Workload::Cbr { spacing, jitter };
         builder.flow("cbr", ENDS, datagram, workload).start = Start::default();
@@ -207,7 +207,7 @@ fn poisson_arrivals_wait_as_pollaczek_and_khinchine_predict() {
             rate: Rate::from_bps_f64(8e6 * load),
         };
         let datagram = TransportSpec::Datagram(DatagramSpec {
-            wire: Bytes::new(1_000),
+            wire: DataSize::new(1_000),
         });
         builder.flow("poisson", ENDS, datagram, workload).start = Start::default();
         let report = simulate(&builder.network, 1);
@@ -326,7 +326,7 @@ fn an_on_off_link_loses_its_share() {
             jitter: 0.0,
         };
         let datagram = TransportSpec::Datagram(DatagramSpec {
-            wire: Bytes::new(1_000),
+            wire: DataSize::new(1_000),
         });
         builder.flow("cbr", ENDS, datagram, workload).start = Start::default();
         let report = simulate(&builder.network, 1);

@@ -7,7 +7,7 @@ use comity_sim::scenario::{
     NoFiles, Reading, Scenario, Simulation, Stopped, simulate, simulate_stoppable,
 };
 use comity_sim::{CustomController, CustomControllers, NoControllers};
-use comity_units::{Bytes, Time};
+use comity_units::{DataSize, Time};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const TEXT: &str = r#"
@@ -115,7 +115,7 @@ fn a_custom_controller_runs_as_a_built_in_one() {
     assert_eq!(tcp.1.get("fast"), Some(&Value::Flag(true)));
     assert_eq!(tcp.1.get("mode"), Some(&Value::Text("steep".into())));
     assert_eq!(sections.1, Parameters::new());
-    assert_eq!(tcp.0.max_window, Bytes::MAX);
+    assert_eq!(tcp.0.max_window, DataSize::MAX);
     assert_ne!(tcp.0.seed, sections.0.seed);
 }
 

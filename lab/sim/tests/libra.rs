@@ -12,7 +12,7 @@ use comity_sim::network::{NodeId, TransportSpec, Workload};
 use comity_sim::report::RunReport;
 use comity_sim::{FlowEvent, Observer, RunOptions, run, run_observed};
 use comity_tcp::{Config, DelayedAck};
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 
 /// Libra on NewReno as in ns-2, segments of 1500 bytes on the wire.
 fn libra(parameters: &[(&str, Value)], controller: &str, config: Config) -> TransportSpec {
@@ -197,7 +197,7 @@ fn the_capacity_is_found_within_the_first_round_trips() {
             };
             let mut spec = libra(&[], "libra", config);
             if let TransportSpec::Tcp(tcp) = &mut spec {
-                tcp.initial_window = Bytes::new(10 * 1_460);
+                tcp.initial_window = DataSize::new(10 * 1_460);
             }
             builder.flow("libra", (a, b), spec, Workload::Greedy).start =
                 comity_sim::network::Start::default();
@@ -221,7 +221,7 @@ fn with_timestamps_the_first_flight_measures_the_capacity() {
     builder.duplex(a, b, &link);
     let mut spec = libra(&[], "libra", Config::MODERN);
     if let TransportSpec::Tcp(tcp) = &mut spec {
-        tcp.initial_window = Bytes::new(10 * 1_460);
+        tcp.initial_window = DataSize::new(10 * 1_460);
     }
     builder.flow("libra", (a, b), spec, Workload::Greedy).start =
         comity_sim::network::Start::default();
@@ -261,7 +261,7 @@ fn two_flows(
     let second = &mut builder.network.flows[1];
     second.start.at = Time::from_secs(late);
     if let TransportSpec::Tcp(tcp) = &mut second.transport {
-        tcp.initial_window = Bytes::new(window * 1_460);
+        tcp.initial_window = DataSize::new(window * 1_460);
     }
     builder
 }

@@ -23,7 +23,7 @@ use comity_sim::network::{Network, Start, TransportSpec, Workload};
 use comity_sim::report::{FlowReport, RunReport};
 use comity_sim::{RunOptions, run};
 use comity_tcp::Config;
-use comity_units::{Bytes, Rate, Seed, Span};
+use comity_units::{DataSize, Rate, Seed, Span};
 
 /// The rows of a vector file that begin with `name`, as numbers.
 fn rows(text: &str, name: &str) -> Vec<Vec<f64>> {
@@ -565,7 +565,7 @@ fn over_errors(variant: &str, loss: f64, is_forward: bool) -> Network {
             "tcp",
             (a, b),
             tcp,
-            Workload::File(Bytes::new(3_591 * 1_460)),
+            Workload::File(DataSize::new(3_591 * 1_460)),
         )
         .start = Start::default();
     builder.network

@@ -12,7 +12,7 @@ use comity_sim::network::{Headers, SectionsSpec, TcpSpec, TransportSpec, Workloa
 use comity_sim::{RunOptions, run};
 use comity_tcp::Config;
 use comity_transport::timeline::Reliability;
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 
 use common::Builder;
 
@@ -86,7 +86,7 @@ fn tcp(row: &Row, parameters: Parameters) -> TransportSpec {
         config: Config::MODERN,
         controller: row.name.into(),
         parameters,
-        initial_window: Bytes::new(10 * 1_448),
+        initial_window: DataSize::new(10 * 1_448),
         initial_ssthresh: None,
         headers: Headers::Real,
         timeline: None,
@@ -123,7 +123,7 @@ fn urgent(row: &Row, parameters: Parameters) -> TransportSpec {
         TransportSpec::Sections(mut spec) => {
             spec.config.reliability = Reliability::Timeline;
             spec.latency = Some(Span::from_millis(200));
-            spec.section = Bytes::new(20_000);
+            spec.section = DataSize::new(20_000);
             TransportSpec::Sections(spec)
         }
         other => other,
@@ -172,7 +172,7 @@ fn other(parameter: &Parameter) -> Value {
         }
         (Domain::Span { .. }, Value::Span(default)) => Value::Span(*default / 2),
         (Domain::Rate { .. }, _) => Value::Rate(Rate::from_mbps(3)),
-        (Domain::Bytes { .. }, _) => Value::Bytes(Bytes::new(12_000)),
+        (Domain::Bytes { .. }, _) => Value::Bytes(DataSize::new(12_000)),
         pair => panic!("{}: default and domain disagree: {pair:?}", parameter.name),
     }
 }

@@ -14,7 +14,7 @@ use comity_sim::report::SectionsReport;
 use comity_sim::{RunOptions, run};
 use comity_transport::datagram::Config;
 use comity_transport::timeline::DropPolicy;
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
@@ -96,12 +96,12 @@ impl Case {
             ..Config::default()
         };
         let spec = SectionsSpec {
-            initial_window: Bytes::new(u64::from(config.payload) * 10),
+            initial_window: DataSize::new(u64::from(config.payload) * 10),
             config,
             controller: "steady".to_owned(),
             parameters: Parameters::new(),
             latency: Some(Span::from_millis(self.latency_ms)),
-            section: Bytes::new(1_000),
+            section: DataSize::new(1_000),
             acknowledgement: None,
             shed,
         };

@@ -9,7 +9,7 @@ use comity_sim::network::{FlowSpec, Headers, Network, TcpSpec, TransportSpec};
 use comity_sim::scenario::{NoFiles, Reading, Scenario, simulate};
 use comity_tcp::Config;
 use comity_transport::timeline::Reliability;
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -232,7 +232,7 @@ fn the_dumbbell_is_that_of_table_1() {
     );
     let spec = tcp(&network.flows[0]);
     assert_eq!(spec.config.mss, 1_460);
-    assert_eq!(spec.config.receive_buffer, Bytes::new(14_600));
+    assert_eq!(spec.config.receive_buffer, DataSize::new(14_600));
     assert_eq!(
         spec.headers,
         Headers::Fixed {
@@ -297,8 +297,8 @@ fn presets_are_those_of_the_transport() {
     let modern = tcp(&modern);
     assert_eq!(modern.config, Config::MODERN);
     assert_eq!(modern.headers, Headers::Real);
-    assert_eq!(modern.initial_window, Bytes::new(14_480));
-    assert_eq!(modern.initial_ssthresh, Some(Bytes::MAX));
+    assert_eq!(modern.initial_window, DataSize::new(14_480));
+    assert_eq!(modern.initial_ssthresh, Some(DataSize::MAX));
     assert_eq!(modern.controller, "cubic");
     let like_linux = [
         ("decrease_basis", Value::Text("window".into())),
@@ -336,7 +336,7 @@ fn presets_are_those_of_the_transport() {
             per_sack_block: 8
         }
     );
-    assert_eq!(release.initial_window, Bytes::new(2_920));
+    assert_eq!(release.initial_window, DataSize::new(2_920));
     assert_eq!(release.initial_ssthresh, None);
     assert_eq!(release.controller, "reno");
     assert_eq!(words(release), like_ns2("threshold"));
@@ -344,7 +344,7 @@ fn presets_are_those_of_the_transport() {
     let era = flow("preset = \"ns2-2000\"");
     let era = tcp(&era);
     assert_eq!(era.config, Config::NS2_2000);
-    assert_eq!(era.initial_window, Bytes::new(1_460));
+    assert_eq!(era.initial_window, DataSize::new(1_460));
     assert_eq!(words(era), like_ns2("both"));
 }
 
@@ -363,7 +363,7 @@ fn every_key_replaces_its_own_setting() {
             "packet = \"1000B\"",
             Config {
                 mss: 960,
-                receive_buffer: Bytes::new(19_200),
+                receive_buffer: DataSize::new(19_200),
                 ..base
             },
         ),
@@ -371,21 +371,21 @@ fn every_key_replaces_its_own_setting() {
             "mss = \"1000B\"",
             Config {
                 mss: 1_000,
-                receive_buffer: Bytes::new(20_000),
+                receive_buffer: DataSize::new(20_000),
                 ..base
             },
         ),
         (
             "rwnd = \"64KiB\"",
             Config {
-                receive_buffer: Bytes::new(65_536),
+                receive_buffer: DataSize::new(65_536),
                 ..base
             },
         ),
         (
             "rwnd = \"7 packets\"",
             Config {
-                receive_buffer: Bytes::new(10_220),
+                receive_buffer: DataSize::new(10_220),
                 ..base
             },
         ),
@@ -393,7 +393,7 @@ fn every_key_replaces_its_own_setting() {
             "headers = \"100B\"",
             Config {
                 mss: 1_400,
-                receive_buffer: Bytes::new(28_000),
+                receive_buffer: DataSize::new(28_000),
                 ..base
             },
         ),
@@ -402,7 +402,7 @@ fn every_key_replaces_its_own_setting() {
             "headers = \"real\"\ntimestamps = true",
             Config {
                 mss: 1_448,
-                receive_buffer: Bytes::new(28_960),
+                receive_buffer: DataSize::new(28_960),
                 timestamps: true,
                 ..base
             },
@@ -662,8 +662,8 @@ fn every_key_replaces_its_own_setting() {
          parameters = { alpha = 2, whole_segments = false }",
     );
     let spec = tcp(&flow);
-    assert_eq!(spec.initial_window, Bytes::new(5_840));
-    assert_eq!(spec.initial_ssthresh, Some(Bytes::new(50_000)));
+    assert_eq!(spec.initial_window, DataSize::new(5_840));
+    assert_eq!(spec.initial_ssthresh, Some(DataSize::new(50_000)));
     assert_eq!(spec.parameters.get("alpha"), Some(&Value::Number(2.0)));
     assert_eq!(
         spec.parameters.get("whole_segments"),

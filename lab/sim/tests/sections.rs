@@ -10,7 +10,7 @@ use comity_sim::report::{FlowReport, RunReport, SectionsReport};
 use comity_sim::{RunOptions, run};
 use comity_transport::datagram::Config;
 use comity_transport::timeline::Reliability;
-use comity_units::{Bytes, Rate, Seed, Span};
+use comity_units::{DataSize, Rate, Seed, Span};
 
 use common::Builder;
 
@@ -19,9 +19,9 @@ fn spec(latency: u64, config: Config) -> SectionsSpec {
         config,
         controller: "reno".to_owned(),
         parameters: Parameters::new(),
-        initial_window: Bytes::new(u64::from(config.payload) * 10),
+        initial_window: DataSize::new(u64::from(config.payload) * 10),
         latency: Some(Span::from_millis(latency)),
-        section: Bytes::new(1_000),
+        section: DataSize::new(1_000),
         acknowledgement: None,
         shed: true,
     }

@@ -10,7 +10,7 @@ use comity_sim::report::RunReport;
 use comity_sim::{RunOptions, run};
 use comity_tcp::Config;
 use comity_tcp::timeline::TimelineConfig;
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
@@ -87,7 +87,7 @@ impl Scene {
         // time early or late.
         let access = LinkConfig {
             jitter: Jitter::Uniform {
-                max: rate.transmission_time(Bytes::new(1_500)),
+                max: rate.transmission_time(DataSize::new(1_500)),
                 reorder: false,
             },
             ..LinkConfig::new(Rate::from_mbps(1_000), self.round_trip / 4)
@@ -102,9 +102,9 @@ impl Scene {
             );
             let mut transport = transport.clone();
             match &mut transport {
-                TransportSpec::Tcp(tcp) => tcp.initial_window = Bytes::new(window * MSS),
+                TransportSpec::Tcp(tcp) => tcp.initial_window = DataSize::new(window * MSS),
                 TransportSpec::Sections(spec) => {
-                    spec.initial_window = Bytes::new(window * u64::from(spec.config.payload));
+                    spec.initial_window = DataSize::new(window * u64::from(spec.config.payload));
                 }
                 other => unreachable!("{other:?}"),
             }
@@ -121,13 +121,13 @@ fn tcp(controller: &str, recovery: RecoveryConfig) -> TransportSpec {
     TransportSpec::Tcp(TcpSpec {
         config: Config {
             mss: MSS as u32,
-            receive_buffer: Bytes::new(4_000_000),
+            receive_buffer: DataSize::new(4_000_000),
             recovery,
             ..Config::MODERN
         },
         controller: controller.into(),
         parameters: Parameters::new(),
-        initial_window: Bytes::ZERO,
+        initial_window: DataSize::ZERO,
         initial_ssthresh: None,
         headers: Headers::Real,
         timeline: None,
@@ -143,7 +143,7 @@ fn time_lined(recovery: RecoveryConfig, blind_spot: bool) -> TransportSpec {
             ..TimelineConfig::PAPER
         });
         tcp.timeline = Some(TimelineSpec {
-            section: Bytes::new(100 * MSS),
+            section: DataSize::new(100 * MSS),
             deadline: Span::from_secs(1),
             feedback: None,
         });

@@ -8,7 +8,7 @@ use comity_sim::host::{file_size, plans};
 use comity_sim::network::{Network, Start};
 use comity_sim::report::{FlowReport, RunReport};
 use comity_sim::scenario::{Execution, Files, NoFiles, Reading, Scenario, execute, simulate};
-use comity_units::{Bytes, Seed, Span, Time};
+use comity_units::{DataSize, Seed, Span, Time};
 
 /// Short flows of 30 kB on average, 20 a second, beside one long flow.
 fn scenario(count: u32, keys: &str) -> Scenario {
@@ -105,7 +105,7 @@ fn short_flows_have_completion_times_and_the_others_are_counted() {
         assert_eq!(flow.started, plan.started_at);
         let size = file_size(spec, report.seed).unwrap();
         assert_eq!(flow.size_bytes, Some(size.get()));
-        assert!(size <= Bytes::new(3_000_000));
+        assert!(size <= DataSize::new(3_000_000));
         match flow.completion_time() {
             Some(time) => {
                 completed += 1;

@@ -10,7 +10,7 @@ use comity_sim::network::{
 };
 use comity_sim::{RunOptions, run};
 use comity_tcp::Config;
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 
 /// Two nodes and a flow between them that starts at once and lasts a tenth of a second.
 fn network(
@@ -125,9 +125,9 @@ fn finite_sources_need_no_time_on_the_path() {
         spacing: CbrSpacing::Interval(Span::from_millis(10)),
         jitter: 0.0,
     };
-    let file = Workload::File(Bytes::new(96_000));
+    let file = Workload::File(DataSize::new(96_000));
     let datagrams = TransportSpec::Datagram(DatagramSpec {
-        wire: Bytes::new(1_000),
+        wire: DataSize::new(1_000),
     });
     for (transport, workload, delivered) in [
         (tcp(40), file, 96_000),
@@ -153,12 +153,12 @@ fn repetition_without_an_interval_is_refused() {
         other => panic!("{other:?}"),
     };
     let bucket = Workload::TokenBucket {
-        depth: Bytes::new(1_000),
-        refill: Bytes::new(1_000),
+        depth: DataSize::new(1_000),
+        refill: DataSize::new(1_000),
         interval: Span::ZERO,
     };
     let datagrams = TransportSpec::Datagram(DatagramSpec {
-        wire: Bytes::new(1_000),
+        wire: DataSize::new(1_000),
     });
     for transport in [tcp(40), datagrams] {
         let network = network(link(), link(), transport, bucket.clone());
@@ -166,16 +166,16 @@ fn repetition_without_an_interval_is_refused() {
     }
     let mut reads = network(link(), link(), tcp(40), Workload::Greedy);
     reads.flows[0].reader = Reader::Playback {
-        sizes: ReadSizes::Equal(Bytes::new(1_000)),
+        sizes: ReadSizes::Equal(DataSize::new(1_000)),
         interval: Span::ZERO,
         delay: Span::ZERO,
-        buffer: Bytes::ZERO,
+        buffer: DataSize::ZERO,
     };
     assert_eq!(reason(&reads), FlowError::ReadInterval);
     let mut reports = network(link(), link(), tcp(40), Workload::Greedy);
     if let TransportSpec::Tcp(tcp) = &mut reports.flows[0].transport {
         tcp.timeline = Some(TimelineSpec {
-            section: Bytes::new(1_000),
+            section: DataSize::new(1_000),
             deadline: Span::from_millis(100),
             feedback: Some(Span::ZERO),
         });

@@ -10,7 +10,7 @@ use comity_sim::report::FlowReport;
 use comity_sim::{RunOptions, run};
 use comity_tcp::Config;
 use comity_transport::datagram;
-use comity_units::{Bytes, Rate, Seed, Span};
+use comity_units::{DataSize, Rate, Seed, Span};
 
 use common::{Builder, link_config, ns2_tcp};
 
@@ -125,7 +125,7 @@ fn unlike(more: u64, late: u64, window: u64, seed: u64) -> [Vec<FlowReport>; 2] 
         let mut transport = real(24, "slow_start");
         builder.flow("real", (far, b), transport.clone(), Workload::Greedy);
         if let TransportSpec::Tcp(tcp) = &mut transport {
-            tcp.initial_window = Bytes::new(window * 1_460);
+            tcp.initial_window = DataSize::new(window * 1_460);
         }
         let second = builder.flow("real", (a, b), transport, Workload::Greedy);
         second.start.at = comity_units::Time::from_secs(late);
@@ -193,9 +193,9 @@ fn levels_rule_the_datagram_transport_too() {
         let spec = SectionsSpec {
             controller: "real".to_owned(),
             parameters: Parameters::new().with("max_level", Value::Number(max_level)),
-            initial_window: Bytes::new(u64::from(config.payload) * 10),
+            initial_window: DataSize::new(u64::from(config.payload) * 10),
             latency: None,
-            section: Bytes::new(1_200),
+            section: DataSize::new(1_200),
             acknowledgement: None,
             shed: true,
             config,

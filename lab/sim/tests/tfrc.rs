@@ -9,7 +9,7 @@ use comity_link::{Limit, LinkConfig, Loss, LossModel, LossPlace, Queue};
 use comity_sim::network::{Network, Start, TransportSpec, Workload};
 use comity_sim::report::RunReport;
 use comity_sim::{RunOptions, run};
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 
 use common::Builder;
 
@@ -48,7 +48,7 @@ fn simulate(network: &Network, seed: u64) -> RunReport {
 #[test]
 fn under_random_loss_the_rate_is_that_of_the_equation() {
     let rtt = Span::from_millis(100);
-    let segment = Bytes::new(1_423);
+    let segment = DataSize::new(1_423);
     for loss in [0.003, 0.01, 0.03, 0.1] {
         let there = LinkConfig {
             losses: vec![Loss {

@@ -15,7 +15,7 @@ use comity_sim::scenario::{Reading, Scenario};
 use comity_sim::{Body, FlowEvent, FlowEventKind, Observer, RunOptions, run, run_observed};
 use comity_tcp::Config;
 use comity_tcp::timeline::TimelineConfig;
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 
 const MSS: u64 = 1_460;
 /// The packets of a section, as in the paper.
@@ -36,7 +36,7 @@ fn beside_tcp(seconds: u64, timeline: TimelineSpec) -> Network {
 
 fn greedy(deadline: Span) -> TimelineSpec {
     TimelineSpec {
-        section: Bytes::new(PACKETS * MSS),
+        section: DataSize::new(PACKETS * MSS),
         deadline,
         feedback: None,
     }
@@ -142,7 +142,7 @@ fn sections_that_expire_before_the_handshake_ends_are_dropped() {
     let mut network = beside_tcp(
         5,
         TimelineSpec {
-            section: Bytes::new(20 * MSS),
+            section: DataSize::new(20 * MSS),
             ..greedy(life)
         },
     );
@@ -248,7 +248,7 @@ fn run_video(kbps: u64, feedback: Option<Span>, drops_expired: bool) -> RunRepor
     let mut network = beside_tcp(
         25,
         TimelineSpec {
-            section: Bytes::new(1),
+            section: DataSize::new(1),
             deadline: Span::from_secs(2),
             feedback,
         },

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use comity_congestion::table::{self, ParameterError, Parameters, Row, Setup, UnknownController};
 use comity_congestion::{Controller, Meter};
 use comity_tcp as tcp;
-use comity_units::{Bytes, Seed, Span};
+use comity_units::{DataSize, Seed, Span};
 
 use crate::section::Framing;
 
@@ -88,7 +88,7 @@ impl Config {
             addresses: addresses.into_iter().collect(),
             mtu: 1_500,
             tcp: tcp::Config {
-                receive_buffer: Bytes::new(1 << 20),
+                receive_buffer: DataSize::new(1 << 20),
                 give_up_after: std::num::NonZeroU32::new(15),
                 skip_segments: Some(Seed::new(0)),
                 ..tcp::Config::MODERN
@@ -159,9 +159,9 @@ impl Config {
             max_window: if row.has_meter() {
                 self.tcp.receive_buffer
             } else {
-                Bytes::MAX
+                DataSize::MAX
             },
-            ..Setup::new(Bytes::new(u64::from(mss)))
+            ..Setup::new(DataSize::new(u64::from(mss)))
         };
         let controller = row
             .build(&setup, &self.parameters)

@@ -5,7 +5,7 @@ mod sections;
 use std::sync::Arc;
 
 use comity_tcp::{self as tcp, Connection, Flags, Options, SackBlocks, Segment, State};
-use comity_units::{Bytes, Seed, SeqNo, Time};
+use comity_units::{DataSize, Seed, SeqNo, Time};
 
 use crate::budget::Budget;
 use crate::buffer::{FIRST, ReceiveBuffer, SendBuffer};
@@ -93,7 +93,7 @@ pub(crate) struct Socket {
     /// The number of bytes that its receive buffer may hold.
     pub(crate) promised: usize,
     /// The receive buffer of a connection that has a whole one.
-    receive_buffer: Bytes,
+    receive_buffer: DataSize,
     /// The number of bytes in order, including gaps, at the last event for the application.
     pub(crate) announced: u64,
     /// The peer's initial sequence number.
@@ -165,7 +165,7 @@ impl Socket {
         };
         // Until the handshake is complete, there is room for an initial window.
         let initial = u64::from(mss * 10).max(MIN_SHARE as u64);
-        connection.set_receive_buffer(config.tcp.receive_buffer.min(Bytes::new(initial)));
+        connection.set_receive_buffer(config.tcp.receive_buffer.min(DataSize::new(initial)));
         Self {
             tuple,
             tcp: match control.meter {
@@ -222,7 +222,7 @@ impl Socket {
     /// much as the window of the SYN said. Returns how many.
     pub(crate) fn promise_room(&mut self, share: usize) -> usize {
         let offered = self.tcp.config().receive_buffer;
-        let share = Bytes::new(share as u64).min(self.receive_buffer);
+        let share = DataSize::new(share as u64).min(self.receive_buffer);
         self.tcp.set_receive_buffer(share.max(offered));
         self.promised = share.max(offered).get() as usize;
         self.promised

@@ -4,7 +4,7 @@ mod peer;
 
 use comity_congestion::table::{Parameters, TABLE, Value, find};
 use comity_tcp_host::{Config, End};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 use proptest::prelude::*;
 
 use self::peer::{Link, Manner, Offer, Random, Run};
@@ -274,7 +274,7 @@ fn a_test_is_no_loss_to_any_controller() {
 /// where the peer's window is the limit.
 #[test]
 fn tests_cost_few_bytes_and_little_time() {
-    let constant = Value::Bytes(Bytes::new(300_000));
+    let constant = Value::Bytes(DataSize::new(300_000));
     let constant = Parameters::new().with("window", constant);
     let cases = [
         ("fixed", constant, 1 << 22, 5),
@@ -314,7 +314,7 @@ fn tests_cost_few_bytes_and_little_time() {
 #[test]
 fn identifications_do_not_distinguish_tests_from_losses() {
     let config = Config {
-        parameters: Parameters::new().with("window", Value::Bytes(Bytes::new(30_000))),
+        parameters: Parameters::new().with("window", Value::Bytes(DataSize::new(30_000))),
         ..with("fixed")
     };
     let mut run = Run::new(config, path(0), Manner::Honest, Offer::default(), 5);
@@ -364,7 +364,7 @@ proptest! {
             let mut config = config(host);
             config.tcp.sack = sack;
             config.tcp.timestamps = timestamps;
-            config.tcp.receive_buffer = Bytes::new(4 << 20);
+            config.tcp.receive_buffer = DataSize::new(4 << 20);
             config
         };
         let mut world = World::with([with(0), with(1)]);

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use comity_tcp_host::{
     Config, ConnectError, ConnectionId, End, Event, Host, KeepAlive, ListenError,
 };
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 use etherparse::TcpOptionElement;
 
 use crate::world::{App, PORT, World, config, forge, read, v4};
@@ -251,7 +251,7 @@ fn receive_buffers_share_a_limit() {
         max_receive_memory: LIMIT,
         ..config(0)
     };
-    narrow.tcp.receive_buffer = Bytes::new(WHOLE);
+    narrow.tcp.receive_buffer = DataSize::new(WHOLE);
     let mut world = World::with([narrow, config(1)]);
     let deaf = || App {
         read: 0,

@@ -4,7 +4,7 @@ use core::num::NonZeroU32;
 
 use comity_congestion::RttConfig;
 use comity_congestion::recovery::RecoveryConfig;
-use comity_units::{Bytes, Seed, SeqNo, Span};
+use comity_units::{DataSize, Seed, SeqNo, Span};
 
 use super::timeline::TimelineConfig;
 
@@ -17,7 +17,7 @@ pub struct Config {
     /// The payload of a full segment, at least 1.
     pub mss: u32,
     /// The receive buffer: the largest offered window.
-    pub receive_buffer: Bytes,
+    pub receive_buffer: DataSize,
     /// Whether to offer windows beyond 65,535 bytes (RFC 7323).
     pub window_scaling: bool,
     /// Whether segments carry timestamps, which then measure round trips (RFC 7323).
@@ -111,7 +111,7 @@ impl Config {
     /// retransmission timeout. ECN is off, as for a Linux client.
     pub const MODERN: Self = Self {
         mss: 1_448,
-        receive_buffer: Bytes::new(6 << 20),
+        receive_buffer: DataSize::new(6 << 20),
         window_scaling: true,
         timestamps: true,
         timestamp_tick: Span::from_micros(1),
@@ -144,7 +144,7 @@ impl Config {
     /// ms, a window of 20 segments of 1460 bytes, an acknowledgement for every segment.
     pub const NS2_2_35: Self = Self {
         mss: 1_460,
-        receive_buffer: Bytes::new(20 * 1_460),
+        receive_buffer: DataSize::new(20 * 1_460),
         window_scaling: true,
         timestamps: false,
         sack: false,

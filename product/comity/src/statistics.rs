@@ -9,7 +9,7 @@ pub use comity_transport::datagram::{
 };
 pub use comity_transport::timeline::inbox::GapCounters;
 pub use comity_transport::timeline::outbox::{ByteCounters, SectionCounters};
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 
 use crate::counter::counters;
 use crate::session::{ListenerStatistics, SessionStatistics};
@@ -278,7 +278,7 @@ fn ms(span: Span) -> f64 {
 }
 
 /// Returns `None` for a limit that never applies.
-fn limit(bytes: Bytes) -> Option<u64> {
+fn limit(bytes: DataSize) -> Option<u64> {
     Some(bytes.get()).filter(|bytes| *bytes != u64::MAX)
 }
 
@@ -354,9 +354,9 @@ mod tests {
                 latest_rtt: Some(Span::from_millis(375)),
                 min_rtt: Some(Span::from_millis(500)),
                 one_way_delay: Some(Span::from_millis(625)),
-                window: Bytes::new(18),
-                in_flight: Bytes::new(19),
-                ssthresh: Some(Bytes::new(20)),
+                window: DataSize::new(18),
+                in_flight: DataSize::new(19),
+                ssthresh: Some(DataSize::new(20)),
                 pacing_rate: Some(Rate::from_mbps(21)),
                 peak_rate: Some(Rate::from_mbps(22)),
                 tokens: Some(-23),
@@ -484,8 +484,8 @@ mod tests {
     #[test]
     fn unknown_values_are_null() {
         let mut transport = distinct();
-        transport.path.window = Bytes::new(u64::MAX);
-        transport.path.ssthresh = Some(Bytes::new(u64::MAX));
+        transport.path.window = DataSize::new(u64::MAX);
+        transport.path.ssthresh = Some(DataSize::new(u64::MAX));
         transport.path.srtt = None;
         transport.peer = None;
         let session = SessionStatistics::default();

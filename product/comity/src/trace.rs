@@ -24,7 +24,7 @@ use comity_transport::datagram::{LostPacket, PathStatistics};
 use comity_transport::timeline::outbox::Fate;
 use comity_transport::timeline::{Delivery, Meta, Outcome, Reason, SectionId, StreamId, inbox};
 use comity_transport::wire::frame::{self, Content, Frame};
-use comity_units::{Bytes, PacketNumber, Time};
+use comity_units::{DataSize, PacketNumber, Time};
 use serde::Serialize;
 
 use crate::existing::Existing;
@@ -673,7 +673,7 @@ fn put(writer: &mut QlogWriter<Bounded>, at: Time, record: Record) -> io::Result
             writer.packet_lost(at, &packet, trigger)
         }
         Record::Path(path) => {
-            let known = |bytes: Bytes| Some(bytes).filter(|bytes| *bytes != Bytes::MAX);
+            let known = |bytes: DataSize| Some(bytes).filter(|bytes| *bytes != DataSize::MAX);
             let metrics = Metrics {
                 min_rtt: path.min_rtt,
                 smoothed_rtt: path.srtt,

@@ -235,7 +235,7 @@ impl Transport {
         };
         let setup = Setup {
             seed: seed.derive("controller"),
-            ..Setup::new(comity_units::Bytes::new(transport.payload.into()))
+            ..Setup::new(comity_units::DataSize::new(transport.payload.into()))
         };
         let controller = config
             .row()

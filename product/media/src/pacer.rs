@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use crate::check::packet::{Facts, clock_step};
 use crate::clock::ArrivalClock;
@@ -161,7 +161,10 @@ impl Pacer {
         let start = self.free.clamp(now, now + MAX_BACKLOG);
         let gap = match mean {
             None => even,
-            Some(rate) => even.min(rate.mul_f64(FASTER).transmission_time(Bytes::new(length))),
+            Some(rate) => even.min(
+                rate.mul_f64(FASTER)
+                    .transmission_time(DataSize::new(length)),
+            ),
         };
         (start, gap)
     }
@@ -179,7 +182,7 @@ impl Pacer {
     fn mean_rate(&self, now: Time) -> Option<Rate> {
         let passed = now.saturating_since(self.began?).min(MEAN);
         let bytes = self.arrivals.iter().map(|(_, bytes)| bytes).sum();
-        (passed >= KNOWN_AFTER).then(|| Rate::of(Bytes::new(bytes), passed))
+        (passed >= KNOWN_AFTER).then(|| Rate::of(DataSize::new(bytes), passed))
     }
 }
 

@@ -49,7 +49,7 @@ impl MediaSection {
             needs: self.needs,
             is_bound: self.is_bound,
             source_time: self.source_time,
-            size: comity_units::Bytes::new(self.payload.len() as u64),
+            size: comity_units::DataSize::new(self.payload.len() as u64),
         }
     }
 }

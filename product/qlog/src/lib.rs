@@ -29,7 +29,7 @@ use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
 use comity_congestion::Phase;
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 use serde::{Serialize, Serializer};
 
 /// The description of the file.
@@ -149,13 +149,13 @@ pub struct Metrics {
     pub rtt_variance: Option<Span>,
     /// The congestion window.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "count")]
-    pub congestion_window: Option<Bytes>,
+    pub congestion_window: Option<DataSize>,
     /// Bytes sent and neither acknowledged nor lost.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "count")]
-    pub bytes_in_flight: Option<Bytes>,
+    pub bytes_in_flight: Option<DataSize>,
     /// The slow-start threshold.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "count")]
-    pub ssthresh: Option<Bytes>,
+    pub ssthresh: Option<DataSize>,
     /// The pacing rate.
     #[serde(
         skip_serializing_if = "Option::is_none",
@@ -538,8 +538,8 @@ fn millis<S: Serializer>(span: &Option<Span>, serializer: S) -> Result<S::Ok, S:
         .serialize(serializer)
 }
 
-fn count<S: Serializer>(bytes: &Option<Bytes>, serializer: S) -> Result<S::Ok, S::Error> {
-    bytes.map(Bytes::get).serialize(serializer)
+fn count<S: Serializer>(bytes: &Option<DataSize>, serializer: S) -> Result<S::Ok, S::Error> {
+    bytes.map(DataSize::get).serialize(serializer)
 }
 
 fn bits_per_second<S: Serializer>(rate: &Option<Rate>, serializer: S) -> Result<S::Ok, S::Error> {

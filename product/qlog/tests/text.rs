@@ -3,7 +3,7 @@
 use comity_qlog::{
     CongestionState, Data, Description, LossTrigger, Metrics, Packet, Piece, QlogWriter, Side,
 };
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 use serde_json::{Value, json};
 
 fn description() -> Description<'static> {
@@ -117,9 +117,9 @@ fn only_changes_are_written() {
         smoothed_rtt: Some(Span::from_millis(41)),
         latest_rtt: Some(Span::from_micros(41_500)),
         rtt_variance: Some(Span::from_millis(2)),
-        congestion_window: Some(Bytes::new(14_480)),
-        bytes_in_flight: Some(Bytes::new(2_896)),
-        ssthresh: Some(Bytes::new(65_536)),
+        congestion_window: Some(DataSize::new(14_480)),
+        bytes_in_flight: Some(DataSize::new(2_896)),
+        ssthresh: Some(DataSize::new(65_536)),
         pacing_rate: Some(Rate::from_mbps(3)),
         capacity: Some(Rate::from_mbps(50)),
     };
@@ -129,7 +129,7 @@ fn only_changes_are_written() {
     writer
         .metrics_updated(Time::from_millis(2), &metrics)
         .unwrap();
-    metrics.congestion_window = Some(Bytes::new(15_928));
+    metrics.congestion_window = Some(DataSize::new(15_928));
     writer
         .metrics_updated(Time::from_millis(3), &metrics)
         .unwrap();
@@ -143,7 +143,7 @@ fn only_changes_are_written() {
             },
         )
         .unwrap();
-    metrics.bytes_in_flight = Some(Bytes::new(0));
+    metrics.bytes_in_flight = Some(DataSize::new(0));
     writer
         .metrics_updated(Time::from_millis(5), &metrics)
         .unwrap();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use comity_congestion::{Ack, Controller, Decision, Ecn, Event, Pacing, Phase, Sent};
 use comity_transport::datagram::{Config, Connection};
 use comity_transport::timeline::{DropPolicy, Elided, Importance, Outgoing, StreamId};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 /// Pairs, 7 ms apart.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Controller for Pairs {
 
     fn decision(&self) -> Decision {
         Decision {
-            window: Bytes::new(self.window),
+            window: DataSize::new(self.window),
             pacing: Pacing::At(Time::from_millis(7 * (self.sent / 2))),
             phase: Phase::CongestionAvoidance,
             ..Decision::default()

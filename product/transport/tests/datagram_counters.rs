@@ -3,7 +3,7 @@
 use comity_congestion::{Controller, Decision, Event, Pacing, Phase};
 use comity_transport::datagram::{Config, Connection};
 use comity_transport::timeline::{DropPolicy, Elided, Importance, Outgoing, StreamId};
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 /// 100 kB/s on average, ten times that in bursts, 10 kB of tokens and of borrowing.
 #[derive(Debug)]
@@ -14,11 +14,11 @@ impl Controller for Bucket {
 
     fn decision(&self) -> Decision {
         Decision {
-            window: Bytes::MAX,
+            window: DataSize::MAX,
             pacing: Pacing::Bucket {
                 rate: Rate::from_kbps(800),
                 peak: Rate::from_mbps(8),
-                depth: Bytes::new(10_000),
+                depth: DataSize::new(10_000),
                 fair: Rate::from_kbps(800),
                 proven: Rate::from_kbps(800),
             },

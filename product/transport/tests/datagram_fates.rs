@@ -13,7 +13,7 @@ use comity_transport::timeline::{
 };
 use comity_transport::wire::frame::{self, AckRange, AckRanges, Content, Frame, encode_departure};
 use comity_transport::wire::{CloseCode, Stamp};
-use comity_units::{Bytes, PacketNumber, Span, Time};
+use comity_units::{DataSize, PacketNumber, Span, Time};
 
 const MS: fn(u64) -> Time = Time::from_millis;
 const HALF: Span = Span::from_millis(20);
@@ -32,7 +32,7 @@ fn config() -> Config {
 fn make_controller(name: &str, parameters: &Parameters) -> Box<dyn Controller> {
     table::find(name)
         .unwrap()
-        .build(&Setup::new(Bytes::new(1_000)), parameters)
+        .build(&Setup::new(DataSize::new(1_000)), parameters)
         .unwrap()
 }
 
@@ -270,7 +270,7 @@ impl Controller for Counting {
 
     fn decision(&self) -> Decision {
         Decision {
-            window: Bytes::new(1_000_000),
+            window: DataSize::new(1_000_000),
             pacing: Pacing::At(Time::ZERO),
             phase: Phase::Steady,
             ..Decision::default()

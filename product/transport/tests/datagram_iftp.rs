@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use comity_congestion::controllers::{EveryPacket, Iftp, IftpConfig, LateAcks};
 use comity_transport::datagram::Connection;
 use comity_transport::timeline::Elided;
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use pair::{PAYLOAD, config};
 
@@ -29,8 +29,8 @@ struct Script {
 
 fn controller() -> Iftp {
     Iftp::new(IftpConfig {
-        mss: Bytes::new(u64::from(PAYLOAD)),
-        max_window: Bytes::MAX,
+        mss: DataSize::new(u64::from(PAYLOAD)),
+        max_window: DataSize::MAX,
         link: Rate::MAX,
         ssthresh: 4,
         max_packets: 50,

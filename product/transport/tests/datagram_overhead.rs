@@ -7,7 +7,7 @@ use comity_transport::timeline::{
     Elided, Importance, Outgoing, Payload, Reliability, SectionId, StreamId,
 };
 use comity_transport::wire::frame::{self, Content, Data, Frame, Framing, Section};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 /// Sends everything at once, each packet with this tag.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Controller for Tagging {
 
     fn decision(&self) -> Decision {
         Decision {
-            window: Bytes::MAX,
+            window: DataSize::MAX,
             pacing: Pacing::Unpaced,
             phase: Phase::CongestionAvoidance,
             ..Decision::default()

@@ -6,7 +6,7 @@ use crate::pair;
 use comity_congestion::controllers::{Psp, PspConfig, RoundMeter, Step};
 use comity_transport::datagram::Connection;
 use comity_transport::timeline::Elided;
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 
 use pair::{PAYLOAD, config};
 
@@ -27,8 +27,8 @@ struct Script<'a> {
 
 fn controller(script: &Script<'_>) -> Psp {
     Psp::new(PspConfig {
-        mss: Bytes::new(u64::from(PAYLOAD)),
-        max_window: Bytes::MAX,
+        mss: DataSize::new(u64::from(PAYLOAD)),
+        max_window: DataSize::MAX,
         link: Rate::from_mbps(100),
         is_damped: script.is_damped,
         step: Step::Fixed {

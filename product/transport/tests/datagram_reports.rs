@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use comity_congestion::{Arrival, Controller, Decision, Ecn, Event, Meter, Pacing, Phase, Report};
 use comity_transport::datagram::{Config, Connection};
 use comity_transport::timeline::{Elided, Importance, Outgoing, StreamId};
-use comity_units::{Bytes, PacketNumber, Span, Time};
+use comity_units::{DataSize, PacketNumber, Span, Time};
 
 /// Sends all available data and records the reports.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ impl Controller for Listener {
 
     fn decision(&self) -> Decision {
         Decision {
-            window: Bytes::MAX,
+            window: DataSize::MAX,
             pacing: Pacing::Unpaced,
             phase: Phase::Steady,
             ..Decision::default()

@@ -146,7 +146,7 @@ impl<P: Fuzzed> World<P> {
     fn new(source: &mut Source<'_>) -> Option<Self> {
         let row = TABLE.get(usize::from(source.u8()) % TABLE.len())?;
         let config = config(source);
-        let setup = Setup::new(comity_units::Bytes::new(u64::from(config.payload)));
+        let setup = Setup::new(comity_units::DataSize::new(u64::from(config.payload)));
         let controller = row
             .build(&setup, &Parameters::new())
             .expect("defaults are valid");
@@ -204,7 +204,7 @@ impl<P: Fuzzed> World<P> {
                 1..=4 => {
                     let row = &TABLE[usize::from(source.u8()) % TABLE.len()];
                     let payload = u64::from(self.end.config().payload);
-                    let setup = Setup::new(comity_units::Bytes::new(payload));
+                    let setup = Setup::new(comity_units::DataSize::new(payload));
                     let controller = row.build(&setup, &Parameters::new());
                     self.end
                         .on_new_path(self.now, controller.expect("as above"));

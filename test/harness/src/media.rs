@@ -7,7 +7,7 @@ use comity_media::{
     Event, FrameType, Header, HeaderError, Notice, PACKET, ReadError, Reader, ReaderConfig,
     TsWriter, WriterConfig,
 };
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 /// The search range for a packet, in bytes.
 const SEARCHED: usize = 1 << 20;
@@ -157,7 +157,7 @@ pub fn check_reader(data: &[u8]) {
 fn check_whole(data: &[u8], is_read: bool) {
     let mut reader = Reader::new(ReaderConfig {
         layouts: true,
-        longest_unit: Bytes::new(4_000),
+        longest_unit: DataSize::new(4_000),
         ..ReaderConfig::default()
     });
     let pushed = data.chunks(1_000).try_for_each(|piece| reader.push(piece));
@@ -243,7 +243,7 @@ fn check_live(data: &[u8], length: usize) {
 
 fn reader() -> Reader {
     Reader::new(ReaderConfig {
-        longest_unit: Bytes::new(4_000),
+        longest_unit: DataSize::new(4_000),
         ..ReaderConfig::default()
     })
 }

@@ -3,10 +3,10 @@
 
 use comity_link::Random;
 use comity_sim::transfers::{Sizes, TransfersError, parse_tmix};
-use comity_units::{Bytes, Seed, Span};
+use comity_units::{DataSize, Seed, Span};
 
 /// The largest transfer of a file.
-const LARGEST: Bytes = Bytes::new(1 << 50);
+const LARGEST: DataSize = DataSize::new(1 << 50);
 
 /// One input.
 pub fn check(data: &[u8]) {
@@ -20,7 +20,7 @@ pub fn check(data: &[u8]) {
                 let size = sizes.draw(&mut random);
                 assert!((sizes.min()..=LARGEST).contains(&size));
             }
-            assert!(sizes.min() > Bytes::ZERO);
+            assert!(sizes.min() > DataSize::ZERO);
         }
         Err(error) => report(&error, text),
     }

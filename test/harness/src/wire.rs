@@ -5,7 +5,7 @@ use comity_congestion::table::{self, Setup};
 use comity_transport::wire::frame::{self, Content};
 use comity_transport::wire::header::{self, Packet};
 use comity_transport::wire::parameters::Parameters;
-use comity_units::Bytes;
+use comity_units::DataSize;
 
 /// Reads the frames of a payload, and each again after encoding it.
 fn frames(payload: &[u8], content: Content) {
@@ -44,7 +44,7 @@ fn meter(parameters: &Parameters) {
     for row in table::TABLE {
         if let Ok(read) = row.parse_list(list) {
             assert_eq!(row.parse_list(&read.to_list()).as_ref(), Ok(&read));
-            let setup = Setup::new(Bytes::new(1_200));
+            let setup = Setup::new(DataSize::new(1_200));
             let _ = row.build_meter(&setup, &read);
         }
     }

@@ -33,7 +33,7 @@ use comity_congestion::{
     Loss, LossCause, Pacing, RateSample, Sent, Tag, Timeout,
 };
 use comity_transport::wire::frame::Frame;
-use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+use comity_units::{DataSize, PacketNumber, Rate, Span, Time};
 
 pub use operation::{Operation, operation, setup, variants};
 use promise::check;
@@ -48,7 +48,7 @@ pub struct Model {
     setup: Setup,
     expectations: Expectations,
     now: Time,
-    in_flight: Bytes,
+    in_flight: DataSize,
     next: PacketNumber,
     recovering: bool,
     limited: bool,
@@ -60,7 +60,7 @@ pub struct Model {
     /// The packets in flight, the oldest first.
     flight: VecDeque<Departure>,
     /// The largest window so far.
-    largest: Bytes,
+    largest: DataSize,
 }
 
 impl Model {
@@ -85,7 +85,7 @@ impl Model {
             setup,
             expectations,
             now: Time::from_secs(1),
-            in_flight: Bytes::ZERO,
+            in_flight: DataSize::ZERO,
             next: PacketNumber::ZERO,
             recovering: false,
             limited: false,
@@ -93,7 +93,7 @@ impl Model {
             timeouts: 0,
             rate: DeliveryRate::new(Time::ZERO),
             flight: VecDeque::new(),
-            largest: Bytes::ZERO,
+            largest: DataSize::ZERO,
         }
     }
 
@@ -116,7 +116,7 @@ impl Model {
     }
 
     /// The bytes in flight.
-    pub const fn in_flight(&self) -> Bytes {
+    pub const fn in_flight(&self) -> DataSize {
         self.in_flight
     }
 
@@ -192,12 +192,12 @@ impl Model {
         let [first, second, third, fourth] = noise;
         self.wait_until(self.now + Span::from_nanos(fourth % 10_000_000_000))?;
         let (now, mss) = (self.now, self.setup.mss);
-        let (in_flight, window) = (Bytes::new(second), Bytes::new(third));
+        let (in_flight, window) = (DataSize::new(second), DataSize::new(third));
         match kind % 6 {
             0 => {
                 let ack = Ack {
                     now,
-                    acked: Bytes::new(first),
+                    acked: DataSize::new(first),
                     // At most two years, because estimators may rely on the age of a connection.
                     rtt: Some(Span::from_nanos(third >> 8)),
                     in_flight,
@@ -217,7 +217,7 @@ impl Model {
                 let loss = Loss {
                     now,
                     sent_at: now,
-                    lost: Bytes::new(first),
+                    lost: DataSize::new(first),
                     in_flight,
                     window,
                     cause: if fourth & 1 == 0 {
@@ -243,7 +243,7 @@ impl Model {
                 let sent = Sent {
                     now,
                     payload: mss,
-                    wire: Bytes::new(first),
+                    wire: DataSize::new(first),
                     number: PacketNumber::new(third),
                     in_flight,
                     app_limited: fourth & 1 == 0,
@@ -287,7 +287,7 @@ impl Model {
         let sent = Sent {
             now: self.now,
             payload: self.setup.mss,
-            wire: self.setup.mss + Bytes::new(40),
+            wire: self.setup.mss + DataSize::new(40),
             number: self.next,
             in_flight: self.in_flight,
             app_limited: self.limited,
@@ -322,7 +322,7 @@ impl Model {
         marked: bool,
     ) -> Result<(), Violation> {
         let acked = (self.setup.mss * u64::from(packets)).min(self.in_flight);
-        if acked == Bytes::ZERO {
+        if acked == DataSize::ZERO {
             return Ok(());
         }
         let oldest = self.oldest();
@@ -373,7 +373,7 @@ impl Model {
         }
         let restored = match self.expectations.restores_window {
             true => self.largest.max(self.setup.mss * 4),
-            false => Bytes::ZERO,
+            false => DataSize::ZERO,
         };
         let no_growth = after.window <= before.window || self.expectations.restores_window || lifts;
         let limited = self.limited && !self.expectations.grows_when_limited;
@@ -393,7 +393,7 @@ impl Model {
         let grown = acked * self.expectations.growth;
         // The rate of the first flight allows 64 initial windows.
         let measured = self.setup.initial_window * if lifts { 64 } else { 0 };
-        let most = before.window.max(restored).max(measured) + grown + Bytes::new(1);
+        let most = before.window.max(restored).max(measured) + grown + DataSize::new(1);
         check(
             after.window <= most,
             Promise::GrowthByEvidence,
@@ -403,7 +403,7 @@ impl Model {
     }
 
     /// Delivers the oldest packets of this size.
-    fn deliver(&mut self, acked: Bytes, prior_in_flight: u64) -> RateSample {
+    fn deliver(&mut self, acked: DataSize, prior_in_flight: u64) -> RateSample {
         let mss = self.setup.mss.get();
         for _ in 0..acked.get() / mss {
             if let Some(departure) = self.flight.pop_front() {
@@ -415,7 +415,7 @@ impl Model {
     }
 
     /// Loses the oldest packets of this size.
-    fn lose_packets(&mut self, lost: Bytes) -> Result<(), Violation> {
+    fn lose_packets(&mut self, lost: DataSize) -> Result<(), Violation> {
         let (now, mss) = (self.now, self.setup.mss.get());
         for _ in 0..lost.get() / mss {
             let Some(departure) = self.flight.pop_front() else {
@@ -432,7 +432,7 @@ impl Model {
     }
 
     fn lose(&mut self, packets: u8, cause: LossCause, restart: bool) -> Result<(), Violation> {
-        if self.in_flight == Bytes::ZERO || self.recovering || !self.sent_since_reaction {
+        if self.in_flight == DataSize::ZERO || self.recovering || !self.sent_since_reaction {
             return Ok(());
         }
         let lost = (self.setup.mss * u64::from(packets)).min(self.in_flight);
@@ -455,7 +455,7 @@ impl Model {
         self.sent_since_reaction = false;
         if cause != LossCause::Mark {
             self.in_flight = if restart {
-                Bytes::ZERO
+                DataSize::ZERO
             } else {
                 self.in_flight - lost
             };
@@ -465,7 +465,7 @@ impl Model {
     }
 
     fn time_out(&mut self, duplicate_seen: bool) -> Result<(), Violation> {
-        if self.in_flight == Bytes::ZERO {
+        if self.in_flight == DataSize::ZERO {
             return Ok(());
         }
         self.timeouts += 1;
@@ -479,14 +479,14 @@ impl Model {
         self.lose_packets(self.in_flight)?;
         let (before, after) =
             self.notify(|controller| controller.on_event(Event::Timeout(&timeout)))?;
-        self.in_flight = Bytes::ZERO;
+        self.in_flight = DataSize::ZERO;
         self.recovering = false;
         self.sent_since_reaction = false;
         self.check_reduction(before, after)
     }
 
     fn restart(&mut self, timeouts: u8) -> Result<(), Violation> {
-        if self.in_flight > Bytes::ZERO {
+        if self.in_flight > DataSize::ZERO {
             return Ok(());
         }
         let timeout = Span::from_millis(200);
@@ -588,19 +588,19 @@ impl Model {
 /// A sample that no honest transport produces.
 fn any_sample([first, second, third, fourth]: [u64; 4]) -> RateSample {
     RateSample {
-        delivered: Bytes::new(first ^ fourth),
+        delivered: DataSize::new(first ^ fourth),
         interval: Span::from_nanos(second >> 8),
         sending: None,
-        prior_delivered: Bytes::new(third),
-        lost: Bytes::new(second ^ third),
-        sent_in_flight: Bytes::new(first.rotate_left(7)),
+        prior_delivered: DataSize::new(third),
+        lost: DataSize::new(second ^ third),
+        sent_in_flight: DataSize::new(first.rotate_left(7)),
         app_limited: fourth & 1 == 0,
         rtt: Some(Span::from_nanos(third >> 8)),
-        total_delivered: Bytes::new(third ^ fourth),
-        total_lost: Bytes::new(fourth),
-        newly_delivered: Bytes::new(first),
-        newly_lost: Bytes::new(second.rotate_left(9)),
-        prior_in_flight: Bytes::new(third.rotate_left(5)),
-        in_flight: Bytes::new(second),
+        total_delivered: DataSize::new(third ^ fourth),
+        total_lost: DataSize::new(fourth),
+        newly_delivered: DataSize::new(first),
+        newly_lost: DataSize::new(second.rotate_left(9)),
+        prior_in_flight: DataSize::new(third.rotate_left(5)),
+        in_flight: DataSize::new(second),
     }
 }

@@ -45,7 +45,7 @@ pub fn ends_opened(
         (receiver, receiver_opened, true),
     ]
     .map(|(config, opened, measures)| {
-        let setup = Setup::new(comity_units::Bytes::new(u64::from(config.payload)));
+        let setup = Setup::new(comity_units::DataSize::new(u64::from(config.payload)));
         let controller = row.build(&setup, &Parameters::new()).expect("defaults");
         let meter = row
             .build_meter(&setup, &Parameters::new())

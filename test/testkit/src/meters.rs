@@ -16,7 +16,7 @@ use std::fmt;
 
 use comity_congestion::table::{ParameterError, Parameters, Row, Setup};
 use comity_congestion::{Ack, Arrival, Controller, Event, Feedback, Meter, Report, Sent, Tag};
-use comity_units::{Bytes, PacketNumber, Span, Time};
+use comity_units::{DataSize, PacketNumber, Span, Time};
 use proptest::prelude::*;
 
 /// One step of a receiver.
@@ -98,7 +98,7 @@ pub struct MeterModel {
     sender: Box<dyn Controller>,
     meter: Box<dyn Meter>,
     twin: Box<dyn Meter>,
-    mss: Bytes,
+    mss: DataSize,
     now: Time,
     next: PacketNumber,
     arrived: u32,
@@ -110,7 +110,7 @@ impl MeterModel {
     pub fn new(
         sender: Box<dyn Controller>,
         build: impl Fn() -> Box<dyn Meter>,
-        mss: Bytes,
+        mss: DataSize,
     ) -> Self {
         Self {
             sender,
@@ -178,7 +178,7 @@ impl MeterModel {
     /// As [`MeterModel::apply`].
     pub fn disturb(&mut self, tag: Tag, noise: [u64; 2]) -> Result<(), MeterPromise> {
         let [number, wire] = noise;
-        self.arrive((PacketNumber::new(number), tag, Bytes::new(wire)));
+        self.arrive((PacketNumber::new(number), tag, DataSize::new(wire)));
         self.report()
     }
 
@@ -187,8 +187,8 @@ impl MeterModel {
         self.reports
     }
 
-    fn send(&mut self) -> (PacketNumber, Tag, Bytes) {
-        let (now, number, wire) = (self.now, self.next, self.mss + Bytes::new(40));
+    fn send(&mut self) -> (PacketNumber, Tag, DataSize) {
+        let (now, number, wire) = (self.now, self.next, self.mss + DataSize::new(40));
         self.next = number.next();
         let tag = self.sender.tag(now);
         self.sender.on_event(Event::Sent(&Sent {
@@ -202,7 +202,7 @@ impl MeterModel {
         (number, tag, wire)
     }
 
-    fn arrive(&mut self, (number, tag, wire): (PacketNumber, Tag, Bytes)) {
+    fn arrive(&mut self, (number, tag, wire): (PacketNumber, Tag, DataSize)) {
         let arrival = Arrival {
             now: self.now,
             number,

@@ -9,7 +9,7 @@ use comity_testkit::conformance::{
     Expectations, Model, Operation, Promise, Violation, operation, setup, variants,
 };
 use comity_testkit::meters::{MeterModel, MeterPromise, Step, step, tag};
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 use proptest::prelude::*;
 
 proptest! {
@@ -99,7 +99,7 @@ proptest! {
 /// that needs them, and meters report.
 #[test]
 fn the_models_report_the_expected_events() -> Result<(), Box<dyn std::error::Error>> {
-    let mss = Bytes::new(1_000);
+    let mss = DataSize::new(1_000);
     let received = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let asks = || -> Box<dyn Controller> { Box::new(Asks(received.clone())) };
     let mut model = Model::new(asks, Setup::new(mss), Expectations::default());
@@ -165,7 +165,7 @@ impl Controller for Asks {
 
     fn decision(&self) -> Decision {
         Decision {
-            window: Bytes::new(10_000),
+            window: DataSize::new(10_000),
             pacing: Pacing::Unpaced,
             phase: Phase::Steady,
             ..Decision::default()
@@ -227,7 +227,7 @@ fn every_promise_of_meters_bites() {
                 u32::from(unlike) * 10_000 * built.replace(built.get() + 1),
             )
         };
-        let mut model = MeterModel::new(sender, build, Bytes::new(1_000));
+        let mut model = MeterModel::new(sender, build, DataSize::new(1_000));
         let outcome = [Step::Arrive, Step::Report, Step::Wait(Span::from_secs(1))]
             .iter()
             .try_for_each(|step| model.apply(step));
@@ -245,7 +245,7 @@ impl FaultyMeter {
 /// cut.
 #[test]
 fn the_model_moves_what_it_drives() -> Result<(), Box<dyn std::error::Error>> {
-    let mss = Bytes::new(1_000);
+    let mss = DataSize::new(1_000);
     for name in ["reno", "vegas", "cubic"] {
         let mut model = Model::of(table::find(name)?, Setup::new(mss), &Parameters::new())?;
         let ack = Operation::Acknowledge {
@@ -278,7 +278,7 @@ fn the_model_moves_what_it_drives() -> Result<(), Box<dyn std::error::Error>> {
 
 #[test]
 fn reno_grows_when_limited_only_if_configured() -> Result<(), Box<dyn std::error::Error>> {
-    let mss = Bytes::new(1_000);
+    let mss = DataSize::new(1_000);
     for (flag, window) in [(false, mss * 10), (true, mss * 12)] {
         let parameters = Parameters::new().with("grow_when_limited", Value::Flag(flag));
         let mut model = Model::of(table::find("reno")?, Setup::new(mss), &parameters)?;
@@ -380,12 +380,12 @@ impl Controller for Faulty {
 
     fn decision(&self) -> Decision {
         Decision {
-            window: Bytes::new(self.window),
+            window: DataSize::new(self.window),
             pacing: match self.fault {
                 Fault::Stalls => Pacing::Rate(Rate::ZERO),
                 _ => Pacing::Unpaced,
             },
-            ssthresh: Some(Bytes::new(self.ssthresh)),
+            ssthresh: Some(DataSize::new(self.ssthresh)),
             phase: Phase::Steady,
             wakeup: self.wakeup(),
             ..Decision::default()
@@ -395,7 +395,7 @@ impl Controller for Faulty {
 
 /// Drives a faulty controller through a little of everything.
 fn drive(build: impl Fn() -> Box<dyn Controller>) -> Result<(), Violation> {
-    let setup = Setup::new(Bytes::new(1_000));
+    let setup = Setup::new(DataSize::new(1_000));
     let mut model = Model::new(build, setup, Expectations::default());
     let ack = Operation::Acknowledge {
         packets: 1,
@@ -464,7 +464,7 @@ impl Controller for Moody {
     fn decision(&self) -> Decision {
         let asked = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Decision {
-            window: Bytes::new(10_000 + asked),
+            window: DataSize::new(10_000 + asked),
             pacing: Pacing::Unpaced,
             phase: Phase::Steady,
             ..Decision::default()

@@ -33,7 +33,7 @@ const VIDEO: StreamId = StreamId(0);
 
 /// An end with this controller.
 fn end(controller: &str, config: Config) -> Connection<Bytes> {
-    let setup = Setup::new(comity_units::Bytes::new(u64::from(config.payload)));
+    let setup = Setup::new(comity_units::DataSize::new(u64::from(config.payload)));
     let controller = table::find(controller)
         .expect("a known controller")
         .build(&setup, &Parameters::new())
@@ -592,7 +592,7 @@ fn on_a_new_path_both_halves_restart() {
         expect_deadlines: false,
         ..Config::default()
     };
-    let segment = comity_units::Bytes::new(u64::from(config.payload));
+    let segment = comity_units::DataSize::new(u64::from(config.payload));
     let setup = Setup {
         initial_window: segment * 2,
         ..Setup::new(segment)

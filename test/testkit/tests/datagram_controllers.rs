@@ -21,7 +21,7 @@ fn pair(
         parameters,
         config,
         path,
-        comity_units::Bytes::MAX,
+        comity_units::DataSize::MAX,
     )
 }
 
@@ -30,7 +30,7 @@ fn pair_from(
     parameters: &Parameters,
     config: Config,
     path: &LinkConfig,
-    initial_ssthresh: comity_units::Bytes,
+    initial_ssthresh: comity_units::DataSize,
 ) -> Pair<Bytes> {
     let row = table::find(controller).expect("a known controller");
     let ends = [0, 1].map(|end| {
@@ -40,7 +40,7 @@ fn pair_from(
         };
         let setup = Setup {
             initial_ssthresh,
-            ..Setup::new(comity_units::Bytes::new(u64::from(config.payload)))
+            ..Setup::new(comity_units::DataSize::new(u64::from(config.payload)))
         };
         let controller = row.build(&setup, parameters).expect("valid parameters");
         let meter = row
@@ -244,7 +244,7 @@ fn libra_follows_its_equations_on_sections() {
     for (given, link) in [(Some(100), 1_000), (None, 20)] {
         let path = LinkConfig::new(Rate::from_mbps(link), Span::from_millis(20));
         let parameters = libra(given.map(Rate::from_mbps));
-        let ssthresh = comity_units::Bytes::new(20 * 1_423);
+        let ssthresh = comity_units::DataSize::new(20 * 1_423);
         let mut pair = pair_from("libra", &parameters, full, &path, ssthresh);
         run_greedily(&mut pair, Span::from_secs(2));
         let capacity = pair.ends[0].capacity().expect("known by now").as_mbps_f64();
@@ -305,7 +305,7 @@ fn libra_follows_its_equations_on_sections() {
 #[test]
 fn an_idle_hour_leaves_tfrc_its_recover_rate() {
     let found = after_a_pause("tfrc", Span::from_secs(3_600));
-    let recover = Rate::of(comity_units::Bytes::new(4_380), Span::from_millis(40));
+    let recover = Rate::of(comity_units::DataSize::new(4_380), Span::from_millis(40));
     for rate in found.rates {
         let rate = rate.expect("a controller that paces");
         // Without losses it is less than twice that once halving ends.

@@ -188,7 +188,7 @@ fn without_proofs_contents_reveal_skipped_numbers() {
 /// The path of end 0 changes now.
 fn change_path(end: &mut Connection<Bytes>, now: Time, controller: &str) {
     use comity_congestion::table::{self, Parameters, Setup};
-    let setup = Setup::new(comity_units::Bytes::new(end.config().payload.into()));
+    let setup = Setup::new(comity_units::DataSize::new(end.config().payload.into()));
     let row = table::find(controller).expect("a known controller");
     let fresh = row.build(&setup, &Parameters::new()).expect("defaults");
     end.on_new_path(now, fresh);

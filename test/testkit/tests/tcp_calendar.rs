@@ -7,7 +7,7 @@ use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::{Ack, Controller, Decision, Event, InOrderAck, Needs, Pacing, Phase, Sent};
 use comity_tcp::Config;
 use comity_testkit::tcp::{BORN, Script, opener};
-use comity_units::{Bytes, PacketNumber, Time};
+use comity_units::{DataSize, PacketNumber, Time};
 
 /// The events that the controller received.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ impl Controller for Calendar {
     fn decision(&self) -> Decision {
         let next = self.times.get(self.sent).copied().unwrap_or(0);
         Decision {
-            window: Bytes::new(self.window),
+            window: DataSize::new(self.window),
             pacing: Pacing::At(Time::from_millis(next)),
             phase: Phase::CongestionAvoidance,
             ..Decision::default()

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use comity_tcp::{Config, Connection, State};
 use comity_testkit::tcp::{PLAIN, Pair, Path, Script, Side, fixed, listener, opener};
-use comity_units::{Bytes, SeqNo, Span, Time};
+use comity_units::{DataSize, SeqNo, Span, Time};
 
 /// Every option on; a buffer of 200,000 bytes needs windows shifted by two bits (50,000).
 const RICH: Config = Config {
     mss: 1_000,
-    receive_buffer: Bytes::new(200_000),
+    receive_buffer: DataSize::new(200_000),
     window_scaling: true,
     timestamps: true,
     sack: true,

@@ -6,12 +6,12 @@ use comity_congestion::RttConfig;
 use comity_congestion::recovery::RecoveryConfig;
 use comity_tcp::{Config, DelayedAck, Flags};
 use comity_testkit::tcp::{BORN, Pair, Path, Side, listener, opener, reno};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 fn transfer(segmentation_offload: bool, window: u64, count: u64) -> Pair {
     let config = Config {
         sack: true,
-        receive_buffer: Bytes::new(50_000),
+        receive_buffer: DataSize::new(50_000),
         recovery: RecoveryConfig::RACK,
         rtt: RttConfig::LINUX,
         delayed_ack: Some(DelayedAck {

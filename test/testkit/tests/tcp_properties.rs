@@ -11,7 +11,7 @@ use comity_tcp::{
 use comity_testkit::tcp::{
     Chaos, Fate, PLAIN, Pair, Path, Side, fixed, listener, opener, paced, reno,
 };
-use comity_units::{Bytes, Rate, SeqNo, Span, Time};
+use comity_units::{DataSize, Rate, SeqNo, Span, Time};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -46,7 +46,7 @@ fn configs() -> impl Strategy<Value = Config> {
             let ([twice, ecn, restarts], quick) = more;
             let [scaling, timestamps, sack, delayed, limited, bugfix] = switches;
             Config {
-                receive_buffer: Bytes::new(buffer),
+                receive_buffer: DataSize::new(buffer),
                 window_scaling: scaling,
                 timestamps,
                 sack,

@@ -7,13 +7,13 @@ use comity_congestion::RttConfig;
 use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
 use comity_tcp::Config;
 use comity_testkit::tcp::{BORN, Fate, Pair, Path, Side, listener, opener, reno};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 /// RACK as Linux has it, with a timeout of `SRTT + 200 ms`.
 const RACK: Config = Config {
     sack: true,
     duplicate_sack: true,
-    receive_buffer: Bytes::new(50_000),
+    receive_buffer: DataSize::new(50_000),
     recovery: RecoveryConfig::RACK,
     rtt: RttConfig::LINUX,
     ..BORN

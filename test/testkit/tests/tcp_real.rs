@@ -13,7 +13,7 @@ use comity_tcp::checksum::{Checksum, PseudoHeader};
 use comity_tcp::codec::{Ports, decode, encode};
 use comity_tcp::{Config, Connection};
 use comity_testkit::tcp::{BORN, Chaos, Fate, Pair, Path, Script, Side};
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -24,7 +24,7 @@ const METERED: Config = Config {
 };
 
 fn tcp_real() -> TcpRealConfig {
-    TcpRealConfig::new(Bytes::new(100))
+    TcpRealConfig::new(DataSize::new(100))
 }
 
 fn sender(config: Config) -> Connection {

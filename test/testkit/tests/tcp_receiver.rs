@@ -2,7 +2,7 @@
 
 use comity_tcp::{Config, DelayedAck, Flags, Segment};
 use comity_testkit::tcp::{PLAIN, Script, fixed, opener};
-use comity_units::{Bytes, SeqNo, Span, Time};
+use comity_units::{DataSize, SeqNo, Span, Time};
 
 fn established(config: Config) -> Script {
     let mut script = Script::new(opener(config, fixed(10_000)));
@@ -117,7 +117,7 @@ fn blocks_and_numbers_wrap() {
 #[test]
 fn the_window_follows_the_reader_and_never_moves_left() {
     let config = Config {
-        receive_buffer: Bytes::new(300),
+        receive_buffer: DataSize::new(300),
         ..PLAIN
     };
     let mut script = established(config);
@@ -153,7 +153,7 @@ fn the_window_follows_the_reader_and_never_moves_left() {
 #[test]
 fn segments_beyond_the_window_are_dropped_and_acknowledged() {
     let config = Config {
-        receive_buffer: Bytes::new(300),
+        receive_buffer: DataSize::new(300),
         ..PLAIN
     };
     let mut script = established(config);
@@ -174,7 +174,7 @@ fn segments_beyond_the_window_are_dropped_and_acknowledged() {
 #[test]
 fn the_accepted_part_of_a_payload_is_reported() {
     let mut script = established(Config {
-        receive_buffer: Bytes::new(1_000),
+        receive_buffer: DataSize::new(1_000),
         ..PLAIN
     });
     let cases = [

@@ -285,7 +285,7 @@ fn limited_transmit_releases_one_new_segment_for_each_of_two_duplicates() {
             .unwrap()
             .decision()
             .ssthresh;
-        assert_eq!(ssthresh.map(comity_units::Bytes::get), Some(400));
+        assert_eq!(ssthresh.map(comity_units::DataSize::get), Some(400));
     }
     // With nothing new to send, it retransmits nothing.
     let config = Config {

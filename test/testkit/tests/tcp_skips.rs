@@ -11,7 +11,7 @@ use comity_congestion::recovery::RecoveryConfig;
 use comity_tcp::timeline::TimelineConfig;
 use comity_tcp::{Config, SackBlock, SackBlocks, Segment, SenderStatistics};
 use comity_testkit::tcp::{BORN, Fate, Pair, Path, Side, fixed, listener, opener, reno};
-use comity_units::{Bytes, Seed, Span, Time};
+use comity_units::{DataSize, Seed, Span, Time};
 
 const MSS: u32 = 100;
 const DELAY: Span = Span::from_millis(20);
@@ -43,7 +43,7 @@ fn config((recovery, sack, has_sections): Mode, skips: Option<u64>) -> Config {
         mss: MSS,
         sack,
         duplicate_sack: sack,
-        receive_buffer: Bytes::new(60_000),
+        receive_buffer: DataSize::new(60_000),
         recovery,
         rtt: RttConfig::LINUX,
         timeline: has_sections.then_some(TimelineConfig {
@@ -356,10 +356,10 @@ fn needless(skips: Option<u64>) -> (u32, u64) {
     });
     let config = config(OF_THE_HOST[0], skips);
     let controller = Reno::new(RenoConfig {
-        mss: Bytes::new(MSS.into()),
-        initial_window: Bytes::new(3_000),
-        initial_ssthresh: Bytes::new(3_000),
-        max_window: Bytes::MAX,
+        mss: DataSize::new(MSS.into()),
+        initial_window: DataSize::new(3_000),
+        initial_ssthresh: DataSize::new(3_000),
+        max_window: DataSize::MAX,
         increase: Increase::PerAck,
         decrease_basis: DecreaseBasis::Flight,
         rounding: Rounding::Exact,

@@ -117,7 +117,7 @@ fn a_timeout_retransmits_everything_in_slow_start() {
         .unwrap()
         .decision()
         .ssthresh;
-    assert_eq!(ssthresh.map(comity_units::Bytes::get), Some(400));
+    assert_eq!(ssthresh.map(comity_units::DataSize::get), Some(400));
     script.send(1_100, ". 1+0 ack 101 win 10000");
     script.expect(1_100, ". 101+100 ack 1");
     script.expect(1_100, ". 201+100 ack 1");

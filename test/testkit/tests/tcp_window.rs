@@ -5,7 +5,7 @@ use comity_tcp::Config;
 use comity_testkit::tcp::{
     BORN, Fate, PLAIN, Pair, Path, Script, Side, fixed, listener, opener, paced,
 };
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 #[test]
 fn a_closed_window_is_probed_with_back_off_until_it_opens() {
@@ -109,7 +109,7 @@ fn a_reordered_acknowledgement_closes_no_window() {
 /// A pair whose second end does not read.
 fn unread(buffer: u64, back: Path) -> Pair {
     let config = Config {
-        receive_buffer: Bytes::new(buffer),
+        receive_buffer: DataSize::new(buffer),
         ..BORN
     };
     let mut pair = Pair::new(
@@ -152,7 +152,7 @@ fn big_windows_are_scaled_and_filled() {
     // 10 Gbit/s and 100 ms would need 125 MB; 100 MB need a shift of 11.
     let config = Config {
         mss: 1_000,
-        receive_buffer: Bytes::new(100_000_000),
+        receive_buffer: DataSize::new(100_000_000),
         window_scaling: true,
         ..PLAIN
     };

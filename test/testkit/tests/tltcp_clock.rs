@@ -5,7 +5,7 @@
 use comity_tcp::Config;
 use comity_tcp::timeline::Piece;
 use comity_testkit::tcp::{Script, TIMELINED, fixed, listener, opener};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 const STAMPED: Config = Config {
     timestamps: true,
@@ -15,7 +15,7 @@ const STAMPED: Config = Config {
 /// A sender that sent 10 to 14 before the first deadline, and 20 to 24 a millisecond after it.
 fn sent_over_the_jump() -> Script {
     let five = Config {
-        receive_buffer: Bytes::new(5),
+        receive_buffer: DataSize::new(5),
         ..STAMPED
     };
     let mut script = Script::new(opener(five, fixed(10)));
@@ -123,7 +123,7 @@ fn the_segment_that_causes_a_jump_is_echoed() {
 fn a_probe_of_a_closed_window_carries_seq_update() {
     let mut script = Script::new(opener(
         Config {
-            receive_buffer: Bytes::new(5),
+            receive_buffer: DataSize::new(5),
             ..TIMELINED
         },
         fixed(10),
@@ -168,7 +168,7 @@ fn a_probe_of_a_closed_window_carries_seq_update() {
 #[test]
 fn a_receiver_with_a_closed_window_follows_the_probe() {
     let five = Config {
-        receive_buffer: Bytes::new(5),
+        receive_buffer: DataSize::new(5),
         ..TIMELINED
     };
     let mut script = Script::new(listener(five, fixed(10)));

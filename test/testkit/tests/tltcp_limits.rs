@@ -11,7 +11,7 @@ use comity_tcp::{Config, Connection, State};
 use comity_testkit::tcp::{
     Pair, Path, Script, Side, TIMELINED, fixed, listener, opener, parse, reno,
 };
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 /// A receiver that sends no announcements of its own.
 fn receiver() -> Script {
@@ -39,7 +39,7 @@ fn read_all(connection: &mut Connection) -> Vec<Piece> {
 fn a_stream_that_jumped_once_continues_beyond_the_number_space() {
     let large = Config {
         mss: 1 << 27,
-        receive_buffer: Bytes::new(1 << 29),
+        receive_buffer: DataSize::new(1 << 29),
         window_scaling: true,
         ..TIMELINED
     };
@@ -198,7 +198,7 @@ impl Controller for Asking {
 
     fn decision(&self) -> Decision {
         Decision {
-            window: Bytes::new(10),
+            window: DataSize::new(10),
             pacing: Pacing::Unpaced,
             phase: Phase::Steady,
             ..Decision::default()
@@ -283,7 +283,7 @@ fn a_replacement_is_not_retransmitted_for_the_next_loss() {
 fn given_up_data_that_arrived_uses_the_window() {
     for blind_spot in [true, false] {
         let config = Config {
-            receive_buffer: Bytes::new(5),
+            receive_buffer: DataSize::new(5),
             sack: true,
             recovery: RecoveryConfig::SACK,
             timeline: Some(TimelineConfig {
@@ -321,7 +321,7 @@ fn given_up_data_that_arrived_uses_the_window() {
 #[test]
 fn data_not_retransmitted_after_a_timeout_is_given_up_in_sequence() {
     let config = Config {
-        receive_buffer: Bytes::new(5),
+        receive_buffer: DataSize::new(5),
         timeline: Some(TimelineConfig {
             blind_spot: false,
             ..TimelineConfig::PAPER

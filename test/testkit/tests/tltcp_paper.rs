@@ -7,7 +7,7 @@ use comity_tcp::{Config, Connection};
 use comity_testkit::tcp::{
     Pair, Path, Record, Script, Side, TIMELINED, fixed, listener, opener, reno,
 };
-use comity_units::{Bytes, SeqNo, Span, Time};
+use comity_units::{DataSize, SeqNo, Span, Time};
 
 const D1: u64 = 100;
 
@@ -22,7 +22,7 @@ fn give(connection: &mut Connection, count: u64) {
 /// A sender whose peer's window admits 10 to 14 until `D1`, and nothing of 15 to 19.
 fn sent_10_to_14(config: Config, window: u64) -> Script {
     let five = Config {
-        receive_buffer: Bytes::new(5),
+        receive_buffer: DataSize::new(5),
         ..config
     };
     let mut script = Script::new(opener(five, fixed(window)));

@@ -9,7 +9,7 @@ use comity_tcp::timeline::{DeadlineClock, Piece, TimelineConfig};
 use comity_tcp::{Config, Connection, DelayedAck, Flags, Options, State};
 use comity_testkit::conformance::variants;
 use comity_testkit::tcp::{Chaos, Fate, PLAIN, Pair, Path, Record, Side, fixed, listener, opener};
-use comity_units::{Bytes, Seed, SeqNo, Span, Time};
+use comity_units::{DataSize, Seed, SeqNo, Span, Time};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -45,7 +45,7 @@ fn configs() -> impl Strategy<Value = Config> {
                 lifetime_on_tick,
             ] = switches;
             Config {
-                receive_buffer: Bytes::new(buffer),
+                receive_buffer: DataSize::new(buffer),
                 window_scaling: scaling,
                 timestamps,
                 sack,
@@ -112,10 +112,10 @@ fn restarting_controllers() -> impl Strategy<Value = &'static Row> {
 
 fn setup() -> Setup {
     Setup {
-        mss: Bytes::new(100),
-        initial_window: Bytes::new(400),
-        initial_ssthresh: Bytes::new(2_000),
-        max_window: Bytes::MAX,
+        mss: DataSize::new(100),
+        initial_window: DataSize::new(400),
+        initial_ssthresh: DataSize::new(2_000),
+        max_window: DataSize::MAX,
         seed: Seed::new(5),
     }
 }
@@ -609,7 +609,7 @@ proptest! {
         delay in 5_u64..60,
     ) {
         let config = Config {
-            receive_buffer: Bytes::new(60_000),
+            receive_buffer: DataSize::new(60_000),
             handshake: false,
             recovery,
             sack: recovery == RecoveryConfig::SACK,

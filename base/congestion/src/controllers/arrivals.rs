@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use comity_units::{Bytes, PacketNumber, Time};
+use comity_units::{DataSize, PacketNumber, Time};
 
 use crate::Sent;
 
@@ -44,7 +44,7 @@ pub(super) struct Packet {
     /// When it left.
     pub(super) sent_at: Time,
     /// Its size on the wire.
-    pub(super) size: Bytes,
+    pub(super) size: DataSize,
     has_arrived: bool,
 }
 
@@ -112,10 +112,10 @@ mod tests {
     fn sent(arrivals: &mut Arrivals, number: u64) {
         arrivals.on_sent(&Sent {
             now: Time::from_millis(number),
-            payload: Bytes::new(960),
-            wire: Bytes::new(1_000),
+            payload: DataSize::new(960),
+            wire: DataSize::new(1_000),
             number: PacketNumber::new(number),
-            in_flight: Bytes::new(960),
+            in_flight: DataSize::new(960),
             app_limited: false,
         });
     }

@@ -4,7 +4,7 @@ mod linux;
 
 pub use linux::LinuxCubic;
 
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 use super::{DecreaseBasis, HyStart, Ramp};
 use crate::rtt::SmoothedRtt;
@@ -14,13 +14,13 @@ use crate::{Ack, Controller, Decision, Event, Idle, Loss, LossCause, Phase, Sent
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CubicConfig {
     /// The payload of a full segment.
-    pub mss: Bytes,
+    pub mss: DataSize,
     /// The window before the first acknowledgement.
-    pub initial_window: Bytes,
+    pub initial_window: DataSize,
     /// The slow-start threshold before the first loss.
-    pub initial_ssthresh: Bytes,
+    pub initial_ssthresh: DataSize,
     /// The maximum window.
-    pub max_window: Bytes,
+    pub max_window: DataSize,
     /// `C`, the steepness of the curve, in segments/s³; above 0.
     pub aggressiveness: f64,
     /// `β_cubic`, the part of the window that is left after a loss; between 0 and 1.
@@ -35,12 +35,12 @@ pub struct CubicConfig {
 
 impl CubicConfig {
     /// The values that RFC 9438 recommends.
-    pub const fn rfc9438(mss: Bytes) -> Self {
+    pub const fn rfc9438(mss: DataSize) -> Self {
         Self {
             mss,
-            initial_window: Bytes::new(mss.get().saturating_mul(10)),
-            initial_ssthresh: Bytes::MAX,
-            max_window: Bytes::MAX,
+            initial_window: DataSize::new(mss.get().saturating_mul(10)),
+            initial_ssthresh: DataSize::MAX,
+            max_window: DataSize::MAX,
             aggressiveness: 0.4,
             beta: 0.7,
             fast_convergence: true,
@@ -84,8 +84,8 @@ impl CubicConfig {
 /// threshold, and an acknowledgement of more than a window counts as one window.
 #[derive(Clone, Debug)]
 pub struct Cubic {
-    mss: Bytes,
-    max_window: Bytes,
+    mss: DataSize,
+    max_window: DataSize,
     aggressiveness: f64,
     beta: f64,
     fast_convergence: bool,
@@ -194,7 +194,7 @@ impl Cubic {
         self.state.ssthresh
     }
 
-    fn segments(&self, amount: Bytes) -> f64 {
+    fn segments(&self, amount: DataSize) -> f64 {
         super::segments(amount, self.mss)
     }
 
@@ -290,7 +290,7 @@ impl Cubic {
     }
 
     /// β times the window in use, in segments; stores the plateau.
-    fn reduce(&mut self, in_flight: Bytes, window: Bytes) -> f64 {
+    fn reduce(&mut self, in_flight: DataSize, window: DataSize) -> f64 {
         let state = &mut self.state;
         state.plateau = if self.fast_convergence && state.window < state.plateau {
             state.window * (1.0 + self.beta) / 2.0
@@ -326,7 +326,7 @@ impl Cubic {
         } else {
             self.avoid_congestion(ack);
         }
-        if self.max_window != Bytes::MAX {
+        if self.max_window != DataSize::MAX {
             self.state.window = self
                 .state
                 .window
@@ -412,7 +412,7 @@ impl Controller for Cubic {
     }
 
     fn decision(&self) -> Decision {
-        let bytes = |segments: f64| Bytes::new((segments * self.mss.get() as f64) as u64);
+        let bytes = |segments: f64| DataSize::new((segments * self.mss.get() as f64) as u64);
         Decision {
             window: bytes(self.state.window),
             ssthresh: Some(bytes(self.state.ssthresh)),
@@ -430,7 +430,7 @@ impl Controller for Cubic {
 mod tests {
     use super::*;
 
-    const MSS: Bytes = Bytes::new(1_000);
+    const MSS: DataSize = DataSize::new(1_000);
 
     fn ack(at_ms: u64, segments: u64) -> Ack {
         Ack {

@@ -1,6 +1,6 @@
 //! Departure times for a controller that schedules each packet.
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 /// When the packets of one sender leave, and the transmission time of a packet on its own link.
 ///
@@ -17,7 +17,7 @@ pub(super) struct Departures {
 
 impl Departures {
     /// Creates a schedule in which the first packet may leave at any time.
-    pub(super) fn new(link: Rate, packet: Bytes) -> Self {
+    pub(super) fn new(link: Rate, packet: DataSize) -> Self {
         Self {
             next_at: Time::ZERO,
             link,
@@ -41,7 +41,7 @@ impl Departures {
     }
 
     /// Takes the size of a packet, before [`on_sent`](Self::on_sent).
-    pub(super) fn measure(&mut self, wire: Bytes) {
+    pub(super) fn measure(&mut self, wire: DataSize) {
         let transmission = self.link.transmission_time(wire).min(LONGEST);
         self.transmission = self.transmission.max(transmission);
     }
@@ -74,7 +74,7 @@ mod tests {
         let at = Time::from_micros;
         let period = Span::from_micros(3_000);
         // 1000 bytes at 8 Mb/s: 1 ms.
-        let mut departures = Departures::new(Rate::from_mbps(8), Bytes::new(1_000));
+        let mut departures = Departures::new(Rate::from_mbps(8), DataSize::new(1_000));
         departures.set(at(10_000));
         for (now, next) in [
             (10_000, 13_000),
@@ -87,13 +87,13 @@ mod tests {
             departures.on_sent(at(now), period);
             assert_eq!(departures.next_at(), at(next), "{now}");
         }
-        departures.measure(Bytes::new(500));
+        departures.measure(DataSize::new(500));
         assert_eq!(departures.transmission(), Span::from_millis(1));
-        departures.measure(Bytes::new(2_000));
+        departures.measure(DataSize::new(2_000));
         assert_eq!(departures.transmission(), Span::from_millis(2));
-        let mut slow = Departures::new(Rate::from_bps(1), Bytes::new(1_000));
+        let mut slow = Departures::new(Rate::from_bps(1), DataSize::new(1_000));
         assert_eq!(slow.transmission(), LONGEST);
-        slow.measure(Bytes::MAX);
+        slow.measure(DataSize::MAX);
         assert_eq!(slow.transmission(), LONGEST);
     }
 }

@@ -4,7 +4,7 @@ mod linux;
 
 pub(super) use linux::LinuxHyStart;
 
-use comity_units::{Bytes, Span};
+use comity_units::{DataSize, Span};
 
 use crate::Ack;
 
@@ -29,7 +29,7 @@ use crate::Ack;
 pub struct HyStart {
     ramp: Ramp,
     /// The bytes to be acknowledged until the round ends.
-    outstanding: Bytes,
+    outstanding: DataSize,
     last_round_min: Option<Span>,
     round_min: Option<Span>,
     samples: u32,
@@ -64,7 +64,7 @@ impl HyStart {
     pub const fn new() -> Self {
         Self {
             ramp: Ramp::Exponential,
-            outstanding: Bytes::ZERO,
+            outstanding: DataSize::ZERO,
             last_round_min: None,
             round_min: None,
             samples: 0,
@@ -119,14 +119,14 @@ impl HyStart {
         }
     }
 
-    fn begin_round(&mut self, in_flight: Bytes) {
+    fn begin_round(&mut self, in_flight: DataSize) {
         if self.ramp == Ramp::Conservative {
             self.conservative_rounds += 1;
             if self.conservative_rounds >= Self::CONSERVATIVE_ROUNDS {
                 self.ramp = Ramp::Over;
             }
         }
-        self.outstanding = in_flight + Bytes::new(1);
+        self.outstanding = in_flight + DataSize::new(1);
         self.last_round_min = self.round_min;
         self.round_min = None;
         self.samples = 0;
@@ -153,9 +153,9 @@ mod tests {
         for slot in ramps.iter_mut().take(packets as usize) {
             *slot = hystart.on_ack(&Ack {
                 now: Time::ZERO,
-                acked: Bytes::new(MSS),
+                acked: DataSize::new(MSS),
                 rtt: Some(Span::from_millis(rtt_ms)),
-                in_flight: Bytes::new((packets - 1) * MSS),
+                in_flight: DataSize::new((packets - 1) * MSS),
                 app_limited: false,
                 in_recovery: false,
                 marked: 0,

@@ -18,7 +18,7 @@ pub mod tcp_real;
 mod tfrc;
 mod vegas;
 
-use comity_units::Bytes;
+use comity_units::DataSize;
 
 pub use bbr::{Bbr, Bbr3, Bbr3Config, BbrConfig};
 pub use cubic::{Cubic, CubicConfig, LinuxCubic};
@@ -35,9 +35,9 @@ pub use steady::{Steady, SteadyConfig};
 pub use tfrc::{Tfrc, TfrcConfig, TfrcMeter};
 pub use vegas::{Vegas, VegasConfig};
 
-/// An amount in segments of `mss`; infinite for [`Bytes::MAX`], which means no limit.
-fn segments(amount: Bytes, mss: Bytes) -> f64 {
-    if amount == Bytes::MAX {
+/// An amount in segments of `mss`; infinite for [`DataSize::MAX`], which means no limit.
+fn segments(amount: DataSize, mss: DataSize) -> f64 {
+    if amount == DataSize::MAX {
         f64::INFINITY
     } else {
         amount.get() as f64 / mss.get().max(1) as f64

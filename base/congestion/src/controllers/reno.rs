@@ -1,7 +1,7 @@
 //! Additive increase, multiplicative decrease: the controller that Tahoe, Reno, NewReno and SACK
 //! share.
 
-use comity_units::Bytes;
+use comity_units::DataSize;
 
 use crate::{Ack, Controller, Decision, Event, Idle, Loss, Phase, Timeout};
 
@@ -9,16 +9,16 @@ use crate::{Ack, Controller, Decision, Event, Idle, Loss, Phase, Timeout};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RenoConfig {
     /// The payload of a full segment.
-    pub mss: Bytes,
+    pub mss: DataSize,
     /// The window before the first acknowledgement: 10 segments in RFC 6928, two to four in RFC
     /// 5681, one in the papers' time.
-    pub initial_window: Bytes,
-    /// The slow-start threshold before the first loss; [`Bytes::MAX`] in RFC 5681, the receiver's
-    /// window in ns-2.
-    pub initial_ssthresh: Bytes,
-    /// The maximum of the window in force; [`Bytes::MAX`] for none. The internal window grows
+    pub initial_window: DataSize,
+    /// The slow-start threshold before the first loss; [`DataSize::MAX`] in RFC 5681, the
+    /// receiver's window in ns-2.
+    pub initial_ssthresh: DataSize,
+    /// The maximum of the window in force; [`DataSize::MAX`] for none. The internal window grows
     /// beyond it, as ns-2's does beyond `window_`.
-    pub max_window: Bytes,
+    pub max_window: DataSize,
     /// The growth for an acknowledgement.
     pub increase: Increase,
     /// The quantity that a loss reduces.
@@ -39,12 +39,12 @@ pub struct RenoConfig {
 
 impl RenoConfig {
     /// RFC 5681 with appropriate byte counting, as deployed today.
-    pub const fn rfc5681(mss: Bytes) -> Self {
+    pub const fn rfc5681(mss: DataSize) -> Self {
         Self {
             mss,
-            initial_window: Bytes::new(mss.get() * 10),
-            initial_ssthresh: Bytes::MAX,
-            max_window: Bytes::MAX,
+            initial_window: DataSize::new(mss.get() * 10),
+            initial_ssthresh: DataSize::MAX,
+            max_window: DataSize::MAX,
             increase: Increase::PerByte { limit: 2 },
             decrease_basis: DecreaseBasis::Flight,
             rounding: Rounding::Exact,
@@ -129,7 +129,7 @@ pub struct Reno {
 impl Reno {
     /// Creates the controller of a flow that has sent nothing yet.
     pub fn new(config: RenoConfig) -> Self {
-        let segments = |amount: Bytes| amount.get() as f64 / config.mss.get().max(1) as f64;
+        let segments = |amount: DataSize| amount.get() as f64 / config.mss.get().max(1) as f64;
         Self {
             window: segments(config.initial_window).max(1.0),
             ssthresh: segments(config.initial_ssthresh),
@@ -150,7 +150,7 @@ impl Reno {
     }
 
     /// The threshold and the window after a loss, in segments.
-    fn reduced(&self, in_flight: Bytes, window: Bytes) -> (f64, f64) {
+    fn reduced(&self, in_flight: DataSize, window: DataSize) -> (f64, f64) {
         let segments = |amount: u64| amount as f64 / self.config.mss.get().max(1) as f64;
         let basis = match self.config.decrease_basis {
             // Segments sent by limited transmit are in flight beyond the window, and do not count.
@@ -246,7 +246,7 @@ impl Reno {
         self.window = libm::ldexp(self.window, -(halvings as i32)).max(floor);
     }
 
-    fn on_deflate(&mut self, amount: Bytes) {
+    fn on_deflate(&mut self, amount: DataSize) {
         let segments = amount.get() as f64 / self.config.mss.get().max(1) as f64;
         self.window = (self.window - segments).max(1.0);
     }
@@ -268,8 +268,8 @@ impl Controller for Reno {
     fn decision(&self) -> Decision {
         let mss = self.config.mss.get() as f64;
         Decision {
-            window: Bytes::new((self.window * mss) as u64).min(self.config.max_window),
-            ssthresh: Some(Bytes::new((self.ssthresh * mss) as u64)),
+            window: DataSize::new((self.window * mss) as u64).min(self.config.max_window),
+            ssthresh: Some(DataSize::new((self.ssthresh * mss) as u64)),
             phase: if self.window < self.ssthresh {
                 Phase::SlowStart
             } else {

@@ -1,6 +1,6 @@
 //! Vegas: a window that keeps a few segments waiting at the bottleneck.
 
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 use crate::{Ack, Controller, Decision, Event, Loss, Phase, Sent, Timeout};
 
@@ -8,13 +8,13 @@ use crate::{Ack, Controller, Decision, Event, Loss, Phase, Sent, Timeout};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VegasConfig {
     /// The payload of a full segment.
-    pub mss: Bytes,
+    pub mss: DataSize,
     /// The window before the first acknowledgement.
-    pub initial_window: Bytes,
+    pub initial_window: DataSize,
     /// The slow-start threshold before the first loss.
-    pub initial_ssthresh: Bytes,
+    pub initial_ssthresh: DataSize,
     /// The maximum window.
-    pub max_window: Bytes,
+    pub max_window: DataSize,
     /// `α`: with fewer extra segments than this at the bottleneck, the window grows.
     pub alpha: f64,
     /// `β`: with more extra segments than this, the window shrinks.
@@ -28,12 +28,12 @@ pub struct VegasConfig {
 
 impl VegasConfig {
     /// ns-2's values: `α` 1, `β` 3, `γ` 1, in whole segments.
-    pub const fn ns2(mss: Bytes) -> Self {
+    pub const fn ns2(mss: DataSize) -> Self {
         Self {
             mss,
             initial_window: mss,
-            initial_ssthresh: Bytes::MAX,
-            max_window: Bytes::MAX,
+            initial_ssthresh: DataSize::MAX,
+            max_window: DataSize::MAX,
             alpha: 1.0,
             beta: 3.0,
             gamma: 1.0,
@@ -107,9 +107,9 @@ enum Growth {
 struct Round {
     /// The bytes in flight at the beginning that are not acknowledged yet. The round ends with the
     /// byte after them.
-    outstanding: Bytes,
+    outstanding: DataSize,
     began: Option<Time>,
-    sent: Bytes,
+    sent: DataSize,
     /// The sum of the samples, in nanoseconds, and their number.
     rtt_sum: u64,
     samples: u32,
@@ -142,7 +142,7 @@ impl Vegas {
         self.base_rtt
     }
 
-    fn segments(&self, amount: Bytes) -> f64 {
+    fn segments(&self, amount: DataSize) -> f64 {
         amount.get() as f64 / self.config.mss.get().max(1) as f64
     }
 
@@ -200,14 +200,14 @@ impl Vegas {
         }
     }
 
-    fn grow(&mut self, acked: Bytes) {
+    fn grow(&mut self, acked: DataSize) {
         let covered = self.segments(acked).min(self.window);
         self.window += match self.growth {
             Growth::Double if self.window < self.ssthresh => covered,
             Growth::Linear => covered / self.window,
             Growth::Double | Growth::None => 0.0,
         };
-        if self.config.max_window != Bytes::MAX {
+        if self.config.max_window != DataSize::MAX {
             self.window = self
                 .window
                 .min(self.segments(self.config.max_window))
@@ -215,9 +215,9 @@ impl Vegas {
         }
     }
 
-    fn begin_round(&mut self, in_flight: Bytes, now: Time) {
+    fn begin_round(&mut self, in_flight: DataSize, now: Time) {
         self.round = Round {
-            outstanding: in_flight + Bytes::new(1),
+            outstanding: in_flight + DataSize::new(1),
             began: Some(now),
             ..Round::default()
         };
@@ -273,7 +273,7 @@ impl Vegas {
         self.ssthresh = (basis / 2.0).max(2.0);
         self.window = 2.0;
         self.growth = Growth::Double;
-        self.begin_round(Bytes::ZERO, timeout.now);
+        self.begin_round(DataSize::ZERO, timeout.now);
     }
 }
 
@@ -289,7 +289,7 @@ impl Controller for Vegas {
     }
 
     fn decision(&self) -> Decision {
-        let bytes = |segments: f64| Bytes::new((segments * self.config.mss.get() as f64) as u64);
+        let bytes = |segments: f64| DataSize::new((segments * self.config.mss.get() as f64) as u64);
         Decision {
             window: bytes(self.window),
             ssthresh: Some(bytes(self.ssthresh)),
@@ -310,7 +310,7 @@ mod tests {
     use crate::LossCause;
     use comity_units::PacketNumber;
 
-    const MSS: Bytes = Bytes::new(1_000);
+    const MSS: DataSize = DataSize::new(1_000);
 
     fn vegas(window: u64, ssthresh: u64) -> Vegas {
         Vegas::new(VegasConfig {
@@ -323,7 +323,7 @@ mod tests {
     /// Sends and acknowledges `segments` one after another, with a full window in flight.
     fn clock(vegas: &mut Vegas, segments: u64, rtt_ms: u64) {
         for _ in 0..segments {
-            let flight = Bytes::new((vegas.window() as u64).max(1) * 1_000);
+            let flight = DataSize::new((vegas.window() as u64).max(1) * 1_000);
             vegas.on_ack(&Ack {
                 now: Time::from_millis(1),
                 acked: MSS,
@@ -441,7 +441,7 @@ mod tests {
         controller.base_rtt = Some(Span::from_millis(100));
         controller.decides = false;
         send(&mut controller, 16);
-        controller.round.outstanding = Bytes::new(1);
+        controller.round.outstanding = DataSize::new(1);
         controller.round.rtt_sum = 125_000_000;
         controller.round.samples = 1;
         // diff = 16 · (1 − 100/125) = 3.2 > γ.

@@ -6,12 +6,12 @@
 //!
 //! ```
 //! use comity_congestion::table::{self, Parameters, Setup, Value};
-//! use comity_units::Bytes;
+//! use comity_units::DataSize;
 //!
 //! let row = table::find("cubic")?;
 //! let parameters = Parameters::new().with("beta", Value::Number(0.8));
-//! let controller = row.build(&Setup::new(Bytes::new(1_200)), &parameters)?;
-//! assert_eq!(controller.decision().window, Bytes::new(12_000));
+//! let controller = row.build(&Setup::new(DataSize::new(1_200)), &parameters)?;
+//! assert_eq!(controller.decision().window, DataSize::new(12_000));
 //!
 //! let mistake = table::find("cubik").unwrap_err();
 //! assert_eq!(
@@ -39,10 +39,10 @@ pub use rows::{DEFAULT_FOR_SECTIONS, TABLE};
 mod tests {
     extern crate std;
     use super::*;
-    use comity_units::{Bytes, Rate, Span};
+    use comity_units::{DataSize, Rate, Span};
     use std::string::{String, ToString};
 
-    const MSS: Bytes = Bytes::new(1_000);
+    const MSS: DataSize = DataSize::new(1_000);
 
     #[test]
     fn names_of_systems_lead_to_what_to_write() {
@@ -136,21 +136,21 @@ mod tests {
             for (setup, message) in [
                 (
                     Setup {
-                        mss: Bytes::ZERO,
+                        mss: DataSize::ZERO,
                         ..Setup::new(MSS)
                     },
                     "mss is 0B; expected at least 1B",
                 ),
                 (
                     Setup {
-                        initial_window: Bytes::new(999),
+                        initial_window: DataSize::new(999),
                         ..Setup::new(MSS)
                     },
                     "initial_window is 999B; expected at least 1000B",
                 ),
                 (
                     Setup {
-                        max_window: Bytes::new(1),
+                        max_window: DataSize::new(1),
                         ..Setup::new(MSS)
                     },
                     "max_window is 1B; expected at least 1000B",
@@ -205,7 +205,7 @@ mod tests {
             "limit is 1.5; expected a whole number of segments from 1 to 255"
         );
         assert_eq!(
-            refusal("fixed", &one("window", Value::Bytes(Bytes::new(10)))),
+            refusal("fixed", &one("window", Value::Bytes(DataSize::new(10)))),
             "window is 10B; expected at least 1000B"
         );
         assert_eq!(

@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 
 use super::nearest::nearest;
 
@@ -23,7 +23,7 @@ pub enum Value {
     /// A rate.
     Rate(Rate),
     /// An amount of data.
-    Bytes(Bytes),
+    Bytes(DataSize),
     /// One of several words.
     Text(Cow<'static, str>),
 }
@@ -34,7 +34,7 @@ impl fmt::Display for Value {
         match self {
             Self::Number(number) => number.fmt(f),
             Self::Flag(flag) => flag.fmt(f),
-            Self::Span(Span::MAX) | Self::Rate(Rate::MAX) | Self::Bytes(Bytes::MAX) => {
+            Self::Span(Span::MAX) | Self::Rate(Rate::MAX) | Self::Bytes(DataSize::MAX) => {
                 f.write_str("unlimited")
             }
             Self::Span(span) => span.fmt(f),
@@ -98,9 +98,9 @@ pub enum Domain {
     /// An amount of data in this range.
     Bytes {
         /// The least.
-        min: Bytes,
+        min: DataSize,
         /// The largest.
-        max: Bytes,
+        max: DataSize,
     },
     /// One of these words.
     Choice(&'static [&'static str]),
@@ -151,7 +151,7 @@ impl fmt::Display for Domain {
             Self::Rate { min, max } => write!(f, "a rate from {min} to {max}"),
             Self::Bytes {
                 min,
-                max: Bytes::MAX,
+                max: DataSize::MAX,
             } => write!(f, "at least {min}"),
             Self::Bytes { min, max } => write!(f, "from {min} to {max}"),
             Self::Choice(choices) => match choices.split_last() {
@@ -179,10 +179,10 @@ impl Parameter {
             (Domain::Rate { max: Rate::MAX, .. }, "unlimited") => Some(Value::Rate(Rate::MAX)),
             (
                 Domain::Bytes {
-                    max: Bytes::MAX, ..
+                    max: DataSize::MAX, ..
                 },
                 "unlimited",
-            ) => Some(Value::Bytes(Bytes::MAX)),
+            ) => Some(Value::Bytes(DataSize::MAX)),
             (Domain::Number { .. } | Domain::Whole { .. }, _) => {
                 text.parse().ok().map(Value::Number)
             }
@@ -302,7 +302,7 @@ impl Parameters {
         }
     }
 
-    pub(super) fn bytes(&self, parameter: &Parameter) -> Result<Bytes, ParameterError> {
+    pub(super) fn bytes(&self, parameter: &Parameter) -> Result<DataSize, ParameterError> {
         match self.value(parameter)? {
             Value::Bytes(bytes) => Ok(*bytes),
             other => Err(parameter.mistyped(other)),

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use comity_units::{Bytes, Seed};
+use comity_units::{DataSize, Seed};
 
 use super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
 use crate::{Controller, Meter};
@@ -12,31 +12,31 @@ use crate::{Controller, Meter};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// The payload of a full segment, at least one byte.
-    pub mss: Bytes,
+    pub mss: DataSize,
     /// The window before the first acknowledgement, at least `mss`.
-    pub initial_window: Bytes,
-    /// The slow-start threshold before the first loss; [`Bytes::MAX`] for none.
-    pub initial_ssthresh: Bytes,
-    /// The maximum window, at least `mss`; [`Bytes::MAX`] for no limit.
-    pub max_window: Bytes,
+    pub initial_window: DataSize,
+    /// The slow-start threshold before the first loss; [`DataSize::MAX`] for none.
+    pub initial_ssthresh: DataSize,
+    /// The maximum window, at least `mss`; [`DataSize::MAX`] for no limit.
+    pub max_window: DataSize,
     /// The seed of the controller's random stream, for those that have one.
     pub seed: Seed,
 }
 
 impl Setup {
     /// Ten segments to begin with (RFC 6928), no threshold, no limit, seed 0.
-    pub const fn new(mss: Bytes) -> Self {
+    pub const fn new(mss: DataSize) -> Self {
         Self {
             mss,
-            initial_window: Bytes::new(mss.get().saturating_mul(10)),
-            initial_ssthresh: Bytes::MAX,
-            max_window: Bytes::MAX,
+            initial_window: DataSize::new(mss.get().saturating_mul(10)),
+            initial_ssthresh: DataSize::MAX,
+            max_window: DataSize::MAX,
             seed: Seed::new(0),
         }
     }
 
     fn check(&self) -> Result<(), ParameterError> {
-        let at_least = |name, found: Bytes, least: Bytes| {
+        let at_least = |name, found: DataSize, least: DataSize| {
             if found >= least {
                 return Ok(());
             }
@@ -45,11 +45,11 @@ impl Setup {
                 value: Value::Bytes(found),
                 expected: Domain::Bytes {
                     min: least,
-                    max: Bytes::MAX,
+                    max: DataSize::MAX,
                 },
             })
         };
-        at_least("mss", self.mss, Bytes::new(1))?;
+        at_least("mss", self.mss, DataSize::new(1))?;
         at_least("initial_window", self.initial_window, self.mss)?;
         at_least("initial_ssthresh", self.initial_ssthresh, self.mss)?;
         at_least("max_window", self.max_window, self.mss)

@@ -2,12 +2,12 @@
 
 use comity_congestion::controllers::{Cubic, CubicConfig};
 use comity_congestion::{Controller, Event, Loss, LossCause};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 use proptest::prelude::*;
 
 use crate::reference::{ack, loss, timeout};
 
-const MSS: Bytes = Bytes::new(1_000);
+const MSS: DataSize = DataSize::new(1_000);
 const C: f64 = 0.4;
 const BETA: f64 = 0.7;
 
@@ -224,7 +224,7 @@ proptest! {
     ) {
         let mut controller = Cubic::new(CubicConfig {
             initial_window: MSS * initial,
-            initial_ssthresh: ssthresh.map_or(Bytes::MAX, |segments| MSS * segments),
+            initial_ssthresh: ssthresh.map_or(DataSize::MAX, |segments| MSS * segments),
             hystart: false,
             ..CubicConfig::rfc9438(MSS)
         });
@@ -234,7 +234,7 @@ proptest! {
         let mut rtt = Span::from_millis(100);
         for event in events {
             // In whole bytes, as the transport has it.
-            let share = |part: f64, window: f64| Bytes::new((window * part * 1_000.0) as u64);
+            let share = |part: f64, window: f64| DataSize::new((window * part * 1_000.0) as u64);
             match event {
                 Step::Acks { count, apart, rtt: sample } => {
                     rtt = sample;

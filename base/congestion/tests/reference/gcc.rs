@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use comity_congestion::controllers::{Gcc, GccConfig};
 use comity_congestion::{Arrived, Controller, Event};
-use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+use comity_units::{DataSize, PacketNumber, Rate, Span, Time};
 use proptest::prelude::*;
 
 use crate::reference::{ack, sent};
 
-const SIZE: Bytes = Bytes::new(1_000);
+const SIZE: DataSize = DataSize::new(1_000);
 
 /// How far the receiver's clock is ahead, in microseconds.
 const AHEAD: u64 = 3_600_000_000;
@@ -19,7 +19,7 @@ const AHEAD: u64 = 3_600_000_000;
 const ONE_WAY: u64 = 20_000;
 
 const CONFIG: GccConfig = GccConfig {
-    max_window: Bytes::MAX,
+    max_window: DataSize::MAX,
     initial_rate: Rate::from_kbps(300),
     min_rate: Rate::from_kbps(30),
     max_rate: Rate::from_kbps(5_000),

@@ -7,7 +7,7 @@ use comity_congestion::controllers::{EveryPacket, Iftp, IftpConfig, LateAcks};
 use comity_congestion::{
     Ack, Arrival, Controller, Event, Loss, LossCause, Meter, Pacing, Phase, Report, Tag,
 };
-use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+use comity_units::{DataSize, PacketNumber, Rate, Span, Time};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -18,7 +18,7 @@ use crate::reference::{ack, loss, sent, timeout};
 const R: Span = Span::from_millis(100);
 const TAU: f64 = 0.001;
 const THRESHOLD: usize = 3;
-const PACKET: Bytes = Bytes::new(1_000);
+const PACKET: DataSize = DataSize::new(1_000);
 /// Times of the controller are whole nanoseconds, those of the reading are not.
 const CLOSE: f64 = 1e-6;
 /// Below any distance between events, above the rounding of real numbers.
@@ -300,7 +300,7 @@ impl Literal {
 fn drive(scene: Scene, script: &Script) -> Departures {
     let mut controller = Iftp::new(IftpConfig {
         mss: PACKET,
-        max_window: Bytes::MAX,
+        max_window: DataSize::MAX,
         link: Rate::from_mbps(8),
         ssthresh: scene.ssthresh,
         max_packets: scene.max_packets,
@@ -344,7 +344,7 @@ fn drive(scene: Scene, script: &Script) -> Departures {
             newest = newest.max(last);
             controller.on_event(Event::Ack(&Ack {
                 rtt,
-                ..ack(now, PACKET, R, Bytes::ZERO)
+                ..ack(now, PACKET, R, DataSize::ZERO)
             }));
             unnamed.clear();
         }
@@ -631,7 +631,7 @@ fn the_two_forms_of_the_gap_agree() {
 fn a_round_that_a_late_answer_ends_ends_with_it() {
     let mut controller = Iftp::new(IftpConfig {
         mss: PACKET,
-        max_window: Bytes::MAX,
+        max_window: DataSize::MAX,
         link: Rate::from_mbps(8),
         ssthresh: 8,
         max_packets: 50,
@@ -689,7 +689,7 @@ fn grow(controller: &mut Iftp, now: &mut Time, rounds: u32, named: bool) {
         }
         controller.on_event(Event::Ack(&Ack {
             packets,
-            ..ack(*now, PACKET * u64::from(packets), R, Bytes::ZERO)
+            ..ack(*now, PACKET * u64::from(packets), R, DataSize::ZERO)
         }));
     }
 }
@@ -702,7 +702,7 @@ fn controller_number(controller: &Iftp) -> u64 {
 fn slow_start() -> Iftp {
     Iftp::new(IftpConfig {
         mss: PACKET,
-        max_window: Bytes::MAX,
+        max_window: DataSize::MAX,
         link: Rate::MAX,
         ssthresh: 8,
         max_packets: 100,
@@ -736,7 +736,7 @@ fn without_packet_numbers_the_transport_finds_losses_and_timeouts() {
     let mut other = controller.clone();
     other.on_event(Event::Timeout(&timeout(now, PACKET, PACKET, 1)));
     assert_eq!(state(&other), (1, 4, Phase::SlowStart));
-    let lost = loss(now, Bytes::ZERO, Bytes::ZERO);
+    let lost = loss(now, DataSize::ZERO, DataSize::ZERO);
     controller.on_event(Event::Loss(&lost));
     assert_eq!(state(&controller), (4, 4, Phase::Steady));
     controller.on_event(Event::Loss(&lost));
@@ -753,7 +753,7 @@ fn with_packet_numbers_the_transport_finds_nothing_but_marks() {
     let mut now = Time::from_secs(1);
     assert_eq!(controller.decision().no_feedback_deadline, None);
     grow(&mut controller, &mut now, 3, true);
-    let lost = loss(now, Bytes::ZERO, Bytes::ZERO);
+    let lost = loss(now, DataSize::ZERO, DataSize::ZERO);
     controller.on_event(Event::Loss(&lost));
     controller.on_event(Event::Timeout(&timeout(now, PACKET, PACKET, 1)));
     assert_eq!((controller.packets(), controller.ssthresh()), (8, 8));

@@ -2,12 +2,12 @@
 
 use comity_congestion::controllers::{Increase, Libra, LibraConfig};
 use comity_congestion::{Controller, Event, Pacing};
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
 use crate::reference::{ack, loss, sent, timeout};
 
-const MSS: Bytes = Bytes::new(1_000);
+const MSS: DataSize = DataSize::new(1_000);
 
 /// Figure 2 with (1) and (2). Every round trip ever seen is kept, and the extremes are looked up
 /// anew.
@@ -102,7 +102,7 @@ proptest! {
             mss: MSS,
             initial_window: MSS * initial,
             initial_ssthresh: MSS * ssthresh,
-            max_window: Bytes::MAX,
+            max_window: DataSize::MAX,
             a, b, x, y,
             capacity: Some(Rate::from_mbps(mbps)),
             increase: Increase::PerAck,
@@ -116,7 +116,7 @@ proptest! {
                 Step::Ack(rtt) => {
                     reading.rtts.extend(rtt.map(Span::as_secs_f64));
                     reading.an_ack_is_successfully_received();
-                    let mut event = ack(now, MSS, Span::ZERO, Bytes::ZERO);
+                    let mut event = ack(now, MSS, Span::ZERO, DataSize::ZERO);
                     event.rtt = rtt;
                     controller.on_event(Event::Ack(&event));
                 }
@@ -146,7 +146,7 @@ proptest! {
             mss: MSS,
             initial_window: MSS * 10,
             initial_ssthresh: MSS * 20,
-            max_window: Bytes::MAX,
+            max_window: DataSize::MAX,
             a: 1.0, b: 1.0, x: 2.0, y: 2.0,
             capacity: None,
             increase: Increase::PerByte { limit: 2 },

@@ -3,12 +3,12 @@
 
 use comity_congestion::controllers::{Increase, Libra, LibraConfig};
 use comity_congestion::{Arrived, Controller, Event, InOrderAck};
-use comity_units::{Bytes, PacketNumber, Seed, Span, Time};
+use comity_units::{DataSize, PacketNumber, Seed, Span, Time};
 use proptest::prelude::*;
 
 use crate::reference::{ack, sent};
 
-const WIRE: Bytes = Bytes::new(1_000);
+const WIRE: DataSize = DataSize::new(1_000);
 /// A and X of the controller, and the round trip reported to it.
 const A: f64 = 1.0;
 const X: f64 = 2.0;
@@ -298,7 +298,7 @@ proptest! {
             mss: WIRE,
             initial_window: WIRE * 1_000,
             initial_ssthresh: WIRE,
-            max_window: Bytes::MAX,
+            max_window: DataSize::MAX,
             a: A, b: 1.0, x: X, y: 2.0,
             capacity: None,
             increase: Increase::PerAck,

@@ -16,10 +16,10 @@ mod tfrc_sender;
 mod vegas;
 
 use comity_congestion::{Ack, Loss, LossCause, Sent, Timeout};
-use comity_units::{Bytes, PacketNumber, Span, Time};
+use comity_units::{DataSize, PacketNumber, Span, Time};
 
 /// An acknowledgement of new data outside of any recovery.
-fn ack(now: Time, acked: Bytes, rtt: Span, in_flight: Bytes) -> Ack {
+fn ack(now: Time, acked: DataSize, rtt: Span, in_flight: DataSize) -> Ack {
     Ack {
         now,
         acked,
@@ -34,7 +34,7 @@ fn ack(now: Time, acked: Bytes, rtt: Span, in_flight: Bytes) -> Ack {
 }
 
 /// A packet of `size` that leaves while the application has more to send.
-fn sent(now: Time, size: Bytes, number: u64, in_flight: Bytes) -> Sent {
+fn sent(now: Time, size: DataSize, number: u64, in_flight: DataSize) -> Sent {
     Sent {
         now,
         payload: size,
@@ -46,11 +46,11 @@ fn sent(now: Time, size: Bytes, number: u64, in_flight: Bytes) -> Sent {
 }
 
 /// A loss found by duplicate acknowledgements.
-fn loss(now: Time, in_flight: Bytes, window: Bytes) -> Loss {
+fn loss(now: Time, in_flight: DataSize, window: DataSize) -> Loss {
     Loss {
         now,
         sent_at: now,
-        lost: Bytes::ZERO,
+        lost: DataSize::ZERO,
         in_flight,
         window,
         cause: LossCause::Reordering,
@@ -58,7 +58,7 @@ fn loss(now: Time, in_flight: Bytes, window: Bytes) -> Loss {
     }
 }
 
-fn timeout(now: Time, in_flight: Bytes, window: Bytes, consecutive: u32) -> Timeout {
+fn timeout(now: Time, in_flight: DataSize, window: DataSize, consecutive: u32) -> Timeout {
     Timeout {
         now,
         in_flight,
@@ -72,6 +72,6 @@ fn timeout(now: Time, in_flight: Bytes, window: Bytes, consecutive: u32) -> Time
 fn ack_limited(now: Time, rtt: Span, app_limited: bool) -> Ack {
     Ack {
         app_limited,
-        ..ack(now, Bytes::new(1_000), rtt, Bytes::new(1_000))
+        ..ack(now, DataSize::new(1_000), rtt, DataSize::new(1_000))
     }
 }

@@ -2,18 +2,18 @@
 
 use comity_congestion::controllers::{Psp, PspConfig, RoundMeter, Step};
 use comity_congestion::{Arrival, Controller, Event, Feedback, Meter, Pacing, Phase, Report, Tag};
-use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
+use comity_units::{DataSize, PacketNumber, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
 use crate::reference::{ack, sent};
 
 const RTT: Span = Span::from_millis(84);
-const PACKET: Bytes = Bytes::new(1_428);
+const PACKET: DataSize = DataSize::new(1_428);
 
 fn controller(is_damped: bool, settles: bool) -> Psp {
     Psp::new(PspConfig {
         mss: PACKET,
-        max_window: Bytes::MAX,
+        max_window: DataSize::MAX,
         link: Rate::from_mbps(100),
         is_damped,
         step: Step::Fixed {
@@ -53,7 +53,12 @@ fn started(is_damped: bool, settles: bool) -> Psp {
     );
     // One packet measures; the next waits for its answer, a second at the most.
     assert_eq!(controller.decision().pacing, Pacing::At(Time::from_secs(1)));
-    controller.on_event(Event::Ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO)));
+    controller.on_event(Event::Ack(&ack(
+        Time::ZERO + RTT,
+        PACKET,
+        RTT,
+        DataSize::ZERO,
+    )));
     assert_eq!(controller.decision().pacing, Pacing::At(Time::ZERO + RTT));
     controller
 }
@@ -201,7 +206,12 @@ fn with_steps_of_the_rate_a_window_grows_by_a_quarter_of_its_root() {
         ..config()
     });
     send(&mut controller, Time::ZERO);
-    controller.on_event(Event::Ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO)));
+    controller.on_event(Event::Ack(&ack(
+        Time::ZERO + RTT,
+        PACKET,
+        RTT,
+        DataSize::ZERO,
+    )));
     // Losses double the period until a round trip holds about 100 packets.
     let mut round = 0;
     while controller.spacing() < Span::from_micros(700) {
@@ -253,7 +263,12 @@ impl Known {
             ..config()
         });
         send(&mut controller, Time::ZERO);
-        controller.on_event(Event::Ack(&ack(Time::ZERO + rtt, PACKET, rtt, Bytes::ZERO)));
+        controller.on_event(Event::Ack(&ack(
+            Time::ZERO + rtt,
+            PACKET,
+            rtt,
+            DataSize::ZERO,
+        )));
         let mut known = Self {
             controller,
             rtt,
@@ -436,7 +451,7 @@ fn a_queue_makes_the_share_that_a_loss_takes_larger() {
             let later = Span::from_millis(millis);
             known
                 .controller
-                .on_event(Event::Ack(&ack(began + rtt, PACKET, later, Bytes::ZERO)));
+                .on_event(Event::Ack(&ack(began + rtt, PACKET, later, DataSize::ZERO)));
         }
         known.report(10, 999);
         let found = known.period();
@@ -478,10 +493,10 @@ fn with_dynamic_rtt_rounds_last_the_smoothed_round_trip() {
         let at = Time::from_millis;
         let tag = |round, rtt| Tag::Round { round, rtt };
         send(&mut controller, at(0));
-        controller.on_event(Event::Ack(&ack(at(84), PACKET, RTT, Bytes::ZERO)));
+        controller.on_event(Event::Ack(&ack(at(84), PACKET, RTT, DataSize::ZERO)));
         assert_eq!(send(&mut controller, at(84)), tag(1, RTT));
         let late = Span::from_millis(164);
-        controller.on_event(Event::Ack(&ack(at(248), PACKET, late, Bytes::ZERO)));
+        controller.on_event(Event::Ack(&ack(at(248), PACKET, late, DataSize::ZERO)));
         assert_eq!(controller.round(), Some(length));
         assert_eq!(send(&mut controller, at(248)), tag(2, length));
         // 90 ms on the longer round still lasts; 94 ms on it is over.
@@ -513,16 +528,16 @@ fn rounds_with_steps_of_the_rate_last_the_least_round_trip() {
         let mut controller = Psp::new(PspConfig { step, ..config() });
         let at = Time::from_millis;
         send(&mut controller, at(0));
-        controller.on_event(Event::Ack(&ack(at(164), PACKET, first, Bytes::ZERO)));
+        controller.on_event(Event::Ack(&ack(at(164), PACKET, first, DataSize::ZERO)));
         assert_eq!(controller.round(), Some(first));
         send(&mut controller, at(164));
-        controller.on_event(Event::Ack(&ack(at(248), PACKET, RTT, Bytes::ZERO)));
+        controller.on_event(Event::Ack(&ack(at(248), PACKET, RTT, DataSize::ZERO)));
         assert_eq!(controller.round(), Some(expected));
         controller.on_event(Event::Ack(&ack(
             at(300),
             PACKET,
             Span::from_millis(124),
-            Bytes::ZERO,
+            DataSize::ZERO,
         )));
         assert_eq!(controller.round(), Some(expected));
         let Tag::Round { rtt, .. } = send(&mut controller, at(328)) else {
@@ -579,7 +594,7 @@ fn the_same_losses_do_not_bring_two_fixed_spacings_together() {
 fn config() -> PspConfig {
     PspConfig {
         mss: PACKET,
-        max_window: Bytes::MAX,
+        max_window: DataSize::MAX,
         link: Rate::from_mbps(100),
         is_damped: false,
         step: Step::Rate,
@@ -655,7 +670,12 @@ fn rounds_go_on_where_the_path_changes() {
         };
         assert_eq!(send(&mut controller, Time::ZERO), asks);
     }
-    controller.on_event(Event::Ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO)));
+    controller.on_event(Event::Ack(&ack(
+        Time::ZERO + RTT,
+        PACKET,
+        RTT,
+        DataSize::ZERO,
+    )));
     let next = send(&mut controller, at_round(3));
     assert_eq!(next, Tag::Round { round: 3, rtt: RTT });
 }
@@ -675,7 +695,7 @@ fn jitter_spreads_the_period_evenly_about_itself() {
     });
     send(&mut controller, Time::ZERO);
     let mut now = Time::ZERO + RTT;
-    controller.on_event(Event::Ack(&ack(now, PACKET, RTT, Bytes::ZERO)));
+    controller.on_event(Event::Ack(&ack(now, PACKET, RTT, DataSize::ZERO)));
     send(&mut controller, now);
     // No report comes: the spacing begins.
     now = controller.decision().wakeup.expect("a report is due");

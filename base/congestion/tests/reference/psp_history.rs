@@ -9,12 +9,12 @@ use std::collections::BinaryHeap;
 
 use comity_congestion::controllers::{Psp, PspConfig, RoundMeter, Step};
 use comity_congestion::{Arrival, Controller, Event, Feedback, Meter, Pacing, Report, Tag};
-use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
+use comity_units::{DataSize, PacketNumber, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
 use crate::reference::{ack, sent};
 
-const PACKET: Bytes = Bytes::new(1_000);
+const PACKET: DataSize = DataSize::new(1_000);
 
 /// By how much a change of the spacing may differ, in nanoseconds: the controller rounds two times
 /// to whole ones on the way, and the first result is divided by three quarters at the least; the
@@ -414,7 +414,7 @@ impl World {
         let transmission = link.transmission_time(PACKET);
         let controller = Psp::new(PspConfig {
             mss: PACKET,
-            max_window: Bytes::MAX,
+            max_window: DataSize::MAX,
             link,
             is_damped: scene.is_damped,
             step: scene.step,
@@ -492,8 +492,12 @@ impl World {
         self.controller
             .on_event(Event::Sent(&sent(Time::ZERO, PACKET, 0, PACKET)));
         let began = Time::ZERO + self.scene.rtt;
-        self.controller
-            .on_event(Event::Ack(&ack(began, PACKET, self.scene.rtt, Bytes::ZERO)));
+        self.controller.on_event(Event::Ack(&ack(
+            began,
+            PACKET,
+            self.scene.rtt,
+            DataSize::ZERO,
+        )));
         self.due = began;
         self.plan(began, What::Send);
         let mut left = self.scene.departures;

@@ -3,12 +3,12 @@
 
 use comity_congestion::table::{self, Parameters, Setup, Value};
 use comity_congestion::{Controller, Event, Pacing};
-use comity_units::{Bytes, PacketNumber, Span, Time};
+use comity_units::{DataSize, PacketNumber, Span, Time};
 use proptest::prelude::*;
 
 use crate::reference::{ack, sent};
 
-const PACKET: Bytes = Bytes::new(1_000);
+const PACKET: DataSize = DataSize::new(1_000);
 
 /// A packet in the list.
 struct Packet {

@@ -2,7 +2,7 @@
 
 use comity_congestion::controllers::{DecreaseBasis, Increase, Reno, RenoConfig, Rounding};
 use comity_congestion::{Controller, Event};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 use proptest::prelude::*;
 
 use crate::reference::{ack, loss, timeout};
@@ -73,13 +73,13 @@ proptest! {
     /// half, from loss to loss.
     #[test]
     fn follows_the_byte_counter(events in prop::collection::vec(event(), 1..40)) {
-        let mss = Bytes::new(SMSS);
+        let mss = DataSize::new(SMSS);
         let mut controller = Reno::new(RenoConfig::rfc5681(mss));
         let mut reading = Rfc5681 { cwnd: 10 * SMSS, ssthresh: u64::MAX, bytes_acked: 0, after_timeout: false };
         for event in events {
             // A full window is in flight. The controller does not let a flight beyond its own
             // window count.
-            let flight = Bytes::new(reading.cwnd).min(controller.decision().window);
+            let flight = DataSize::new(reading.cwnd).min(controller.decision().window);
             match event {
                 Step::Acks { count, segments } => {
                     let acked = mss * u64::from(segments);
@@ -97,7 +97,7 @@ proptest! {
                 }
                 Step::Timeouts { count } => {
                     for consecutive in 1..=u32::from(count) {
-                        let flight = Bytes::new(reading.cwnd).min(controller.decision().window);
+                        let flight = DataSize::new(reading.cwnd).min(controller.decision().window);
                         controller.on_event(Event::Timeout(&timeout(Time::ZERO, flight, flight, consecutive)));
                         reading.on_timeout(flight.get(), consecutive == 1);
                     }
@@ -109,7 +109,7 @@ proptest! {
                 "{event:?}: {found} instead of {expected} ({reading:?})"
             );
             if reading.ssthresh != u64::MAX {
-                let threshold = controller.decision().ssthresh.map(Bytes::get);
+                let threshold = controller.decision().ssthresh.map(DataSize::get);
                 prop_assert!(threshold.is_some_and(|found| found.abs_diff(reading.ssthresh) <= 1));
             }
         }
@@ -123,10 +123,10 @@ proptest! {
         segments in 1u32..20_000,
         weight in prop_oneof![Just(1.0), 1.0..10.0],
     ) {
-        let mss = Bytes::new(SMSS);
+        let mss = DataSize::new(SMSS);
         let start = f64::from(start);
         let mut controller = Reno::new(RenoConfig {
-            initial_window: Bytes::new(start as u64 * SMSS),
+            initial_window: DataSize::new(start as u64 * SMSS),
             initial_ssthresh: mss,
             weight,
             ..RenoConfig::rfc5681(mss)
@@ -149,10 +149,10 @@ proptest! {
 
 fn ns2(rounding: Rounding) -> Reno {
     Reno::new(RenoConfig {
-        mss: Bytes::new(1_000),
-        initial_window: Bytes::new(1_000),
-        initial_ssthresh: Bytes::new(8_000),
-        max_window: Bytes::MAX,
+        mss: DataSize::new(1_000),
+        initial_window: DataSize::new(1_000),
+        initial_ssthresh: DataSize::new(8_000),
+        max_window: DataSize::MAX,
         increase: Increase::PerAck,
         decrease_basis: DecreaseBasis::Window,
         rounding,
@@ -167,14 +167,14 @@ fn ns2(rounding: Rounding) -> Reno {
 #[test]
 fn ns2_halves_as_precision_reduce_says() {
     let now = Time::from_secs(1);
-    let window = Bytes::new(9_700);
+    let window = DataSize::new(9_700);
     for (rounding, cwnd, ssthresh) in [
         (Rounding::Threshold, 4.85, 4.0),
         (Rounding::Both, 4.0, 4.0),
         (Rounding::Exact, 4.85, 4.85),
     ] {
         let mut controller = ns2(rounding);
-        controller.on_event(Event::Loss(&loss(now, Bytes::new(90_000), window)));
+        controller.on_event(Event::Loss(&loss(now, DataSize::new(90_000), window)));
         assert!(
             (controller.window() - cwnd).abs() < 1e-12,
             "{rounding:?}: {}",
@@ -198,8 +198,8 @@ fn ns2_halves_as_precision_reduce_says() {
         let mut controller = ns2(Rounding::Threshold);
         controller.on_event(Event::Loss(&loss(
             now,
-            Bytes::new(window),
-            Bytes::new(window),
+            DataSize::new(window),
+            DataSize::new(window),
         )));
         assert_eq!((controller.window(), controller.ssthresh()), (cwnd, 2.0));
     }
@@ -207,7 +207,12 @@ fn ns2_halves_as_precision_reduce_says() {
     let mut controller = ns2(Rounding::Threshold);
     controller.on_event(Event::Timeout(&timeout(now, window, window, 1)));
     assert_eq!((controller.window(), controller.ssthresh()), (1.0, 4.0));
-    controller.on_event(Event::Timeout(&timeout(now, window, Bytes::new(1_000), 2)));
+    controller.on_event(Event::Timeout(&timeout(
+        now,
+        window,
+        DataSize::new(1_000),
+        2,
+    )));
     assert_eq!((controller.window(), controller.ssthresh()), (1.0, 2.0));
 }
 
@@ -219,18 +224,18 @@ fn ns2_opens_once_per_acknowledgement() {
     for expected in 2..=8 {
         controller.on_event(Event::Ack(&ack(
             Time::ZERO,
-            Bytes::new(3_000),
+            DataSize::new(3_000),
             Span::ZERO,
-            Bytes::ZERO,
+            DataSize::ZERO,
         )));
         assert_eq!(controller.window(), f64::from(expected));
     }
     for expected in [8.125, 8.248_077, 8.369_317, 8.488_801] {
         controller.on_event(Event::Ack(&ack(
             Time::ZERO,
-            Bytes::new(3_000),
+            DataSize::new(3_000),
             Span::ZERO,
-            Bytes::ZERO,
+            DataSize::ZERO,
         )));
         assert!(
             (controller.window() - expected).abs() < 2e-6,

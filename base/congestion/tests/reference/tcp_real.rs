@@ -10,11 +10,11 @@ use comity_congestion::{
     Ack, Arrival, Controller, Event, Feedback, Meter, Pacing, Phase, Report, Tag, Timeout,
     TimeoutRepair,
 };
-use comity_units::{Bytes, PacketNumber, Span, Time};
+use comity_units::{DataSize, PacketNumber, Span, Time};
 
 use crate::reference::{ack, loss, timeout};
 
-const MSS: Bytes = Bytes::new(1_000);
+const MSS: DataSize = DataSize::new(1_000);
 
 /// Figure 1 alone, with a first threshold of so many levels.
 fn by_figure(threshold: f64) -> TcpRealConfig {

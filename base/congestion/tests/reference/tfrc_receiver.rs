@@ -4,7 +4,7 @@
 use comity_congestion::equation::{throughput, throughput_with_timeout};
 use comity_congestion::table::{self, Parameters, Setup, Value};
 use comity_congestion::{Arrival, Meter, Report, Tag};
-use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+use comity_units::{DataSize, PacketNumber, Rate, Span, Time};
 use proptest::prelude::*;
 
 const NDUPACK: usize = 3;
@@ -62,7 +62,7 @@ fn mean(events: &[(u64, f64)], highest: u64, first: f64) -> f64 {
 }
 
 fn build(parameters: &Parameters) -> Box<dyn Meter> {
-    let setup = Setup::new(Bytes::new(1_000));
+    let setup = Setup::new(DataSize::new(1_000));
     let row = table::find("tfrc").unwrap();
     row.build_meter(&setup, parameters).unwrap().unwrap()
 }
@@ -72,8 +72,8 @@ fn arrive(meter: &mut dyn Meter, now: Time, number: u32, rtt: Span) {
         now,
         // Not the controller's: the transport leaves numbers out and gives them to other packets.
         number: PacketNumber::new(u64::from(number) * 3),
-        payload: Bytes::new(1_000),
-        wire: Bytes::new(1_040),
+        payload: DataSize::new(1_000),
+        wire: DataSize::new(1_040),
         marked: false,
         tag: Tag::Numbered { number, rtt },
     });
@@ -221,16 +221,16 @@ fn silence_does_not_lower_the_receive_rate() {
 #[test]
 fn the_first_loss_stands_for_the_rate_until_then() {
     let (_, reports) = stream(&plain(), 60, |number| number == 50);
-    let back = throughput(Bytes::new(1_000), RTT, last(&reports)).as_bps() as f64;
+    let back = throughput(DataSize::new(1_000), RTT, last(&reports)).as_bps() as f64;
     assert!((back / 800_000.0 - 1.0).abs() < 0.01, "{back}");
     // Half a packet in a round trip where the first packet was lost, before the open interval is
     // longer.
     let (_, reports) = stream(&plain(), 4, |number| number == 0);
-    let back = throughput(Bytes::new(1_000), RTT, last(&reports)).as_bps() as f64;
+    let back = throughput(DataSize::new(1_000), RTT, last(&reports)).as_bps() as f64;
     assert!((back / 40_000.0 - 1.0).abs() < 0.01, "{back}");
     // The report by then, if it was another one: the first packet.
     let (_, reports) = stream(&plain(), 5, |number| number == 1);
-    let back = throughput(Bytes::new(1_000), RTT, last(&reports)).as_bps() as f64;
+    let back = throughput(DataSize::new(1_000), RTT, last(&reports)).as_bps() as f64;
     assert!((back / 80_000.0 - 1.0).abs() < 0.01, "{back}");
 }
 
@@ -241,15 +241,15 @@ fn the_first_interval_is_that_of_the_senders_equation() {
     let (_, usual) = stream(&plain(), 60, |number| number == 50);
     let short = plain().with("timeout", Value::Number(1.0));
     let (_, short) = stream(&short, 60, |number| number == 50);
-    let back = throughput_with_timeout(Bytes::new(1_000), RTT, last(&short), 1.0).as_bps();
+    let back = throughput_with_timeout(DataSize::new(1_000), RTT, last(&short), 1.0).as_bps();
     assert!((back as f64 / 800_000.0 - 1.0).abs() < 0.01, "{back}");
     assert!(last(&short) > 1.01 * last(&usual));
     // 1000 of 1250 bytes are payload.
     let small = plain()
         .with("small_packets", Value::Flag(true))
-        .with("header", Value::Bytes(Bytes::new(250)));
+        .with("header", Value::Bytes(DataSize::new(250)));
     let (_, small) = stream(&small, 54, |number| number == 50);
-    let back = throughput(Bytes::new(1_460), RTT, last(&small)).as_bps() as f64;
+    let back = throughput(DataSize::new(1_460), RTT, last(&small)).as_bps() as f64;
     assert!((back * 0.8 / 800_000.0 - 1.0).abs() < 0.01, "{back}");
 }
 
@@ -284,7 +284,7 @@ fn the_first_flight_measures_nothing() {
             }
         }
     }
-    let back = throughput(Bytes::new(1_000), RTT, first.unwrap()).as_bps() as f64;
+    let back = throughput(DataSize::new(1_000), RTT, first.unwrap()).as_bps() as f64;
     let most = most.as_bps() as f64;
     // Sixteen packets in the round trip before the last. The last report may have seen only a part.
     assert!((0.8e6..1.7e6).contains(&most), "{most}");
@@ -303,7 +303,7 @@ fn a_loss_before_the_round_trip_is_known_begins_at_half_a_packet_in_one() {
             reported = reported.or(ask(&mut *meter, now).filter(|(p, _)| *p > 0.0));
         }
         let (p, received) = reported.unwrap();
-        let back = throughput(Bytes::new(1_000), RTT, p).as_bps() as f64;
+        let back = throughput(DataSize::new(1_000), RTT, p).as_bps() as f64;
         assert!((back / 40_000.0 - 1.0).abs() < 0.01, "{lost}: {back}");
         assert_eq!(received, Rate::ZERO);
     }
@@ -348,8 +348,8 @@ fn a_mark_is_a_loss_event() {
         meter.on_arrival(&Arrival {
             now,
             number: PacketNumber::new(0),
-            payload: Bytes::new(1_000),
-            wire: Bytes::new(1_040),
+            payload: DataSize::new(1_000),
+            wire: DataSize::new(1_040),
             marked: number == 50,
             tag: Tag::Numbered { number, rtt: RTT },
         });

@@ -2,7 +2,7 @@
 
 use comity_congestion::table::{self, Parameters, Setup, Value};
 use comity_congestion::{Controller, Event, Feedback, Pacing, Report};
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 use proptest::prelude::*;
 
 use crate::reference::sent;
@@ -195,9 +195,9 @@ fn send(controller: &mut dyn Controller, now: Time) {
     controller.tag(now);
     controller.on_event(Event::Sent(&sent(
         now,
-        Bytes::new(1_000),
+        DataSize::new(1_000),
         0,
-        Bytes::new(1_000),
+        DataSize::new(1_000),
     )));
 }
 
@@ -207,7 +207,7 @@ proptest! {
     #[test]
     fn the_rate_is_that_of_the_rfc(steps in prop::collection::vec((step(), 1u64..500), 1..60)) {
         let parameters = Parameters::new().with("damping", Value::Flag(true));
-        let setup = Setup::new(Bytes::new(1_000));
+        let setup = Setup::new(DataSize::new(1_000));
         let mut controller = table::find("tfrc").unwrap().build(&setup, &parameters).unwrap();
         let mut literal = Literal::default();
         let mut now = Time::from_secs(1);

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use comity_congestion::controllers::{Vegas, VegasConfig};
 use comity_congestion::{Controller, Event};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 use proptest::prelude::*;
 
 use crate::reference::{ack, loss, sent, timeout};
 
-const MSS: Bytes = Bytes::new(1_000);
+const MSS: DataSize = DataSize::new(1_000);
 
 /// Brakmo and Peterson 1995, section III, stated in packets: the round is over when the
 /// distinguished packet is acknowledged.
@@ -155,7 +155,7 @@ impl Run {
         run
     }
 
-    fn in_flight(&self) -> Bytes {
+    fn in_flight(&self) -> DataSize {
         MSS * self.path.flight.len() as u64
     }
 

@@ -40,7 +40,7 @@ fn frames(groups: std::ops::Range<u64>) -> impl Iterator<Item = Frame> {
                 needs: needs.map(|needed| group * 17 + needed),
                 is_bound: needs.is_some(),
                 source_time: Time::from_nanos((group * 17 + index) * 1_000_000_000 / 17),
-                size: Bytes::new(1_000),
+                size: DataSize::new(1_000),
             })
     })
 }
@@ -115,7 +115,7 @@ fn dependents_go_with_their_dependency_and_the_account_sums() {
     ];
     assert_eq!(parts.map(|part| part.frames).iter().sum::<u64>(), 5 * 17);
     assert_eq!(
-        parts.map(|part| part.bytes).into_iter().sum::<Bytes>(),
+        parts.map(|part| part.bytes).into_iter().sum::<DataSize>(),
         counters.offered.bytes
     );
     assert!(
@@ -163,7 +163,7 @@ fn an_incomplete_group_does_not_look_like_a_faster_source() {
     });
     for mut frame in frames(0..5) {
         if frame.frame_type == I {
-            frame.size = Bytes::new(9_000);
+            frame.size = DataSize::new(9_000);
         }
         shedder.retarget(frame.source_time, Rate::from_kbps(210), None);
         assert_eq!(shedder.offer(&frame), Ok(()), "{}", frame.number);
@@ -248,7 +248,7 @@ fn an_encoder_that_has_followed_its_target_is_not_shed() {
                     needs: (in_group > 0).then(|| number - 1),
                     is_bound: in_group > 0,
                     source_time,
-                    size: Bytes::new(if is_small { size / 2 } else { size }),
+                    size: DataSize::new(if is_small { size / 2 } else { size }),
                 },
             );
             let is_after = source_time >= Time::from_secs(8);
@@ -281,7 +281,7 @@ fn gone_of(frame_type: FrameType) -> f64 {
             reordering: Span::ZERO,
             begins_refresh: false,
         });
-        let frame = member.frame(1, number, Bytes::new(1_000));
+        let frame = member.frame(1, number, DataSize::new(1_000));
         let decision = shedder.offer_at(Some(Rate::from_kbps(180)), &frame);
         if source_time >= Time::from_secs(10) {
             (offered, gone) = (offered + 1.0, gone + f64::from(decision.is_err()));

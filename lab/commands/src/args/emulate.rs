@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comity_units::{Bytes, Span};
+use comity_units::{DataSize, Span};
 
 use super::values::{quantity, share};
 
@@ -26,7 +26,7 @@ macro_rules! link_options {
             /// The maximum packet size in bytes, with the headers of IP and UDP, such as 1400. The
             /// link drops larger packets, as a router that must not fragment [default: any size]
             #[arg(long = $mtu, id = $mtu, value_name = "BYTES", value_parser = packet_size)]
-            pub(crate) mtu: Option<Bytes>,
+            pub(crate) mtu: Option<DataSize>,
 
             /// The size of the queue, such as 60 (packets), 90kB or "{ kind = 'fq_codel' }"
             /// [default: unlimited]
@@ -126,8 +126,8 @@ pub struct Emulate {
     pub(crate) duration: Option<Span>,
 
     /// The size of each packet's headers on the wire [default: those of IP and UDP, 28B or 48B]
-    #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>)]
-    pub(crate) overhead: Option<Bytes>,
+    #[arg(long, value_name = "SIZE", value_parser = quantity::<DataSize>)]
+    pub(crate) overhead: Option<DataSize>,
 
     /// Print one JSON document per line: at the start, every --statsfreq, and at the end
     #[arg(long)]
@@ -166,15 +166,15 @@ pub struct Emulate {
     pub(crate) idle: Span,
 
     /// The maximum memory for the packets of each direction
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::<Bytes>,
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::<DataSize>,
           help_heading = "Limits")]
-    pub(crate) memory: Bytes,
+    pub(crate) memory: DataSize,
 }
 
 /// A number of bytes, with or without their unit.
-pub(super) fn packet_size(text: &str) -> Result<Bytes, String> {
+pub(super) fn packet_size(text: &str) -> Result<DataSize, String> {
     match text.trim().parse() {
-        Ok(bytes) => Ok(Bytes::new(bytes)),
+        Ok(bytes) => Ok(DataSize::new(bytes)),
         Err(_) => quantity(text),
     }
 }
@@ -231,8 +231,8 @@ mod tests {
 
     #[test]
     fn the_size_of_a_packet_needs_no_unit() {
-        assert_eq!(packet_size("1400"), Ok(Bytes::new(1_400)));
-        assert_eq!(packet_size("1.4kB"), Ok(Bytes::new(1_400)));
+        assert_eq!(packet_size("1400"), Ok(DataSize::new(1_400)));
+        assert_eq!(packet_size("1.4kB"), Ok(DataSize::new(1_400)));
         for bad in ["", "-1", "1400b", "many"] {
             assert!(packet_size(bad).is_err(), "{bad:?} was accepted");
         }

@@ -13,7 +13,7 @@ use comity_media::{
     Event, FrameType, Header, MediaSection, ReadError, Reader, ReaderConfig, Times,
 };
 use comity_stream::{Due, MediaUnit};
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 use thiserror::Error;
 
 /// Ten seconds of a synthetic picture and a tone (`experiments/demo/clip/make.sh`).
@@ -263,7 +263,7 @@ impl Clip {
             .map(|section| section.payload.len() as u64)
             .map(|length| length + length.div_ceil(PER_DATAGRAM.into()) * OVERHEAD)
             .sum();
-        Rate::of(Bytes::new(bytes), self.length)
+        Rate::of(DataSize::new(bytes), self.length)
     }
 
     /// All sections of `copies` copies within `duration`, ordered by time. The copies begin one

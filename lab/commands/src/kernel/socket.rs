@@ -31,7 +31,7 @@ pub(super) mod tests {
             namespace: 4_026_532,
             window: 84,
             ssthresh: None,
-            mss: comity_units::Bytes::new(1_448),
+            mss: comity_units::DataSize::new(1_448),
             srtt: comity_units::Span::from_millis(31),
         }
     }

@@ -8,12 +8,12 @@ use comity_congestion::controllers::Increase;
 use comity_congestion::controllers::libra::{Libra, LibraConfig};
 use comity_congestion::{Ack, Controller, Event, Loss, LossCause};
 use comity_kernel::libra::Parameters;
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
 use super::compiled;
 
-const MSS: Bytes = Bytes::new(1_000);
+const MSS: DataSize = DataSize::new(1_000);
 /// The size of a packet on the wire.
 const WIRE: u64 = 1_250;
 /// The relative error of a window after any number of events.
@@ -73,7 +73,7 @@ fn oracle(parameters: &Parameters, window: u64, steps: &[Step]) -> Vec<f64> {
         mss: MSS,
         initial_window: MSS * window,
         initial_ssthresh: MSS,
-        max_window: Bytes::MAX,
+        max_window: DataSize::MAX,
         a: parameters.a.as_secs_f64(),
         b: parameters.b.as_secs_f64(),
         x: parameters.x,

@@ -14,12 +14,12 @@ use comity_congestion::{
 };
 use comity_kernel::real::{Fractions, Opening, Parameters};
 use comity_tcp::codec;
-use comity_units::{Bytes, PacketNumber, Time};
+use comity_units::{DataSize, PacketNumber, Time};
 use proptest::prelude::*;
 
 use super::compiled;
 
-const MSS: Bytes = Bytes::new(1_000);
+const MSS: DataSize = DataSize::new(1_000);
 /// The relative error of a level after any number of waves.
 const TOLERANCE: f64 = 1e-3;
 const ONE_Q32: f64 = 4_294_967_296.0;
@@ -177,7 +177,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn ack(bytes: u64, app_limited: bool) -> Ack {
     Ack {
         now: Time::ZERO,
-        acked: Bytes::new(bytes),
+        acked: DataSize::new(bytes),
         rtt: None,
         in_flight: MSS,
         app_limited,

@@ -1,7 +1,7 @@
 //! The decision of a controller, as attributes.
 
 use comity_congestion::{Decision, Pacing as Spread, Phase, TimeoutRepair, table};
-use comity_units::{Bytes, Rate, Time};
+use comity_units::{DataSize, Rate, Time};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -34,9 +34,9 @@ impl From<&table::Setup> for Setup {
 }
 
 /// A number of bytes, infinite without a limit.
-fn limit(bytes: Bytes) -> f64 {
+fn limit(bytes: DataSize) -> f64 {
     match bytes {
-        Bytes::MAX => f64::INFINITY,
+        DataSize::MAX => f64::INFINITY,
         bytes => bytes.get() as f64,
     }
 }
@@ -305,10 +305,10 @@ fn refused(name: &str, value: impl std::fmt::Display, expected: &str) -> PyErr {
 }
 
 /// Whole bytes; infinity is no limit.
-fn bytes(name: &str, value: f64) -> PyResult<Bytes> {
+fn bytes(name: &str, value: f64) -> PyResult<DataSize> {
     if value >= 0.0 {
         // A cast of a larger number is that of the largest.
-        return Ok(Bytes::new(value as u64));
+        return Ok(DataSize::new(value as u64));
     }
     Err(refused(name, value, "a number of bytes from 0"))
 }

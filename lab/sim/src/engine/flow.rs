@@ -3,7 +3,7 @@
 use comity_congestion::{RttConfig, RttEstimator};
 use comity_link::Random;
 use comity_tcp::{Connection, Segment};
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 
 use super::alarm::Alarm;
 use super::arrivals::Arrivals;
@@ -256,7 +256,11 @@ impl TcpFlow {
 
 /// The slow-start threshold in bytes, where the controller has one.
 fn ssthresh(connection: &Connection) -> Option<u64> {
-    connection.controller()?.decision().ssthresh.map(Bytes::get)
+    connection
+        .controller()?
+        .decision()
+        .ssthresh
+        .map(DataSize::get)
 }
 
 /// The capacity of the bottleneck, if the controller has it or an estimate of it.
@@ -325,7 +329,7 @@ impl Flow {
         &mut self,
         spec: &FlowSpec,
         watch: Watch,
-        share: Option<Bytes>,
+        share: Option<DataSize>,
     ) -> FlowReport {
         let counts = &self.counts;
         let seconds = watch.end.saturating_since(watch.warmup).as_secs_f64();

@@ -4,7 +4,7 @@
 //! video has the same size in both worlds.
 
 use comity_link::{Random, RateProfile};
-use comity_units::{Bytes, Rate, Seed, Time};
+use comity_units::{DataSize, Rate, Seed, Time};
 
 use super::build::section_producer;
 use super::flow::start_times;
@@ -30,7 +30,7 @@ pub struct FlowPlan {
     pub stopped_at: Time,
     /// An equal share of the narrowest link on the path over measured time, in bytes on the wire:
     /// the rate over the number of flows whose data crosses the link. `None` if no link has a rate.
-    pub equal_share: Option<Bytes>,
+    pub equal_share: Option<DataSize>,
 }
 
 /// The plans of all flows, in the order of the network.
@@ -146,7 +146,7 @@ pub fn timeline(
 }
 
 /// The bytes of a flow whose workload is a file.
-pub fn file_size(flow: &FlowSpec, seed: Seed) -> Option<Bytes> {
+pub fn file_size(flow: &FlowSpec, seed: Seed) -> Option<DataSize> {
     match &flow.workload {
         Workload::File(bytes) => Some(*bytes),
         Workload::RandomFile(sizes) => {
@@ -175,10 +175,10 @@ impl Source {
     ) -> Result<Self, NetworkError> {
         let spec = &network.flows[flow];
         let section = match &spec.transport {
-            TransportSpec::Tcp(tcp) => Bytes::new(u64::from(tcp.config.mss)),
+            TransportSpec::Tcp(tcp) => DataSize::new(u64::from(tcp.config.mss)),
             TransportSpec::Datagram(datagram) => datagram.wire,
             TransportSpec::Sections(sections) => sections.section,
-            TransportSpec::Command(_) => Bytes::new(1),
+            TransportSpec::Command(_) => DataSize::new(1),
         };
         let random = Random::new(flow_stream(seed, &spec.name).derive("workload"));
         section_producer(spec, section, start, random)

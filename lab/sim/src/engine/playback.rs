@@ -174,15 +174,15 @@ impl Playback {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use comity_units::Bytes;
+    use comity_units::DataSize;
     use proptest::prelude::*;
 
     fn player(bytes: u64, buffer: u64, file: Option<u64>) -> Playback {
         let reader = Reader::Playback {
-            sizes: ReadSizes::Equal(Bytes::new(bytes)),
+            sizes: ReadSizes::Equal(DataSize::new(bytes)),
             interval: Span::from_millis(40),
             delay: Span::ZERO,
-            buffer: Bytes::new(buffer),
+            buffer: DataSize::new(buffer),
         };
         Playback::new(&reader, file).unwrap()
     }
@@ -235,7 +235,7 @@ mod tests {
             sizes: ReadSizes::Frames([frame(7), frame(3)].into()),
             interval: Span::from_millis(40),
             delay: Span::ZERO,
-            buffer: Bytes::ZERO,
+            buffer: DataSize::ZERO,
         };
         let mut player = Playback::new(&reader, Some(100)).unwrap();
         let taken = [6, 7, 3, 90].map(|readable| player.read(at(0), readable, Time::ZERO));

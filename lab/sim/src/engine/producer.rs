@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use comity_frames::{Arrival, DeadlineRule, FrameType, Group};
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use super::schedule::Schedule;
 use crate::frames::{AdaptiveEncoder, Encoder, Frame};
@@ -103,6 +103,6 @@ impl FrameSource {
             reordering: Span::ZERO,
             begins_refresh: false,
         });
-        Some(member.frame(0, number, Bytes::new(u64::from(bytes))))
+        Some(member.frame(0, number, DataSize::new(u64::from(bytes))))
     }
 }

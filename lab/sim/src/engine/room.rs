@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use comity_link::{Limit, LinkConfig};
-use comity_units::Bytes;
+use comity_units::DataSize;
 
 use super::route::Router;
 use crate::network::{FlowSpec, Network, NetworkError, TransportSpec, Workload};
@@ -41,9 +41,9 @@ pub(super) fn check(network: &Network) -> Result<(), NetworkError> {
                 if let Some(limit) = limit.filter(|&limit| limit < packet) {
                     return Err(NetworkError::NoPacketFits {
                         link: network.links[link].name.clone(),
-                        limit: Bytes::new(limit),
+                        limit: DataSize::new(limit),
                         flow: spec.name.clone(),
-                        packet: Bytes::new(packet),
+                        packet: DataSize::new(packet),
                     });
                 }
             }
@@ -89,7 +89,7 @@ fn acknowledgement(flow: &FlowSpec) -> u64 {
         // The fields of a departure and of an ACK of one range, with the smallest numbers.
         TransportSpec::Sections(sections) => sections
             .acknowledgement
-            .map_or(u64::from(sections.config.overhead) + 13, Bytes::get),
+            .map_or(u64::from(sections.config.overhead) + 13, DataSize::get),
         TransportSpec::Tcp(tcp) => {
             let headers = tcp.headers.of_data(tcp.config.timestamps, false, false);
             headers.into()

@@ -5,7 +5,7 @@ mod events;
 use comity_frames::{Frame, FrameType, Offered, Step, Submitter};
 use comity_transport::datagram::{Connection, SentStatistics, Statistics, Target};
 use comity_transport::timeline::{Elided, Outgoing, Reason, SectionId, StreamId};
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use super::alarm::Alarm;
 use super::arrivals::Arrivals;
@@ -125,7 +125,7 @@ impl SectionFlow {
             needs: None,
             is_bound: false,
             source_time: now,
-            size: Bytes::new(u64::from(bytes)),
+            size: DataSize::new(u64::from(bytes)),
         };
         loop {
             let section = self.section(&frame);
@@ -212,7 +212,7 @@ impl SectionFlow {
         let nanos = |span: Option<Span>| span.map_or(0, Span::as_nanos);
         SenderState {
             window: path.window.get(),
-            ssthresh: path.ssthresh.map_or(0, Bytes::get),
+            ssthresh: path.ssthresh.map_or(0, DataSize::get),
             in_flight: path.in_flight.get(),
             srtt_ns: nanos(path.srtt),
             rtt_variation_ns: path.rtt_variation.as_nanos(),
@@ -231,7 +231,7 @@ impl SectionFlow {
         &self,
         report: &mut FlowReport,
         settings: &SectionsSpec,
-        share: Option<Bytes>,
+        share: Option<DataSize>,
     ) {
         let Statistics { sent, path, .. } = self.source.connection.statistics();
         let received = self.sink.connection.statistics().received;
@@ -242,8 +242,8 @@ impl SectionFlow {
         report.fast_retransmits = sent.loss_events;
         report.srtt_s = path.srtt.map(Span::as_secs_f64);
         report.min_rtt_s = path.min_rtt.map(Span::as_secs_f64);
-        report.cwnd_bytes = (path.window != Bytes::MAX).then(|| path.window.get());
-        report.ssthresh_bytes = path.ssthresh.map(Bytes::get);
+        report.cwnd_bytes = (path.window != DataSize::MAX).then(|| path.window.get());
+        report.ssthresh_bytes = path.ssthresh.map(DataSize::get);
         report.capacity_bps = self.source.connection.capacity().map(Rate::as_bps);
         let mut sections = self.ledger.report();
         let config = &settings.config;

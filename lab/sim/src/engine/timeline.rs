@@ -597,17 +597,17 @@ mod tests {
         use comity_congestion::controllers::Fixed;
         use comity_tcp::timeline::TimelineConfig;
         use comity_tcp::{Config, Segment};
-        use comity_units::Bytes;
+        use comity_units::DataSize;
 
         let config = Arc::new(Config {
             timeline: Some(TimelineConfig::PAPER),
             ..Config::NS2_2000
         });
-        let controller = Fixed::new(Bytes::new(1), Bytes::new(10_000), Pacing::Unpaced);
+        let controller = Fixed::new(DataSize::new(1), DataSize::new(10_000), Pacing::Unpaced);
         let mut source = Connection::connect(Arc::clone(&config), Box::new(controller));
         let mut sink = Connection::listen_to_receive(config);
         let spec = TimelineSpec {
-            section: Bytes::new(1),
+            section: DataSize::new(1),
             deadline: LIFE,
             feedback: None,
         };

@@ -1,7 +1,7 @@
 //! Token buckets at sources, and how many tokens a source consumes in a round trip.
 
 use comity_tcp::Connection;
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 /// A token bucket: every interval adds bytes, and tokens beyond its depth are lost.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,7 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    pub(super) fn new(depth: Bytes, refill: Bytes, interval: Span, start: Time) -> Self {
+    pub(super) fn new(depth: DataSize, refill: DataSize, interval: Span, start: Time) -> Self {
         Self {
             depth: depth.get(),
             refill: refill.get(),

@@ -5,7 +5,7 @@ use std::fmt;
 use comity_congestion::table::{ParameterError, UnknownController};
 use comity_link::ConfigError;
 use comity_transport::datagram;
-use comity_units::Bytes;
+use comity_units::DataSize;
 
 use crate::frames::{AdaptiveVideoError, VideoError};
 
@@ -44,11 +44,11 @@ pub enum NetworkError {
         /// The link.
         link: String,
         /// The limit of its queue.
-        limit: Bytes,
+        limit: DataSize,
         /// The flow.
         flow: String,
         /// The size of its packets on the wire.
-        packet: Bytes,
+        packet: DataSize,
     },
     /// The warm-up is not shorter than the run.
     Warmup,

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::str::FromStr;
 
 use comity_congestion::table::nearest;
-use comity_units::{Bytes, ParseError, Rate, Span};
+use comity_units::{DataSize, ParseError, Rate, Span};
 
 use super::document::{Node, Value};
 use super::papers::known_as;
@@ -347,7 +347,7 @@ impl Quantity for Rate {
     ];
 }
 
-impl Quantity for Bytes {
+impl Quantity for DataSize {
     const WHAT: &'static str = "an amount of data";
     const EXAMPLE: &'static str = "1500B";
     const UNITS: &'static [&'static str] = &["B", "kB", "KB", "MB", "GB", "KiB", "MiB", "GiB"];
@@ -401,7 +401,7 @@ pub(super) const LONGEST: Span = Span::from_secs(365 * 24 * 3600);
 /// The fastest rate that any key accepts.
 pub(super) const FASTEST: Rate = Rate::from_mbps(10_000_000);
 /// The most data that any key accepts.
-pub(super) const LARGEST: Bytes = Bytes::new(1 << 50);
+pub(super) const LARGEST: DataSize = DataSize::new(1 << 50);
 
 /// Any time from zero.
 pub(super) const SPAN: Amount<Span> = Amount {
@@ -424,14 +424,14 @@ pub(super) const RATE: Amount<Rate> = Amount {
     max: FASTEST,
 };
 /// An amount of data above zero.
-pub(super) const POSITIVE_BYTES: Amount<Bytes> = Amount {
-    min: Bytes::new(1),
+pub(super) const POSITIVE_BYTES: Amount<DataSize> = Amount {
+    min: DataSize::new(1),
     max: LARGEST,
 };
 /// The size of a packet, from one byte more than an IPv4 header to the maximum of IP.
-pub(super) const PACKET: Amount<Bytes> = Amount {
-    min: Bytes::new(21),
-    max: Bytes::new(65_535),
+pub(super) const PACKET: Amount<DataSize> = Amount {
+    min: DataSize::new(21),
+    max: DataSize::new(65_535),
 };
 /// A share of a whole.
 pub(super) const SHARE: Real = Real { min: 0.0, max: 1.0 };
@@ -611,7 +611,7 @@ impl<K: Kind> Kind for Placed<K> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     Packets(u32),
-    Bytes(Bytes),
+    Bytes(DataSize),
     Unlimited,
 }
 
@@ -691,7 +691,7 @@ impl Kind for ExtentKind {
             }
             return within.map(Extent::Packets);
         }
-        if text.parse::<Bytes>().is_ok() {
+        if text.parse::<DataSize>().is_ok() {
             return POSITIVE_BYTES.read(node, cx).map(Extent::Bytes);
         }
         cx.wrong_kind(node, &self.shape());

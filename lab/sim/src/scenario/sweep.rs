@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 
 use super::document::{Node, Value};
 use super::kinds::Quantity;
@@ -374,7 +374,7 @@ impl Unit {
         Value::Text(match self {
             Self::Span => Span::from_nanos(count).to_string(),
             Self::Rate => Rate::from_bps(count).to_string(),
-            Self::Bytes => Bytes::new(count).to_string(),
+            Self::Bytes => DataSize::new(count).to_string(),
             Self::Packets => format!("{count} packets"),
         })
     }
@@ -386,7 +386,7 @@ impl Unit {
         match self {
             Self::Span => read(text).map(Span::as_nanos),
             Self::Rate => read(text).map(Rate::as_bps),
-            Self::Bytes => read(text).map(Bytes::get),
+            Self::Bytes => read(text).map(DataSize::get),
             Self::Packets => text.trim().strip_suffix("packets")?.trim().parse().ok(),
         }
     }

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
 use comity_tcp::Segment;
-use comity_units::{Bytes, Rate, SeqNo, Span, Time};
+use comity_units::{DataSize, Rate, SeqNo, Span, Time};
 
 use super::capture::{CapturePoints, LinkCapture};
 use super::error::TraceError;
@@ -359,9 +359,9 @@ impl<W: Write> SenderLog<W> {
                 smoothed_rtt: span(state.srtt_ns),
                 latest_rtt: span(state.latest_rtt_ns),
                 rtt_variance: span(state.rtt_variation_ns),
-                congestion_window: Some(Bytes::new(state.window)),
-                bytes_in_flight: Some(Bytes::new(state.in_flight)),
-                ssthresh: (state.ssthresh != u64::MAX).then(|| Bytes::new(state.ssthresh)),
+                congestion_window: Some(DataSize::new(state.window)),
+                bytes_in_flight: Some(DataSize::new(state.in_flight)),
+                ssthresh: (state.ssthresh != u64::MAX).then(|| DataSize::new(state.ssthresh)),
                 pacing_rate: None,
                 capacity: (state.capacity_bps > 0).then(|| Rate::from_bps(state.capacity_bps)),
             },

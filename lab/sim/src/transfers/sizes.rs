@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use comity_link::Random;
-use comity_units::Bytes;
+use comity_units::DataSize;
 
 use super::{LARGEST, TransfersError, last_line, lines};
 
@@ -54,9 +54,9 @@ impl Sizes {
     /// Assignment in a Distributed System, SIGMETRICS 1998, with the density
     /// α L^α x^(−α−1) / (1 − (L/H)^α) between L and H.
     #[must_use]
-    pub fn pareto(mean: Bytes, shape: f64, max: Bytes) -> Option<Self> {
-        let max = max.min(Bytes::new(LARGEST));
-        let is_possible = shape > 1.0 && shape.is_finite() && Bytes::ZERO < mean && mean < max;
+    pub fn pareto(mean: DataSize, shape: f64, max: DataSize) -> Option<Self> {
+        let max = max.min(DataSize::new(LARGEST));
+        let is_possible = shape > 1.0 && shape.is_finite() && DataSize::ZERO < mean && mean < max;
         if !is_possible {
             return None;
         }
@@ -154,17 +154,17 @@ impl Sizes {
     }
 
     /// A random size.
-    pub fn draw(&self, random: &mut Random) -> Bytes {
+    pub fn draw(&self, random: &mut Random) -> DataSize {
         self.quantile(random.uniform())
     }
 
     /// The minimum size, at least one byte.
-    pub fn min(&self) -> Bytes {
+    pub fn min(&self) -> DataSize {
         self.quantile(0.0)
     }
 
     /// The size at which the distribution function reaches `share`, below 1.
-    fn quantile(&self, share: f64) -> Bytes {
+    fn quantile(&self, share: f64) -> DataSize {
         let size = match &self.0 {
             Distribution::Pareto { min, shape, above } => {
                 min * libm::pow(1.0 - share + share * above, -1.0 / shape)
@@ -182,7 +182,7 @@ impl Sizes {
                 }
             }
         };
-        Bytes::new((size.round() as u64).clamp(1, LARGEST))
+        DataSize::new((size.round() as u64).clamp(1, LARGEST))
     }
 }
 
@@ -199,7 +199,7 @@ mod tests {
     }
 
     fn pareto(mean: u64, shape: f64, max: u64) -> Option<Sizes> {
-        Sizes::pareto(Bytes::new(mean), shape, Bytes::new(max))
+        Sizes::pareto(DataSize::new(mean), shape, DataSize::new(max))
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
                 })
                 .sum();
             assert!((mean / 30_000.0 - 1.0).abs() < 0.002, "{shape}: {mean}");
-            assert!(sizes.quantile(1.0 - f64::EPSILON) <= Bytes::new(max));
+            assert!(sizes.quantile(1.0 - f64::EPSILON) <= DataSize::new(max));
         }
     }
 
@@ -265,7 +265,7 @@ mod tests {
     fn sizes_of_a_file_have_its_distribution() {
         let sizes = Sizes::parse("bytes,share\n# mice\n1000,0.5\n2000,0.5\n\n10000,1\n").unwrap();
         for (share, bytes) in [(0.0, 1_000), (0.499, 1_000), (0.5, 2_000), (0.75, 6_000)] {
-            assert_eq!(sizes.quantile(share), Bytes::new(bytes), "{share}");
+            assert_eq!(sizes.quantile(share), DataSize::new(bytes), "{share}");
         }
         let of = draws(&sizes, 40_000);
         let small = of.iter().filter(|size| **size <= 1_000.0).count() as f64 / 40_000.0;

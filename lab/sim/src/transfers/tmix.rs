@@ -1,6 +1,6 @@
 //! Connection vectors of Tmix.
 
-use comity_units::{Bytes, Span};
+use comity_units::{DataSize, Span};
 
 use super::{LARGEST, TransfersError, last_line, lines};
 
@@ -13,9 +13,9 @@ pub struct TraceConnection {
     /// Its start.
     pub start: Span,
     /// The bytes from the host that opened it.
-    pub initiator: Bytes,
+    pub initiator: DataSize,
     /// The bytes from the other host.
-    pub acceptor: Bytes,
+    pub acceptor: DataSize,
 }
 
 /// Reads connection vectors of Tmix, in either format of ns-2. Each line begins with a word:
@@ -74,8 +74,8 @@ pub fn parse_tmix(text: &str) -> Result<Vec<TraceConnection>, TransfersError> {
                 }
                 connections.push(TraceConnection {
                     start: Span::from_micros(start),
-                    initiator: Bytes::ZERO,
-                    acceptor: Bytes::ZERO,
+                    initiator: DataSize::ZERO,
+                    acceptor: DataSize::ZERO,
                 });
             }
             // Loss rates are not whole numbers.
@@ -91,8 +91,8 @@ pub fn parse_tmix(text: &str) -> Result<Vec<TraceConnection>, TransfersError> {
                     ">" | "c>" | "I" => &mut connection.initiator,
                     _ => &mut connection.acceptor,
                 };
-                *sum += Bytes::new(whole()?);
-                if *sum > Bytes::new(LARGEST) {
+                *sum += DataSize::new(whole()?);
+                if *sum > DataSize::new(LARGEST) {
                     return Err(invalid());
                 }
             }
@@ -115,8 +115,8 @@ mod tests {
     fn connection(micros: u64, initiator: u64, acceptor: u64) -> TraceConnection {
         TraceConnection {
             start: Span::from_micros(micros),
-            initiator: Bytes::new(initiator),
-            acceptor: Bytes::new(acceptor),
+            initiator: DataSize::new(initiator),
+            acceptor: DataSize::new(acceptor),
         }
     }
 

@@ -15,7 +15,7 @@ use comity_sim::network::{
 use comity_tcp::Config;
 use comity_transport::datagram;
 use comity_transport::timeline::Reliability;
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 
 pub fn link_config(rate: Rate, delay: Span, limit: Limit) -> LinkConfig {
     LinkConfig {
@@ -112,14 +112,14 @@ pub fn ns2_tcp(config: Config, recovery: RecoveryConfig, wire: u32, window: u64)
     TransportSpec::Tcp(TcpSpec {
         config: Config {
             mss,
-            receive_buffer: Bytes::new(segment * window),
+            receive_buffer: DataSize::new(segment * window),
             recovery,
             sack,
             ..config
         },
         controller: "reno".into(),
         parameters,
-        initial_window: Bytes::new(if is_old { segment } else { 2 * segment }),
+        initial_window: DataSize::new(if is_old { segment } else { 2 * segment }),
         initial_ssthresh: None,
         headers: Headers::Fixed {
             bytes: 40,
@@ -149,9 +149,9 @@ pub fn sections(controller: &str) -> TransportSpec {
         config,
         controller: controller.to_owned(),
         parameters: Parameters::new(),
-        initial_window: Bytes::new(u64::from(config.payload) * 10),
+        initial_window: DataSize::new(u64::from(config.payload) * 10),
         latency: None,
-        section: Bytes::new(140_000),
+        section: DataSize::new(140_000),
     })
 }
 
@@ -208,7 +208,7 @@ pub fn packet_spacing(
         builder.duplex(source, gateway, &access);
         if index < cbr {
             let datagram = TransportSpec::Datagram(DatagramSpec {
-                wire: Bytes::new(1_500),
+                wire: DataSize::new(1_500),
             });
             let workload = Workload::Cbr {
                 spacing: CbrSpacing::Gap(gap),
@@ -256,7 +256,7 @@ pub fn crowd(flows: usize, millis: u64) -> Network {
             config: Config::MODERN,
             controller: "cubic".into(),
             parameters: Parameters::new(),
-            initial_window: Bytes::new(10 * 1_448),
+            initial_window: DataSize::new(10 * 1_448),
             initial_ssthresh: None,
             headers: Headers::Real,
             timeline: None,

@@ -5,7 +5,7 @@ use comity_link::{Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace};
 use comity_sim::network::{CbrSpacing, DatagramSpec, Network, TransportSpec, Workload};
 use comity_sim::{Fate, RunOptions, run, run_observed};
 use comity_tcp::Config;
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 
 use crate::common;
 use crate::properties::record::Record;
@@ -27,7 +27,7 @@ fn lossy(losses: Vec<Loss>, others: usize) -> Network {
     builder.link(b, a, clean.clone());
     builder.duplex(a, c, &clean);
     let datagram = TransportSpec::Datagram(DatagramSpec {
-        wire: Bytes::new(500),
+        wire: DataSize::new(500),
     });
     let workload = Workload::Poisson {
         rate: Rate::from_kbps(800),

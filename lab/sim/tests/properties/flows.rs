@@ -13,7 +13,7 @@ use comity_tcp::timeline::{DeadlineClock, TimelineConfig};
 use comity_tcp::{Config, DelayedAck};
 use comity_transport::datagram;
 use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 use proptest::prelude::*;
 
 use crate::properties::paths::link;
@@ -38,7 +38,7 @@ fn tcp() -> impl Strategy<Value = TransportSpec> {
             |(recovery, controller, preset, mss, window, real_headers, [is_delayed, marks])| {
                 let mut config = preset;
                 config.mss = mss;
-                config.receive_buffer = Bytes::new(u64::from(mss) * window);
+                config.receive_buffer = DataSize::new(u64::from(mss) * window);
                 config.recovery = RecoveryConfig::by_name(recovery).unwrap();
                 config.sack = matches!(recovery, "sack" | "rack");
                 config.ecn = marks;
@@ -51,7 +51,7 @@ fn tcp() -> impl Strategy<Value = TransportSpec> {
                     config,
                     controller: controller.to_owned(),
                     parameters: Parameters::new(),
-                    initial_window: Bytes::new(2 * u64::from(mss)),
+                    initial_window: DataSize::new(2 * u64::from(mss)),
                     initial_ssthresh: None,
                     timeline: None,
                     stack: comity_sim::network::Stack::Kernel,
@@ -89,7 +89,7 @@ fn timeline() -> impl Strategy<Value = (TimelineConfig, TimelineSpec)> {
                 true => DeadlineClock::Receiver,
                 false => DeadlineClock::Sender,
             };
-            let section = Bytes::new(section);
+            let section = DataSize::new(section);
             (
                 TimelineConfig {
                     blind_spot,
@@ -146,8 +146,8 @@ fn emission() -> impl Strategy<Value = Workload> {
         (1_000u64..20_000, 100u64..5_000, millis(1u64..100)).prop_map(
             |(depth, refill, interval)| {
                 Workload::TokenBucket {
-                    depth: Bytes::new(depth),
-                    refill: Bytes::new(refill),
+                    depth: DataSize::new(depth),
+                    refill: DataSize::new(refill),
                     interval,
                 }
             }
@@ -281,9 +281,9 @@ fn sections() -> impl Strategy<Value = TransportSpec> {
                 },
                 controller: controller.to_owned(),
                 parameters: Parameters::new(),
-                initial_window: Bytes::new(u64::from(payload) * 10),
+                initial_window: DataSize::new(u64::from(payload) * 10),
                 latency,
-                section: Bytes::new(section),
+                section: DataSize::new(section),
                 acknowledgement: None,
                 shed: true,
             })
@@ -300,7 +300,7 @@ fn flow() -> impl Strategy<Value = What> {
     let datagram = (40u64..1_501, emission()).prop_map(|(wire, workload)| {
         (
             TransportSpec::Datagram(DatagramSpec {
-                wire: Bytes::new(wire),
+                wire: DataSize::new(wire),
             }),
             workload,
             Reader::Immediate,
@@ -308,10 +308,10 @@ fn flow() -> impl Strategy<Value = What> {
     });
     let workload = prop_oneof![
         3 => Just(Workload::Greedy),
-        2 => (0u64..200_000).prop_map(|bytes| Workload::File(Bytes::new(bytes))),
+        2 => (0u64..200_000).prop_map(|bytes| Workload::File(DataSize::new(bytes))),
         1 => (1u64..100_000, 1.01f64..3.0, 1u64..1_000_000).prop_map(|(mean, shape, beyond)| {
-            let max = Bytes::new(mean + beyond);
-            let sizes = Sizes::pareto(Bytes::new(mean), shape, max);
+            let max = DataSize::new(mean + beyond);
+            let sizes = Sizes::pareto(DataSize::new(mean), shape, max);
             Workload::RandomFile(sizes.expect("the mean is below the maximum"))
         }),
         2 => emission(),
@@ -320,10 +320,10 @@ fn flow() -> impl Strategy<Value = What> {
         3 => Just(Reader::Immediate),
         1 => (1u64..5_000, 1u64..80, 0u64..500, 0u64..8_000).prop_map(
             |(bytes, interval, delay, buffer)| Reader::Playback {
-                sizes: ReadSizes::Equal(Bytes::new(bytes)),
+                sizes: ReadSizes::Equal(DataSize::new(bytes)),
                 interval: Span::from_millis(interval),
                 delay: Span::from_millis(delay),
-                buffer: Bytes::new(buffer),
+                buffer: DataSize::new(buffer),
             }
         ),
     ];

@@ -4,14 +4,14 @@ use comity_link::{
     CodelConfig, DelayProfile, DeliveryTrace, FqCodelConfig, Jitter, Limit, LinkConfig, Loss,
     LossModel, LossPlace, PieConfig, Queue, RateProfile, RedConfig,
 };
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 use proptest::prelude::*;
 
 fn limit() -> impl Strategy<Value = Limit> {
     prop_oneof![
         Just(Limit::Unlimited),
         (1u32..40).prop_map(Limit::Packets),
-        (400u64..40_000).prop_map(|bytes| Limit::Bytes(Bytes::new(bytes))),
+        (400u64..40_000).prop_map(|bytes| Limit::Bytes(DataSize::new(bytes))),
     ]
 }
 
@@ -86,7 +86,7 @@ fn queue() -> impl Strategy<Value = Queue> {
                 limit,
                 ecn,
                 queues,
-                quantum: Bytes::new(quantum),
+                quantum: DataSize::new(quantum),
                 ..FqCodelConfig::default()
             })
         },
@@ -158,7 +158,7 @@ pub(crate) fn link() -> impl Strategy<Value = LinkConfig> {
     let losses = prop_oneof![3 => Just(Vec::new()), 1 => prop::collection::vec(loss(), 1..3)];
     let duplication = prop_oneof![4 => Just(0.0), 1 => 0.0f64..0.3];
     // Smaller or larger than the wire size of some flows' full packets and acknowledgements.
-    let mtu = prop::option::weighted(0.2, (30u64..2_000).prop_map(Bytes::new));
+    let mtu = prop::option::weighted(0.2, (30u64..2_000).prop_map(DataSize::new));
     (rate(), delay(), mtu, queue(), losses, jitter(), duplication).prop_map(
         |(rate, delay, mtu, queue, losses, jitter, duplication)| {
             // Without a rate no queue builds up, and random early detection refuses that.

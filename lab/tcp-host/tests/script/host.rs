@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use comity_tcp_host::{Config, ConnectionId, End, Host, KeepAlive, ListenerId, StreamError};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 use super::language::{Action, Call, Family, Script, SocketOption, Target};
 use super::stack::Stack;
@@ -42,7 +42,7 @@ impl Comity {
         // As setup.sh has it for Linux.
         config.controller = "reno".into();
         config.tcp.segmentation_offload = false;
-        config.tcp.receive_buffer = Bytes::new(6 << 20);
+        config.tcp.receive_buffer = DataSize::new(6 << 20);
         for (key, value) in &script.settings {
             set(&mut config, key, value)?;
         }
@@ -126,7 +126,7 @@ fn apply(config: &mut Config, option: SocketOption) {
         // The host has no Nagle algorithm, and lingering is the file's.
         SocketOption::ReuseAddress | SocketOption::NoDelay | SocketOption::LingerZero => {}
         // Linux doubles the value for its own bookkeeping, and offers half of that.
-        SocketOption::ReceiveBuffer(size) => config.tcp.receive_buffer = Bytes::new(size as u64),
+        SocketOption::ReceiveBuffer(size) => config.tcp.receive_buffer = DataSize::new(size as u64),
         SocketOption::SendBuffer(size) => config.send_buffer = size,
         SocketOption::KeepAlive => config.keep_alive = Some(keep_alive),
         SocketOption::KeepIdle(seconds) => {

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::num::NonZeroU16;
 
 use comity_congestion::{Arrival, Meter, Report, Tag};
-use comity_units::{Bytes, PacketNumber, Time};
+use comity_units::{DataSize, PacketNumber, Time};
 
 use super::super::segment::{IP_HEADER, Options, Segment};
 use super::Connection;
@@ -52,8 +52,8 @@ impl Connection {
             meter.on_arrival(&Arrival {
                 now,
                 number: PacketNumber::new(start),
-                payload: Bytes::new(u64::from(segment.payload)),
-                wire: Bytes::new(u64::from(wire)),
+                payload: DataSize::new(u64::from(segment.payload)),
+                wire: DataSize::new(u64::from(wire)),
                 marked: false,
                 tag,
             });

@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use comity_units::{Bytes, Time};
+use comity_units::{DataSize, Time};
 
 use super::super::config::Config;
 use super::super::segment::{Flags, Segment};
@@ -25,7 +25,7 @@ impl Connection {
 
     /// Sets the receive buffer from now on. The scale of windows stays, and so do the windows that
     /// were offered: call it before the SYN leaves, or to enlarge the buffer.
-    pub fn set_receive_buffer(&mut self, receive_buffer: Bytes) {
+    pub fn set_receive_buffer(&mut self, receive_buffer: DataSize) {
         if receive_buffer != self.config.receive_buffer {
             self.config = Arc::new(Config {
                 receive_buffer,

@@ -2,7 +2,7 @@
 
 use comity_congestion::recovery::{Advance, Duplicate, PipeRule, RecoveryKind, Reduce, Resend};
 use comity_congestion::{Ack, Event, InOrderAck, Loss, LossCause};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 use super::super::config::Config;
 use super::answers::Reading;
@@ -84,9 +84,9 @@ impl Transfer {
         let loss = Loss {
             now,
             sent_at: now,
-            lost: Bytes::ZERO,
-            in_flight: Bytes::new(stream.in_flight()),
-            window: Bytes::new(self.control.window().min(stream.peer_window)),
+            lost: DataSize::ZERO,
+            in_flight: DataSize::new(stream.in_flight()),
+            window: DataSize::new(self.control.window().min(stream.peer_window)),
             cause: LossCause::Mark,
             restart: false,
         };
@@ -237,9 +237,9 @@ impl Transfer {
             if acked > 0 && self.delivery.is_none() {
                 self.control.on_event(Event::Ack(&Ack {
                     now,
-                    acked: Bytes::new(acked),
+                    acked: DataSize::new(acked),
                     rtt,
-                    in_flight: Bytes::new(stream.in_flight()),
+                    in_flight: DataSize::new(stream.in_flight()),
                     app_limited,
                     in_recovery: !reaction.grow,
                     marked: 0,
@@ -249,7 +249,7 @@ impl Transfer {
             }
             if reaction.deflate > 0 {
                 self.control
-                    .on_event(Event::Deflated(Bytes::new(reaction.deflate)));
+                    .on_event(Event::Deflated(DataSize::new(reaction.deflate)));
             }
             if reaction.recovered {
                 self.control.on_event(Event::Recovered);
@@ -304,9 +304,9 @@ impl Transfer {
         self.control.report(Event::Loss(&Loss {
             now,
             sent_at: now.saturating_sub(self.clock.rtt.smoothed(&config.rtt).unwrap_or(Span::ZERO)),
-            lost: Bytes::new(u64::from(config.mss).min(stream.in_flight())),
-            in_flight: Bytes::new(stream.in_flight()),
-            window: Bytes::new(window),
+            lost: DataSize::new(u64::from(config.mss).min(stream.in_flight())),
+            in_flight: DataSize::new(stream.in_flight()),
+            window: DataSize::new(window),
             cause: LossCause::Reordering,
             restart: reaction.reduce == Reduce::Restart,
         }));

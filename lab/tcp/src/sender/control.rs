@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use comity_congestion::{Controller, Decision, Event, Pacer, Pacing, Phase, Sent, Tag};
-use comity_units::{Bytes, Rate, Time};
+use comity_units::{DataSize, Rate, Time};
 
 /// The controller, and the parts of its decision that every departure reads.
 ///
@@ -75,7 +75,7 @@ impl Control {
     pub(super) fn on_sent(&mut self, sent: &Sent) {
         if let Some(pace) = &mut self.pace {
             pace.pacer
-                .on_sent(sent.now, sent.wire, pace.pacing, Rate::MAX, Bytes::ZERO);
+                .on_sent(sent.now, sent.wire, pace.pacing, Rate::MAX, DataSize::ZERO);
         }
         self.controller.on_event(Event::Sent(sent));
         // A controller that paces may set its calendar or its wake-up by departures.
@@ -184,7 +184,7 @@ mod tests {
 
         fn decision(&self) -> Decision {
             Decision {
-                window: Bytes::new(self.events),
+                window: DataSize::new(self.events),
                 pacing: self.pacing,
                 wakeup: self.wakeup,
                 ..Decision::default()
@@ -195,10 +195,10 @@ mod tests {
     fn departure(millis: u64) -> Sent {
         Sent {
             now: Time::from_millis(millis),
-            payload: Bytes::new(1_000),
-            wire: Bytes::new(1_040),
+            payload: DataSize::new(1_000),
+            wire: DataSize::new(1_040),
             number: PacketNumber::new(1),
-            in_flight: Bytes::ZERO,
+            in_flight: DataSize::ZERO,
             app_limited: false,
         }
     }

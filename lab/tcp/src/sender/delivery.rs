@@ -223,7 +223,7 @@ impl Delivery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use comity_units::Bytes;
+    use comity_units::DataSize;
 
     const MSS: u64 = 1_000;
 
@@ -246,8 +246,8 @@ mod tests {
         let mut delivery = ten();
         delivery.on_arrival(at(40), 1 + 2 * MSS, &[(1 + 4 * MSS, 1 + 6 * MSS)]);
         let sample = delivery.sample(at(40), 10 * MSS);
-        assert_eq!(sample.newly_delivered, Bytes::new(4 * MSS));
-        assert_eq!(sample.in_flight, Bytes::new(6 * MSS));
+        assert_eq!(sample.newly_delivered, DataSize::new(4 * MSS));
+        assert_eq!(sample.in_flight, DataSize::new(6 * MSS));
         assert_eq!(
             sample.rtt,
             Some(Span::from_millis(35)),
@@ -257,12 +257,12 @@ mod tests {
         let sacked = [(1 + 4 * MSS, 1 + 6 * MSS + MSS / 2)];
         delivery.on_arrival(at(41), 1 + 2 * MSS, &sacked);
         let sample = delivery.sample(at(41), 6 * MSS);
-        assert_eq!(sample.newly_delivered, Bytes::ZERO);
+        assert_eq!(sample.newly_delivered, DataSize::ZERO);
         assert!(!sample.has_rate());
         delivery.on_arrival(at(50), 1 + 10 * MSS, &[]);
         let sample = delivery.sample(at(50), 6 * MSS);
-        assert_eq!(sample.newly_delivered, Bytes::new(6 * MSS));
-        assert_eq!(sample.total_delivered, Bytes::new(10 * MSS));
+        assert_eq!(sample.newly_delivered, DataSize::new(6 * MSS));
+        assert_eq!(sample.total_delivered, DataSize::new(10 * MSS));
         assert_eq!((delivery.in_flight, delivery.segments.len()), (0, 0));
     }
 
@@ -272,8 +272,12 @@ mod tests {
         delivery.on_arrival(at(40), 1, &[(1 + 3 * MSS, 1 + 7 * MSS)]);
         delivery.on_lost_below(1 + 3 * MSS, |_, _| false);
         let sample = delivery.sample(at(40), 10 * MSS);
-        assert_eq!(sample.newly_lost, Bytes::new(3 * MSS));
-        assert_eq!(sample.in_flight, Bytes::new(3 * MSS), "segments 7, 8 and 9");
+        assert_eq!(sample.newly_lost, DataSize::new(3 * MSS));
+        assert_eq!(
+            sample.in_flight,
+            DataSize::new(3 * MSS),
+            "segments 7, 8 and 9"
+        );
         assert_eq!(delivery.lost, 3 * MSS);
         delivery.on_sent(at(41), 1, 1 + MSS, 1 + 10 * MSS);
         assert_eq!((delivery.in_flight, delivery.lost), (4 * MSS, 2 * MSS));
@@ -284,13 +288,13 @@ mod tests {
         delivery.on_arrival(at(81), 1 + MSS, &[]);
         let sample = delivery.sample(at(81), 4 * MSS);
         assert_eq!(sample.rtt, None, "either copy may have arrived");
-        assert_eq!(sample.lost, Bytes::ZERO, "none since its retransmission");
+        assert_eq!(sample.lost, DataSize::ZERO, "none since its retransmission");
         // A timeout marks everything as lost, retransmissions included.
         delivery.on_sent(at(82), 1 + MSS, 1 + 2 * MSS, 1 + 10 * MSS);
         delivery.on_timeout(1 + 10 * MSS);
         assert_eq!((delivery.in_flight, delivery.lost), (0, 5 * MSS));
         let sample = delivery.sample(at(300), 5 * MSS);
-        assert_eq!(sample.newly_lost, Bytes::new(4 * MSS));
+        assert_eq!(sample.newly_lost, DataSize::new(4 * MSS));
     }
     #[test]
     fn samples_are_application_limited_only_without_other_work() {

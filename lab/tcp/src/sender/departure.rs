@@ -2,7 +2,7 @@
 
 use comity_congestion::recovery::PipeRule;
 use comity_congestion::{Event, Idle, Sent, Tag};
-use comity_units::{Bytes, PacketNumber, Time};
+use comity_units::{DataSize, PacketNumber, Time};
 
 use super::super::codec::data_header_length;
 use super::super::config::Config;
@@ -67,7 +67,7 @@ impl Transfer {
                 now,
                 pause,
                 timeout,
-                initial_window: Bytes::new(self.idle.initial_window()),
+                initial_window: DataSize::new(self.idle.initial_window()),
             }));
             self.idle.on_sent(now);
         }
@@ -237,10 +237,10 @@ impl Transfer {
         let wire = self.wire_size(stream, outgoing, config);
         self.control.on_sent(&Sent {
             now,
-            payload: Bytes::new(u64::from(outgoing.length)),
+            payload: DataSize::new(u64::from(outgoing.length)),
             wire,
             number: PacketNumber::new(self.statistics.segments),
-            in_flight: Bytes::new(stream.in_flight()),
+            in_flight: DataSize::new(stream.in_flight()),
             app_limited: stream.max >= stream.stream_end(),
         });
         self.check_app_limited(stream, config);
@@ -293,13 +293,13 @@ impl Transfer {
 
     /// The wire size of a departing segment, without options about the reverse direction: SACK
     /// blocks and the level of a wave.
-    fn wire_size(&self, stream: &Stream, outgoing: Outgoing, config: &Config) -> Bytes {
+    fn wire_size(&self, stream: &Stream, outgoing: Outgoing, config: &Config) -> DataSize {
         let header = data_header_length(
             config.timestamps,
             self.waves.last().is_some(),
             stream.line.is_some(),
         );
-        Bytes::new(u64::from(IP_HEADER + outgoing.length) + header as u64)
+        DataSize::new(u64::from(IP_HEADER + outgoing.length) + header as u64)
     }
 
     /// Updates the state for a SYN that leaves.

@@ -99,7 +99,7 @@ pub(super) fn size(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use comity_units::{Bytes, Rate};
+    use comity_units::{DataSize, Rate};
 
     #[test]
     fn a_group_ends_when_it_is_full_or_nothing_follows() {
@@ -127,7 +127,7 @@ mod tests {
         };
         let size_of = |window: u64, ssthresh: Option<u64>, pacing| {
             let decision = Decision {
-                ssthresh: ssthresh.map(Bytes::new),
+                ssthresh: ssthresh.map(DataSize::new),
                 pacing,
                 ..Decision::default()
             };
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(unpaced(10_000_000, None), 65);
         let bursts = Pacing::Bursts {
             rate: Rate::MAX,
-            size: Bytes::new(5 * 1_040),
+            size: DataSize::new(5 * 1_040),
         };
         assert_eq!(size_of(100_000, None, bursts), 5);
     }

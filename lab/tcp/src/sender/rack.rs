@@ -2,7 +2,7 @@
 
 use comity_congestion::recovery::{Advance, Duplicate, RecoveryKind, Reduce};
 use comity_congestion::{Ack, Event, InOrderAck, Loss, LossCause};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 use super::super::config::Config;
 use super::answers::Reading;
@@ -124,9 +124,9 @@ impl Transfer {
             if acked > 0 {
                 self.control.report(Event::Ack(&Ack {
                     now,
-                    acked: Bytes::new(acked),
+                    acked: DataSize::new(acked),
                     rtt: delivery.rtt,
-                    in_flight: Bytes::new(stream.in_flight()),
+                    in_flight: DataSize::new(stream.in_flight()),
                     app_limited: !is_limited,
                     in_recovery: !grows || flight.reduction.is_some(),
                     marked: 0,
@@ -234,9 +234,9 @@ impl Transfer {
                 &Loss {
                     now,
                     sent_at,
-                    lost: Bytes::new(lost),
-                    in_flight: Bytes::new(stream.in_flight()),
-                    window: Bytes::new(self.usable_window(stream)),
+                    lost: DataSize::new(lost),
+                    in_flight: DataSize::new(stream.in_flight()),
+                    window: DataSize::new(self.usable_window(stream)),
                     cause: LossCause::Reordering,
                     restart: false,
                 },
@@ -356,9 +356,9 @@ impl Transfer {
             let loss = Loss {
                 now,
                 sent_at: now,
-                lost: Bytes::new(u64::from(config.mss)),
-                in_flight: Bytes::new(stream.in_flight()),
-                window: Bytes::new(self.control.window().min(stream.peer_window)),
+                lost: DataSize::new(u64::from(config.mss)),
+                in_flight: DataSize::new(stream.in_flight()),
+                window: DataSize::new(self.control.window().min(stream.peer_window)),
                 cause: LossCause::Reordering,
                 restart: false,
             };

@@ -1,7 +1,7 @@
 //! The sender's reports to its controller, beside those of acknowledgements and departures.
 
 use comity_congestion::{Ack, Event, Feedback, Report};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 use super::super::config::Config;
 use super::flight::Flight;
@@ -53,7 +53,7 @@ impl Transfer {
             self.control
                 .on_event(Event::PacketLost { now, loss: &loss });
         }
-        if sample.newly_delivered > Bytes::ZERO || sample.newly_lost > Bytes::ZERO {
+        if sample.newly_delivered > DataSize::ZERO || sample.newly_lost > DataSize::ZERO {
             let mss = u64::from(config.mss);
             let is_repairing = delivery.is_repairing(stream.una);
             self.control.report(Event::Ack(&Ack {
@@ -95,9 +95,9 @@ impl Transfer {
         if self.delivery.is_some() {
             self.control.report(Event::Ack(&Ack {
                 now,
-                acked: Bytes::ZERO,
+                acked: DataSize::ZERO,
                 rtt,
-                in_flight: Bytes::ZERO,
+                in_flight: DataSize::ZERO,
                 app_limited: false,
                 in_recovery: false,
                 marked: 0,

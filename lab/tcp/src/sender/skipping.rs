@@ -40,7 +40,7 @@
 //! probability follows the window.
 
 use comity_congestion::{Ack, Event};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 use super::super::config::Config;
 use super::super::segment::Flags;
@@ -190,9 +190,9 @@ impl Transfer {
             let in_flight = stream.in_flight();
             self.control.report(Event::Ack(&Ack {
                 now,
-                acked: Bytes::new(news),
+                acked: DataSize::new(news),
                 rtt: None,
-                in_flight: Bytes::new(in_flight),
+                in_flight: DataSize::new(in_flight),
                 app_limited: in_flight + u64::from(config.mss) <= self.control.window(),
                 in_recovery: false,
                 marked: 0,

@@ -1,7 +1,7 @@
 //! The timers of a sender. The host sets one timer, for the earliest.
 
 use comity_congestion::{Event, Timeout, TimeoutRepair};
-use comity_units::{Bytes, Time};
+use comity_units::{DataSize, Time};
 
 use super::super::config::Config;
 use super::acknowledgement::goes_by_scoreboard;
@@ -60,9 +60,9 @@ impl Transfer {
         let repair = if stream.una > 0 {
             let timeout = Timeout {
                 now,
-                in_flight: Bytes::new(stream.in_flight()),
+                in_flight: DataSize::new(stream.in_flight()),
                 // The timeout removes the inflation of a recovery.
-                window: Bytes::new(self.control.window().min(stream.peer_window)),
+                window: DataSize::new(self.control.window().min(stream.peer_window)),
                 consecutive: stream.expiries,
                 duplicate_seen: self.repair.duplicate_seen(),
             };

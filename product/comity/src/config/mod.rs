@@ -17,7 +17,7 @@ use comity_transport::datagram;
 use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 use comity_transport::wire::limits::{MAX_METER_PARAMETERS, MIN_INITIAL, SEALING, UDP_IPV6};
 use comity_transport::wire::parameters::Parameters;
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 use zeroize::Zeroizing;
 
 use crate::error::ConfigError;
@@ -318,7 +318,7 @@ impl ConfigBuilder {
                 });
             }
         }
-        let setup = Setup::new(Bytes::new(settings.payload.into()));
+        let setup = Setup::new(DataSize::new(settings.payload.into()));
         controller
             .build(&setup, &settings.controller_parameters)
             .map_err(|reason| ConfigError::Controller {

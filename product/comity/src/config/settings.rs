@@ -7,7 +7,7 @@ use comity_congestion::table::{self, Domain, Parameters as ControllerParameters,
 use comity_transport::datagram::{Config as Transport, MIN_PAYLOAD, bounds};
 use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 use comity_transport::wire::limits::{MAX_STREAM_NAME, SEALING};
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 
 use super::kind::{Kind, Mode, shown};
 use crate::session::{CALL_TIMEOUT, USUAL_CONNECTIONS};
@@ -106,7 +106,7 @@ macro_rules! whole_numbers {
         impl Stored for $type {
             fn value(&self, kind: &Kind) -> Option<Value> {
                 Some(match kind {
-                    Kind::Domain(Domain::Bytes { .. }) => Value::Bytes(Bytes::new(*self as u64)),
+                    Kind::Domain(Domain::Bytes { .. }) => Value::Bytes(DataSize::new(*self as u64)),
                     // `f64` rounds only numbers that are out of every range.
                     _ => Value::Number(*self as f64),
                 })
@@ -184,8 +184,8 @@ const fn rate(range: RangeInclusive<Rate>) -> Kind {
 
 const fn bytes(min: u64, max: u64) -> Kind {
     Kind::Domain(Domain::Bytes {
-        min: Bytes::new(min),
-        max: Bytes::new(max),
+        min: DataSize::new(min),
+        max: DataSize::new(max),
     })
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use comity_congestion::table::{self, Domain, Value};
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 
 use super::{Local, PassphraseSource, UriError};
 use crate::config::{Kind, Mode};
@@ -89,7 +89,7 @@ impl Key {
                 format!("{expected}, such as \"20Mbps\"; a bare number is in bit/s")
             }
             Kind::Domain(Domain::Bytes { min, .. }) => {
-                let such = if min > Bytes::new(1_400) {
+                let such = if min > DataSize::new(1_400) {
                     "8MiB"
                 } else {
                     "1400B"

@@ -46,7 +46,7 @@ use std::sync::LazyLock;
 use comity_congestion::table::{self, Domain, Setup, Value};
 use comity_transport::timeline::{DropPolicy, Reliability};
 use comity_transport::wire::limits::{SEALING, UDP_IPV6};
-use comity_units::Bytes;
+use comity_units::DataSize;
 
 use crate::config::{Config, ConfigBuilder, SETTINGS, Setting, Settings, files};
 use crate::error::ConfigError;
@@ -224,8 +224,8 @@ pub fn keys() -> &'static [Key] {
                 (setting.name, setting.kind)
             {
                 let kind = Kind::Domain(Domain::Bytes {
-                    min: Bytes::new(1_280),
-                    max: Bytes::new(max.get() + u64::from(OVERHEAD)),
+                    min: DataSize::new(1_280),
+                    max: DataSize::new(max.get() + u64::from(OVERHEAD)),
                 });
                 let mut mtu = Key::new("mtu", kind, "", "").or(&["mss"]);
                 mtu.summary = Cow::Owned(format!(
@@ -292,7 +292,7 @@ fn read_settings(query: &Query) -> Result<Settings, UriError> {
     let row = table::find(&settings.controller)?;
     settings.controller_parameters = query.parameters(row)?;
     // Some values exclude each other: building the controller and the meter detects this.
-    let setup = Setup::new(Bytes::new(settings.payload.into()));
+    let setup = Setup::new(DataSize::new(settings.payload.into()));
     row.build(&setup, &settings.controller_parameters)?;
     if let Some(meter) = row.build_meter(&setup, &settings.controller_parameters) {
         meter?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use comity_media::DeadlineRule;
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 
 use crate::values::{named_file, own_address, quantity};
 
@@ -245,8 +245,8 @@ pub struct Common {
     pub(crate) qlog: Option<PathBuf>,
 
     /// The maximum size of a --qlog file; all of them take eight times as much
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "qlog", value_parser = quantity::<Bytes>)]
-    pub(crate) qlog_limit: Bytes,
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "qlog", value_parser = quantity::<DataSize>)]
+    pub(crate) qlog_limit: DataSize,
 
     /// Write the secrets of the connections to FILE, from which Wireshark decrypts their packets.
     /// Whoever reads FILE can do the same

@@ -1,7 +1,7 @@
 //! From facts to verdicts, without access to the host.
 
 use comity::parts::SYSTEM_BUFFER;
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 
 use crate::mtu::Mtu;
 
@@ -95,7 +95,7 @@ fn buffer(check: &str, name: &str, limit: Option<u64>) -> Finding {
     let Some(limit) = limit else {
         return Finding::unknown(check);
     };
-    let lasts = |bytes| RATE.transmission_time(Bytes::new(bytes)).as_millis();
+    let lasts = |bytes| RATE.transmission_time(DataSize::new(bytes)).as_millis();
     let (verdict, found) = match limit {
         ASKED.. => (
             Verdict::Good,

@@ -129,7 +129,7 @@ fn limit(text: &str) -> Value {
     let unlimited = [
         comity_units::Span::MAX.to_string(),
         comity_units::Rate::MAX.to_string(),
-        comity_units::Bytes::MAX.to_string(),
+        comity_units::DataSize::MAX.to_string(),
     ];
     if unlimited.iter().any(|most| most == text) {
         Value::Null

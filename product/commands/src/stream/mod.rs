@@ -32,7 +32,7 @@ use comity::uri::Role;
 use comity::uri::parts::is_address;
 use comity::{KeyLog, Qlog, Settings};
 use comity_stream::{Ending, FanoutOptions, Relay, Reports};
-use comity_units::{Bytes, Rate};
+use comity_units::{DataSize, Rate};
 
 use super::interrupt::LINGER;
 use super::{Failure, core_dumps, say};
@@ -386,7 +386,7 @@ fn fanout(args: &args::Common, sending: Option<&args::Sending>) -> FanoutOptions
 /// The maximum number of bytes that wait for a slow output.
 fn room(input: &Uri) -> Room {
     match input {
-        Uri::Comity(uri) => Room::behind(Bytes::new(uri.settings.receive_buffer)),
+        Uri::Comity(uri) => Room::behind(DataSize::new(uri.settings.receive_buffer)),
         _ => Room::WITHOUT_CONNECTION,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 /// The windows over which peaks are measured.
 const WINDOWS: [Span; 3] = [
@@ -44,7 +44,7 @@ impl Peaks {
         let windows = self.0.iter().zip(WINDOWS);
         let peak = |(window, span): (&Window, _)| Peak {
             window: span,
-            rate: Rate::of(Bytes::new(window.max), span),
+            rate: Rate::of(DataSize::new(window.max), span),
         };
         windows.map(peak).collect()
     }

@@ -1,7 +1,7 @@
 //! The configuration of a reader.
 
 use comity_frames::DeadlineRule;
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 
 /// The policy for damaged access units: some bytes are missing at the source, or may be wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,10 +35,10 @@ pub struct ReaderConfig {
     /// source, such as a datagram, is then a section.
     pub opaque: bool,
     /// The maximum length of an access unit, and the memory limit of each stream (16 MiB).
-    pub longest_unit: Bytes,
+    pub longest_unit: DataSize,
     /// The maximum number of bytes in incomplete units, over all streams (32 MiB). Beyond it, the
     /// longest unit is dropped.
-    pub open_units: Bytes,
+    pub open_units: DataSize,
 }
 
 impl Default for ReaderConfig {
@@ -51,8 +51,8 @@ impl Default for ReaderConfig {
             damaged: Damaged::Pass,
             layouts: false,
             opaque: false,
-            longest_unit: Bytes::new(16 << 20),
-            open_units: Bytes::new(32 << 20),
+            longest_unit: DataSize::new(16 << 20),
+            open_units: DataSize::new(32 << 20),
         }
     }
 }

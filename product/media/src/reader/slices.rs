@@ -68,7 +68,7 @@ impl Slicer {
             if self.held.len() >= length {
                 self.give(length, events);
                 if arrival.is_none() {
-                    let before = comity_units::Bytes::new(self.cut);
+                    let before = comity_units::DataSize::new(self.cut);
                     self.begin = Time::ZERO + self.rate.transmission_time(before);
                 }
             }

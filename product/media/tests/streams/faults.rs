@@ -4,7 +4,7 @@ use comity_media::{
     Event, FrameType, Header, HeaderError, Notice, PACKET, ReadError, Reader, ReaderConfig, Times,
     TsWriter, Unit, WriterConfig,
 };
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 use proptest::prelude::*;
 
 use crate::{
@@ -47,7 +47,7 @@ proptest! {
         longest in 2_000_u64..40_000,
     ) {
         let stream = broken([H264, H265, MPEG2, MPEG1, &CLIP[7..70_000]][which], &changes, cut);
-        let config = ReaderConfig { longest_unit: Bytes::new(longest), ..ReaderConfig::default() };
+        let config = ReaderConfig { longest_unit: DataSize::new(longest), ..ReaderConfig::default() };
         let whole = outcome_of(config, [&stream[..]]);
         prop_assert!(outcome_of(config, pieces(&stream, &lengths)) == whole);
         let (whole, outcome) = whole;
@@ -289,7 +289,7 @@ fn an_unknown_source_is_cut_at_the_assumed_rate() {
     }
     // A sequence header and nothing more.
     let config = ReaderConfig {
-        longest_unit: Bytes::new(5_000),
+        longest_unit: DataSize::new(5_000),
         ..config
     };
     let empty = [&[0, 0, 1, 0xb3][..], &[9; 20_000]].concat();
@@ -304,7 +304,7 @@ fn an_unknown_source_is_cut_at_the_assumed_rate() {
 #[test]
 fn video_that_breaks_off_is_refused() {
     let config = ReaderConfig {
-        longest_unit: Bytes::new(100_000),
+        longest_unit: DataSize::new(100_000),
         ..ReaderConfig::default()
     };
     let (whole, _) = read(MPEG1);
@@ -448,7 +448,7 @@ fn streams_of_unknown_frames_are_carried_whole() {
 fn memory_stays_bounded_when_a_unit_never_ends() {
     // A stream with one endless unit: all of its packets but the first one, repeated.
     let config = ReaderConfig {
-        longest_unit: Bytes::new(50_000),
+        longest_unit: DataSize::new(50_000),
         ..ReaderConfig::default()
     };
     let mut reader = Reader::new(config);

@@ -4,7 +4,7 @@ use comity_media::{
     Event, FrameType, Header, MediaSection, Notice, Output, PACKET, Reader, ReaderConfig, Times,
     TsWriter, Unit, WriterConfig,
 };
-use comity_units::Bytes;
+use comity_units::DataSize;
 
 use crate::layouts::restore_all;
 use crate::remux::{crc, map, pat, table};
@@ -73,8 +73,8 @@ fn long(id: u8, body: &[u8]) -> Vec<u8> {
 fn open_units_take_no_more_than_their_budget() {
     const STREAMS: u16 = 30;
     let config = ReaderConfig {
-        open_units: Bytes::new(1 << 20),
-        longest_unit: Bytes::new(256 << 10),
+        open_units: DataSize::new(1 << 20),
+        longest_unit: DataSize::new(256 << 10),
         ..ReaderConfig::default()
     };
     let mut source = Multiplexer::default();

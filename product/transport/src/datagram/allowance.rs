@@ -1,6 +1,6 @@
 //! Whether a packet may leave now: window, pacer, credit and the estimate of the path.
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use super::bucket_pace::PacingGain;
 use super::connection::Connection;
@@ -67,7 +67,7 @@ impl<P: Payload> Connection<P> {
         }
         match self.outbox.max_available(&tokens, self.credit_left()) {
             Some(most) if most <= 0 => {
-                let missing = Bytes::new(1_u64.saturating_add(most.unsigned_abs()));
+                let missing = DataSize::new(1_u64.saturating_add(most.unsigned_abs()));
                 paced.max(self.congestion.filled_by(&bucket, missing))
             }
             _ => paced,
@@ -140,9 +140,9 @@ impl<P: Payload> Connection<P> {
             return Rate::ZERO;
         }
         match (self.congestion.window(), self.loss.smoothed()) {
-            (Bytes::MAX, _) | (_, None) => Rate::ZERO,
+            (DataSize::MAX, _) | (_, None) => Rate::ZERO,
             (_, Some(rtt)) => {
-                let per_round = Rate::of(Bytes::new(u64::from(self.config.payload)), rtt);
+                let per_round = Rate::of(DataSize::new(u64::from(self.config.payload)), rtt);
                 let growth = per_round.mul_f64(1.0 / rtt.as_secs_f64().max(0.001));
                 // Near the ceiling, headers aside, there is nothing to grow to.
                 let has_room = match (self.ceiling.rate(), self.target.allowance()) {
@@ -202,7 +202,7 @@ impl<P: Payload> Connection<P> {
             || (self.ceiling.rate().is_none() && self.target.allowance().is_some());
         // The window of a controller with a token bucket limits bursts, not the average.
         let window = match self.congestion.bucket() {
-            Some(_) => Bytes::MAX,
+            Some(_) => DataSize::MAX,
             None => self.congestion.window(),
         };
         let rtt = self.loss.smoothed();

@@ -1,7 +1,7 @@
 //! The token bucket of a controller, and the rate at which bursts leave.
 
 use comity_congestion::{Pacing, TokenBucket};
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use crate::timeline::Tokens;
 
@@ -87,12 +87,12 @@ impl BucketPace {
     }
 
     /// A packet of `size` bytes leaves.
-    pub(super) fn charge(&mut self, size: Bytes) {
+    pub(super) fn charge(&mut self, size: DataSize) {
         self.bucket.take(size);
     }
 
     /// The tokens in a bucket of this depth.
-    pub(super) fn tokens(&self, depth: Bytes) -> Tokens {
+    pub(super) fn tokens(&self, depth: DataSize) -> Tokens {
         Tokens {
             level: self.bucket.level(),
             depth: depth.get(),
@@ -100,7 +100,7 @@ impl BucketPace {
     }
 
     /// When the bucket will contain `missing` more bytes at this rate.
-    pub(super) fn filled_by(&self, rate: Rate, missing: Bytes) -> Time {
+    pub(super) fn filled_by(&self, rate: Rate, missing: DataSize) -> Time {
         self.bucket.filled_at() + rate.transmission_time(missing)
     }
 }

@@ -1,12 +1,12 @@
 //! The observed capacity of the path: the delivery rate of packets that left at a higher rate.
 
-use comity_units::{Bytes, Rate, Span, Time, TwoWindows};
+use comity_units::{DataSize, Rate, Span, Time, TwoWindows};
 
 /// The delivery of packets, as an acknowledgement reports it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passage {
     /// The acknowledged bytes.
-    pub(super) delivered: Bytes,
+    pub(super) delivered: DataSize,
     /// The time in which they left.
     pub(super) sending: Span,
     /// The time in which they were acknowledged, or in which they left if that took longer.
@@ -16,7 +16,7 @@ pub(super) struct Passage {
     /// The queueing delay of the newest packet: its round trip less the minimum round trip.
     pub(super) queued: Span,
     /// The size of a full packet.
-    pub(super) packet: Bytes,
+    pub(super) packet: DataSize,
 }
 
 /// The delivery rate of a path that held packets back.
@@ -171,7 +171,7 @@ mod tests {
             interval,
             delay: Span::ZERO,
             queued: Span::from_millis(answering.saturating_sub(sending)),
-            packet: Bytes::ZERO,
+            packet: DataSize::ZERO,
         };
         carried.on_queued(Time::from_millis(at_ms), passage.queued);
         carried.on_sample(Time::from_millis(at_ms), &passage, RTT);
@@ -214,12 +214,12 @@ mod tests {
         for (delay, expected) in [(30, Some(kbps(2_000))), (40, None)] {
             let mut carried = Carried::default();
             let passage = Passage {
-                delivered: Bytes::new(25_000),
+                delivered: DataSize::new(25_000),
                 sending: Span::from_millis(40),
                 interval: Span::from_millis(100),
                 delay: Span::from_millis(delay),
                 queued: Span::from_millis(60 - delay),
-                packet: Bytes::ZERO,
+                packet: DataSize::ZERO,
             };
             carried.on_sample(Time::ZERO, &passage, RTT);
             assert_eq!(carried.rate(), expected, "{delay} ms");
@@ -232,12 +232,12 @@ mod tests {
         for (queued, expected) in [(990, Some(kbps(100))), (980, None), (0, None)] {
             let mut carried = Carried::default();
             let passage = Passage {
-                delivered: Bytes::new(25_000),
+                delivered: DataSize::new(25_000),
                 sending: Span::from_millis(20),
                 interval: Span::from_secs(2),
                 delay: Span::ZERO,
                 queued: Span::from_millis(queued),
-                packet: Bytes::ZERO,
+                packet: DataSize::ZERO,
             };
             carried.on_sample(Time::ZERO, &passage, RTT);
             assert_eq!(carried.rate(), expected, "{queued} ms");

@@ -1,7 +1,7 @@
 //! The rate of [`Config::max_rate`](super::Config::max_rate), which no packet exceeds.
 
 use comity_congestion::{Pacer, Pacing};
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 /// Spaces packets by the maximum rate of the application, whatever their path.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl Ceiling {
     pub(super) fn on_sent(&mut self, now: Time, wire: u64) {
         if let Some(rate) = self.rate() {
             // It compensates for a late timer, but not for a pause.
-            let wire = Bytes::new(wire);
+            let wire = DataSize::new(wire);
             let quantum = wire + rate.amount_in(Span::from_millis(1));
             self.pacer
                 .on_sent(now, wire, Pacing::Rate(rate), Rate::MAX, quantum);

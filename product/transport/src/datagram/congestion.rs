@@ -7,7 +7,7 @@ use comity_congestion::{
     Ack, Arrived, Controller, Decision, Event, Feedback, InOrderAck, Loss, LossCause, Needs, Pacer,
     Pacing, PacketLoss, Phase, Sent, Tag, Timeout,
 };
-use comity_units::{Bytes, PacketNumber, Rate, Span, Time, TwoWindows};
+use comity_units::{DataSize, PacketNumber, Rate, Span, Time, TwoWindows};
 
 use super::bucket_pace::{BucketPace, PacingGain};
 use super::episode::{Episode, Progress};
@@ -50,7 +50,7 @@ pub(super) struct Congestion {
 pub(super) struct Bucket {
     pub(super) rate: Rate,
     pub(super) peak: Rate,
-    pub(super) depth: Bytes,
+    pub(super) depth: DataSize,
     pub(super) fair: Rate,
     pub(super) proven: Rate,
 }
@@ -112,8 +112,8 @@ impl Congestion {
         self.controller.capacity()
     }
 
-    /// [`Bytes::MAX`] while only the pacing limits the flow.
-    pub(super) const fn window(&self) -> Bytes {
+    /// [`DataSize::MAX`] while only the pacing limits the flow.
+    pub(super) const fn window(&self) -> DataSize {
         self.decision.window
     }
 
@@ -123,7 +123,7 @@ impl Congestion {
         self.decision.target
     }
 
-    pub(super) const fn ssthresh(&self) -> Option<Bytes> {
+    pub(super) const fn ssthresh(&self) -> Option<DataSize> {
         self.decision.ssthresh
     }
 
@@ -166,7 +166,7 @@ impl Congestion {
     pub(super) fn pacing(&self, rtt: Option<Span>) -> Pacing {
         match (self.decision.pacing, rtt) {
             (Pacing::Unpaced, Some(rtt))
-                if self.paces_windows && self.decision.window != Bytes::MAX =>
+                if self.paces_windows && self.decision.window != DataSize::MAX =>
             {
                 let gain = match self.is_slow_start() {
                     true => SLOW_START_GAIN,
@@ -183,7 +183,7 @@ impl Congestion {
     }
 
     /// The mean pacing rate, if packets are paced. `packet` is the wire size of a full packet.
-    pub(super) fn pacing_rate(&self, rtt: Option<Span>, packet: Bytes) -> Option<Rate> {
+    pub(super) fn pacing_rate(&self, rtt: Option<Span>, packet: DataSize) -> Option<Rate> {
         if let Some(bucket) = self.bucket() {
             return Some(bucket.rate);
         }
@@ -227,7 +227,7 @@ impl Congestion {
     }
 
     /// When the bucket will contain `missing` more tokens.
-    pub(super) fn filled_by(&self, bucket: &Bucket, missing: Bytes) -> Time {
+    pub(super) fn filled_by(&self, bucket: &Bucket, missing: DataSize) -> Time {
         self.bucket.filled_by(bucket.rate, missing)
     }
 
@@ -261,7 +261,7 @@ impl Congestion {
     pub(super) fn on_attempt(&mut self, next: PacketNumber, has_window: bool, is_held: bool) {
         // A pacer that spreads the window imposes no limit of its own. A pacer of a controller
         // without a window does.
-        let is_unlimited = self.decision.window == Bytes::MAX;
+        let is_unlimited = self.decision.window == DataSize::MAX;
         let has_calendar = is_unlimited || matches!(self.decision.pacing, Pacing::At(_));
         if (!has_window && !is_unlimited) || (is_held && has_calendar) {
             self.limited_before = Some(next);
@@ -283,7 +283,7 @@ impl Congestion {
     }
 
     /// An ACK-eliciting packet leaves. `packet` is the wire size of a full packet.
-    pub(super) fn on_sent(&mut self, sent: &Sent, rtt: Option<Span>, packet: Bytes) {
+    pub(super) fn on_sent(&mut self, sent: &Sent, rtt: Option<Span>, packet: DataSize) {
         let pacing = self.pacing(rtt);
         let quantum = quantum(pacing, packet);
         self.pacer
@@ -420,13 +420,13 @@ impl Congestion {
             return false;
         }
         let window = self.decision.window;
-        let proved = Bytes::new(self.peak.most()).min(window);
+        let proved = DataSize::new(self.peak.most()).min(window);
         self.episode.begin(now);
         self.controller.on_event(Event::Loss(&Loss {
             now,
             sent_at: signal.sent_at,
-            lost: Bytes::new(signal.lost),
-            in_flight: Bytes::new(signal.in_flight).max(proved),
+            lost: DataSize::new(signal.lost),
+            in_flight: DataSize::new(signal.in_flight).max(proved),
             window,
             cause: signal.cause,
             restart: false,
@@ -451,7 +451,7 @@ impl Congestion {
     pub(super) fn on_persistent_congestion(&mut self, now: Time, in_flight: u64) {
         self.controller.on_event(Event::Timeout(&Timeout {
             now,
-            in_flight: Bytes::new(in_flight),
+            in_flight: DataSize::new(in_flight),
             window: self.decision.window,
             consecutive: 1,
             duplicate_seen: false,
@@ -462,7 +462,7 @@ impl Congestion {
 
 /// The burst that may leave at once after a pause: one packet, plus the packets that the pacer
 /// releases in a millisecond, and at least one of these. A timer may be late by a millisecond.
-fn quantum(pacing: Pacing, packet: Bytes) -> Bytes {
+fn quantum(pacing: Pacing, packet: DataSize) -> DataSize {
     match pacing {
         Pacing::Rate(rate) => packet + rate.amount_in(Span::from_millis(1)).max(packet),
         _ => packet * 2,
@@ -475,7 +475,7 @@ mod tests {
 
     const NOW: Time = Time::from_secs(1);
     const RTT: Span = Span::from_millis(100);
-    const PACKET: Bytes = Bytes::new(1_000);
+    const PACKET: DataSize = DataSize::new(1_000);
 
     /// Counts events in its window, and stores the bytes in flight at the last loss as its
     /// slow-start threshold.
@@ -484,7 +484,7 @@ mod tests {
 
     impl Controller for Counter {
         fn on_event(&mut self, event: Event<'_>) {
-            self.0.window = Bytes::new(self.0.window.get().saturating_add(1));
+            self.0.window = DataSize::new(self.0.window.get().saturating_add(1));
             if let Event::Loss(loss) = event {
                 self.0.ssthresh = Some(loss.in_flight);
             }
@@ -497,7 +497,7 @@ mod tests {
 
     fn congestion(window: u64, pacing: Pacing) -> Congestion {
         let decision = Decision {
-            window: Bytes::new(window),
+            window: DataSize::new(window),
             pacing,
             ..Decision::default()
         };
@@ -520,9 +520,9 @@ mod tests {
         let arrived = congestion.arrival(Stamp::of(NOW));
         congestion.on_packets_acked(NOW, &numbers, (numbers[1], arrived));
         congestion.on_app_limited();
-        assert_eq!(congestion.window(), Bytes::new(10_000));
+        assert_eq!(congestion.window(), DataSize::new(10_000));
         congestion.obey();
-        assert_eq!(congestion.window(), Bytes::new(10_003));
+        assert_eq!(congestion.window(), DataSize::new(10_003));
     }
 
     #[test]
@@ -566,15 +566,15 @@ mod tests {
         congestion.on_flight(NOW, 8_000);
         congestion.on_flight(NOW, 1_000);
         assert!(congestion.on_signal(NOW, &signal(NOW, 1_000)));
-        assert_eq!(congestion.ssthresh(), Some(Bytes::new(8_000)));
+        assert_eq!(congestion.ssthresh(), Some(DataSize::new(8_000)));
         // A packet that left before the reaction is no new signal.
         assert!(!congestion.on_signal(NOW + RTT, &signal(NOW, 9_000)));
-        assert_eq!(congestion.ssthresh(), Some(Bytes::new(8_000)));
+        assert_eq!(congestion.ssthresh(), Some(DataSize::new(8_000)));
         // The maximum in flight is forgotten after two seconds.
         let later = NOW + Span::from_secs(3);
         congestion.on_flight(later, 500);
         assert!(congestion.on_signal(later, &signal(later, 700)));
-        assert_eq!(congestion.ssthresh(), Some(Bytes::new(700)));
+        assert_eq!(congestion.ssthresh(), Some(DataSize::new(700)));
     }
 
     #[test]
@@ -599,10 +599,10 @@ mod tests {
         congestion.on_sent(
             &Sent {
                 now: NOW,
-                payload: Bytes::new(950),
+                payload: DataSize::new(950),
                 wire: PACKET,
                 number: PacketNumber::ZERO,
-                in_flight: Bytes::new(950),
+                in_flight: DataSize::new(950),
                 app_limited: false,
             },
             None,
@@ -623,6 +623,6 @@ mod tests {
         assert!(congestion.was_app_limited(Some(PacketNumber::ZERO)));
         assert_eq!(congestion.acknowledged_sent_at(), NOW + RTT);
         assert!(congestion.on_signal(NOW + RTT, &signal(NOW, 1_000)));
-        assert_eq!(congestion.ssthresh(), Some(Bytes::new(1_000)));
+        assert_eq!(congestion.ssthresh(), Some(DataSize::new(1_000)));
     }
 }

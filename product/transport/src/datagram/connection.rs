@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use comity_congestion::{Controller, Meter};
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use super::advertised_room::AdvertisedRoom;
 use super::ceiling::Ceiling;
@@ -487,7 +487,7 @@ impl<P: Payload> Connection<P> {
                 .min()
                 .map(|least| least / 2 + self.path.queueing()),
             window: self.congestion.window(),
-            in_flight: Bytes::new(self.sent.in_flight()),
+            in_flight: DataSize::new(self.sent.in_flight()),
             ssthresh: self.congestion.ssthresh(),
             pacing_rate: self.pacing_rate(),
             peak_rate: self.congestion.bucket().map(|bucket| bucket.peak),

@@ -3,7 +3,7 @@
 use comity_congestion::{
     Ack as AckEvent, Arrival, Ecn, Feedback, InOrderAck, LossCause, RateSample, Report, Tag,
 };
-use comity_units::{Bytes, PacketNumber, Span, Time};
+use comity_units::{DataSize, PacketNumber, Span, Time};
 
 use super::carried::Passage;
 use super::congestion::Signal;
@@ -109,8 +109,8 @@ impl<P: Payload> Connection<P> {
             let is_due = self.reports.on_arrival(&Arrival {
                 now,
                 number,
-                payload: Bytes::new(size),
-                wire: Bytes::new(wire),
+                payload: DataSize::new(size),
+                wire: DataSize::new(wire),
                 marked,
                 tag: reading.tag,
             });
@@ -416,9 +416,9 @@ impl<P: Payload> Connection<P> {
         let needs_sample = self.congestion.needs().rate_samples;
         self.congestion.on_ack(&AckEvent {
             now,
-            acked: Bytes::new(news.bytes),
+            acked: DataSize::new(news.bytes),
             rtt,
-            in_flight: Bytes::new(self.sent.in_flight()),
+            in_flight: DataSize::new(self.sent.in_flight()),
             app_limited: self.congestion.was_app_limited(news.least),
             in_recovery,
             marked: u32::try_from(marks).unwrap_or(u32::MAX),
@@ -446,7 +446,7 @@ impl<P: Payload> Connection<P> {
                 interval: sample.interval,
                 delay,
                 queued,
-                packet: Bytes::new(u64::from(self.size.current())),
+                packet: DataSize::new(u64::from(self.size.current())),
             };
             self.target.on_passage(now, &passage, least);
         }

@@ -125,7 +125,7 @@ impl Reports {
 mod tests {
     use super::*;
     use comity_congestion::Tag;
-    use comity_units::{Bytes, PacketNumber, Span};
+    use comity_units::{DataSize, PacketNumber, Span};
 
     const START: Time = Time::from_secs(1);
 
@@ -161,8 +161,8 @@ mod tests {
         Arrival {
             now,
             number: PacketNumber::ZERO,
-            payload: Bytes::new(1_000),
-            wire: Bytes::new(1_050),
+            payload: DataSize::new(1_000),
+            wire: DataSize::new(1_050),
             marked: false,
             tag: Tag::None,
         }

@@ -548,7 +548,7 @@ mod tests {
     use super::*;
     use alloc::collections::BTreeSet;
     use alloc::vec;
-    use comity_units::Bytes;
+    use comity_units::DataSize;
     use proptest::prelude::*;
 
     const SIZE: u32 = 1_000;
@@ -708,17 +708,17 @@ mod tests {
         let second = sample(&mut sent, at(52), (4, 6));
         // All ten left before anything was delivered, so the whole flight counts: 7,000 bytes in 52
         // ms.
-        assert_eq!(second.delivered, Bytes::new(7_000));
+        assert_eq!(second.delivered, DataSize::new(7_000));
         assert_eq!(second.interval, Span::from_millis(52));
         assert_eq!(second.sending, None, "it began with nothing in flight");
-        assert_eq!(second.prior_in_flight, Bytes::new(6_000));
-        assert_eq!(second.in_flight, Bytes::new(3_000));
+        assert_eq!(second.prior_in_flight, DataSize::new(6_000));
+        assert_eq!(second.in_flight, DataSize::new(3_000));
         // Packet 10 leaves at 52 ms and is acknowledged at 98 ms: the four packets acknowledged
         // since then.
         sent.on_app_limited();
         sent.on_sent(at(52), SIZE, 10);
         let third = sample(&mut sent, at(98), (7, 10));
-        assert_eq!(third.delivered, Bytes::new(4_000));
+        assert_eq!(third.delivered, DataSize::new(4_000));
         assert_eq!(third.interval, Span::from_millis(46));
         assert!(third.app_limited);
         // After packet 6, which left at 6 ms and was the newest acknowledged one when packet 10

@@ -1,7 +1,7 @@
 //! The statistics of a connection.
 
 use comity_congestion::Phase;
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 
 use crate::counters;
 use crate::timeline::{inbox, outbox};
@@ -90,11 +90,11 @@ pub struct PathStatistics {
     /// delay.
     pub one_way_delay: Option<Span>,
     /// The congestion window.
-    pub window: Bytes,
+    pub window: DataSize,
     /// The bytes in flight.
-    pub in_flight: Bytes,
+    pub in_flight: DataSize,
     /// The slow-start threshold, if the controller has one.
-    pub ssthresh: Option<Bytes>,
+    pub ssthresh: Option<DataSize>,
     /// The pacing rate, if packets are paced.
     pub pacing_rate: Option<Rate>,
     /// The peak rate of a burst, for controllers with a token bucket ([`Pacing::Bucket`]).

@@ -1,6 +1,6 @@
 //! The target bitrate: the rate that the path can carry for the application.
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use super::carried::{Carried, Passage};
 use super::events::Target;
@@ -96,9 +96,13 @@ impl TargetBitrate {
 
     /// The rate that the controller allows now: `window` in a round trip of `rtt`, or `pacing`; the
     /// lower one if both are known.
-    pub(super) fn allowed(window: Bytes, rtt: Option<Span>, pacing: Option<Rate>) -> Option<Rate> {
+    pub(super) fn allowed(
+        window: DataSize,
+        rtt: Option<Span>,
+        pacing: Option<Rate>,
+    ) -> Option<Rate> {
         let by_window = match (window, rtt) {
-            (Bytes::MAX, _) | (_, None) => None,
+            (DataSize::MAX, _) | (_, None) => None,
             (window, Some(rtt)) => Some(Rate::of(window, rtt)),
         };
         match (by_window, pacing) {
@@ -332,12 +336,12 @@ mod tests {
         assert_eq!(poll(mbps(8), 2, None), Some((mbps(8), Some(mbps(9)))));
         // 35,000 bytes left over 20 ms and came through over 40 ms: 7 Mb/s.
         let held = Passage {
-            delivered: Bytes::new(35_000),
+            delivered: DataSize::new(35_000),
             sending: Span::from_millis(20),
             interval: Span::from_millis(40),
             delay: Span::ZERO,
             queued: Span::from_millis(20),
-            packet: Bytes::ZERO,
+            packet: DataSize::ZERO,
         };
         let limited = Some((kbps(6_300), Some(mbps(7))));
         assert_eq!(poll(mbps(8), 3, Some(held)), limited);
@@ -346,14 +350,14 @@ mod tests {
     #[test]
     fn what_is_allowed_is_the_window_per_round_trip_or_the_pacing_rate() {
         let rtt = Some(Span::from_millis(40));
-        let window = Bytes::new(20_000);
+        let window = DataSize::new(20_000);
         assert_eq!(TargetBitrate::allowed(window, rtt, None), Some(mbps(4)));
         assert_eq!(
             TargetBitrate::allowed(window, rtt, Some(mbps(3))),
             Some(mbps(3))
         );
         assert_eq!(
-            TargetBitrate::allowed(Bytes::MAX, rtt, Some(mbps(3))),
+            TargetBitrate::allowed(DataSize::MAX, rtt, Some(mbps(3))),
             Some(mbps(3))
         );
         assert_eq!(TargetBitrate::allowed(window, None, None), None);
@@ -474,12 +478,12 @@ mod tests {
         let mut target = TargetBitrate::new(Rate::MAX);
         // 10,000 bytes left over 20 ms and came through over 40 ms.
         let held = Passage {
-            delivered: Bytes::new(10_000),
+            delivered: DataSize::new(10_000),
             sending: Span::from_millis(20),
             interval: Span::from_millis(40),
             delay: Span::ZERO,
             queued: Span::from_millis(20),
-            packet: Bytes::ZERO,
+            packet: DataSize::ZERO,
         };
         let least = Span::from_millis(30);
         target.on_passage(Time::ZERO, &held, least);

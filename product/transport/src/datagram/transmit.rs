@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 use comity_congestion::{Ecn, Report, Sent, Tag};
-use comity_units::{Bytes, PacketNumber, Span, Time};
+use comity_units::{DataSize, PacketNumber, Span, Time};
 
 use super::connection::Connection;
 use super::events::PathFrame;
@@ -243,10 +243,10 @@ impl<P: Payload> Connection<P> {
             self.loss.on_sent(now);
             let sent = Sent {
                 now,
-                payload: Bytes::new(u64::from(size)),
-                wire: Bytes::new(wire),
+                payload: DataSize::new(u64::from(size)),
+                wire: DataSize::new(wire),
                 number,
-                in_flight: Bytes::new(self.sent.in_flight()),
+                in_flight: DataSize::new(self.sent.in_flight()),
                 app_limited,
             };
             self.congestion
@@ -266,8 +266,8 @@ impl<P: Payload> Connection<P> {
     }
 
     /// The wire size of a full packet.
-    pub(super) fn full_packet(&self) -> Bytes {
-        Bytes::new(u64::from(self.size.current() + self.config.overhead))
+    pub(super) fn full_packet(&self) -> DataSize {
+        DataSize::new(u64::from(self.size.current() + self.config.overhead))
     }
 
     /// The stamp of `now` on this end's clock.

@@ -1,6 +1,6 @@
 //! The rate that a flow has used.
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 /// The maximum rate at which packets arrived over half a second.
 ///
@@ -28,7 +28,7 @@ impl Used {
             return;
         }
         if elapsed <= INTERVAL * 2 {
-            let delivered = Bytes::new(self.bytes + bytes);
+            let delivered = DataSize::new(self.bytes + bytes);
             self.most = self.most.max(Rate::of(delivered, elapsed));
         }
         self.began_at = Some(now);

@@ -22,7 +22,7 @@ use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use super::section::Importance;
 use super::tokens::{Borrowing, Tokens};
@@ -116,7 +116,7 @@ impl Forecast {
             let budget = self.budget(now, work.deadline, work.borrowing);
             slack = slack.min(budget.checked_sub(before)?);
         }
-        Some(self.fastest().transmission_time(Bytes::new(slack)))
+        Some(self.fastest().transmission_time(DataSize::new(slack)))
     }
 }
 
@@ -158,7 +158,7 @@ pub fn plan(queue: &[Work], now: Time, forecast: &Forecast) -> Plan {
         dropped: (0..queue.len())
             .filter(|&index| !selection.is_kept(index))
             .collect(),
-        slack: forecast.fastest().transmission_time(Bytes::new(slack)),
+        slack: forecast.fastest().transmission_time(DataSize::new(slack)),
     }
 }
 

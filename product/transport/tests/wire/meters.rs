@@ -1,7 +1,7 @@
 //! The meters against the vectors of `docs/protocol/feedback.md`.
 
 use comity_congestion::{Arrival, Meter, Report, Tag, table};
-use comity_units::{Bytes, PacketNumber, Span, Time};
+use comity_units::{DataSize, PacketNumber, Span, Time};
 
 const PAGE: &str = include_str!("../../../../docs/protocol/feedback.md");
 
@@ -32,7 +32,7 @@ fn build(name: &str, parameters: &str) -> Box<dyn Meter> {
         .expect("the parameters are admissible")
 }
 
-const PACKET: Bytes = Bytes::new(1_000);
+const PACKET: DataSize = DataSize::new(1_000);
 
 fn arrive(meter: &mut dyn Meter, now: Time, tag: Tag) {
     meter.on_arrival(&Arrival {

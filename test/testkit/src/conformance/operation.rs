@@ -2,7 +2,7 @@
 
 use comity_congestion::table::{Domain, Parameters, Row, Setup, Value};
 use comity_congestion::{LossCause, Report};
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 use proptest::prelude::*;
 
 /// One step of a flow.
@@ -111,12 +111,12 @@ pub fn setup() -> impl Strategy<Value = Setup> {
         prop::option::of(1u64..400),
     )
         .prop_map(|(mss, initial, ssthresh, limit)| {
-            let segments = |count: u64| Bytes::new(mss) * count;
+            let segments = |count: u64| DataSize::new(mss) * count;
             Setup {
                 initial_window: segments(initial),
-                initial_ssthresh: ssthresh.map_or(Bytes::MAX, segments),
-                max_window: limit.map_or(Bytes::MAX, segments),
-                ..Setup::new(Bytes::new(mss))
+                initial_ssthresh: ssthresh.map_or(DataSize::MAX, segments),
+                max_window: limit.map_or(DataSize::MAX, segments),
+                ..Setup::new(DataSize::new(mss))
             }
         })
 }

@@ -11,7 +11,7 @@ use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::{Controller, Pacing, RttConfig};
 use comity_tcp::timeline::TimelineConfig;
 use comity_tcp::{Config, Connection};
-use comity_units::{Bytes, SeqNo, Span};
+use comity_units::{DataSize, SeqNo, Span};
 
 pub use notation::{NotationError, parse, render};
 pub use pair::{Chaos, Fate, Pair, Path, Record, Side};
@@ -22,7 +22,7 @@ pub use script::Script;
 /// one second.
 pub const PLAIN: Config = Config {
     mss: 100,
-    receive_buffer: Bytes::new(10_000),
+    receive_buffer: DataSize::new(10_000),
     window_scaling: false,
     timestamps: false,
     timestamp_tick: Span::from_micros(1),
@@ -57,7 +57,7 @@ pub const BORN: Config = Config {
 /// number 10.
 pub const TIMELINED: Config = Config {
     mss: 1,
-    receive_buffer: Bytes::new(40),
+    receive_buffer: DataSize::new(40),
     initial_sequence: SeqNo::new(9),
     recovery: RecoveryConfig::RENO,
     timeline: Some(TimelineConfig::PAPER),
@@ -67,27 +67,27 @@ pub const TIMELINED: Config = Config {
 /// A controller with a constant window of `window` bytes.
 pub fn fixed(window: u64) -> Box<dyn Controller> {
     Box::new(Fixed::new(
-        Bytes::new(1),
-        Bytes::new(window),
+        DataSize::new(1),
+        DataSize::new(window),
         Pacing::Unpaced,
     ))
 }
 
 /// A controller without a limit of its own beside the receiver's, which paces as `pacing` requires.
 pub fn paced(pacing: Pacing) -> Box<dyn Controller> {
-    Box::new(Fixed::new(Bytes::new(1), Bytes::MAX, pacing))
+    Box::new(Fixed::new(DataSize::new(1), DataSize::MAX, pacing))
 }
 
 /// Reno's controller with segments of `mss` bytes: an initial window of `window` segments,
 /// avoidance from `threshold` segments on, one segment per acknowledgement in slow start, exact
 /// halves of the bytes in flight.
 pub fn reno(mss: u32, window: u64, threshold: u64) -> Box<dyn Controller> {
-    let mss = Bytes::new(u64::from(mss));
+    let mss = DataSize::new(u64::from(mss));
     Box::new(Reno::new(RenoConfig {
         mss,
         initial_window: mss * window,
         initial_ssthresh: mss * threshold,
-        max_window: Bytes::MAX,
+        max_window: DataSize::MAX,
         increase: Increase::PerAck,
         decrease_basis: DecreaseBasis::Flight,
         rounding: Rounding::Exact,

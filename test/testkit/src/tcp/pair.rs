@@ -5,7 +5,7 @@ use std::fmt;
 
 use comity_tcp::timeline::Piece;
 use comity_tcp::{Connection, Flags, Options, Segment};
-use comity_units::{Bytes, Rate, SeqNo, Span, Time};
+use comity_units::{DataSize, Rate, SeqNo, Span, Time};
 
 use super::notation::render;
 
@@ -138,7 +138,7 @@ impl Path {
         let fate = (self.judge)(self.judged, segment);
         self.judged += 1;
         let on_wire = self.rate.map_or(Span::ZERO, |rate| {
-            rate.transmission_time(Bytes::new(u64::from(segment.payload) + 40))
+            rate.transmission_time(DataSize::new(u64::from(segment.payload) + 40))
         });
         self.idle_at = self.idle_at.max(now) + on_wire;
         let at = self.idle_at + self.delay;

@@ -1,7 +1,7 @@
 //! The receiver's credit, and the sender's use of it.
 
 use comity_testkit::paths::random_path;
-use comity_units::Bytes as Amount;
+use comity_units::DataSize as Amount;
 use proptest::prelude::*;
 
 use super::*;

@@ -13,11 +13,11 @@ impl Controller for Bucket {
 
     fn decision(&self) -> Decision {
         Decision {
-            window: comity_units::Bytes::MAX,
+            window: comity_units::DataSize::MAX,
             pacing: Pacing::Bucket {
                 rate: Rate::from_kbps(1_600),
                 peak: Rate::from_kbps(3_200),
-                depth: comity_units::Bytes::new(20_000),
+                depth: comity_units::DataSize::new(20_000),
                 fair: Rate::from_kbps(1_600),
                 proven: Rate::from_kbps(1_600),
             },

@@ -28,7 +28,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(config: Config) -> Self {
-        let setup = Setup::new(comity_units::Bytes::new(u64::from(config.payload)));
+        let setup = Setup::new(comity_units::DataSize::new(u64::from(config.payload)));
         let row = table::find("reno").expect("a known controller");
         let controller = row.build(&setup, &Parameters::new()).expect("defaults");
         let now = Time::from_secs(1);

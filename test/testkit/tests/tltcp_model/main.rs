@@ -16,7 +16,7 @@ use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
 use comity_tcp::timeline::TimelineConfig;
 use comity_tcp::{Config, Connection, Options, Segment};
 use comity_testkit::tcp::{BORN, fixed, listener, opener, reno};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -158,7 +158,7 @@ proptest! {
         sections.push((last, 1_000_000));
         let config = Config {
             mss: 1,
-            receive_buffer: Bytes::new(60_000),
+            receive_buffer: DataSize::new(60_000),
             recovery: recovery(kind, is_impatient),
             sack: kind == Kind::Sack,
             timeline: Some(TimelineConfig { blind_spot: is_blind, ..TimelineConfig::PAPER }),

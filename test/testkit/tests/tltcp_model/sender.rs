@@ -8,7 +8,7 @@ mod scoreboard;
 use std::collections::{BTreeSet, VecDeque};
 
 use comity_congestion::{Controller, Event, Timeout};
-use comity_units::{Bytes, Time};
+use comity_units::{DataSize, Time};
 
 use self::new_reno::FastRecovery;
 use self::scoreboard::Recovery;
@@ -309,8 +309,8 @@ impl Sender {
         }
         self.controller.on_event(Event::Timeout(&Timeout {
             now: Time::from_millis(self.now),
-            in_flight: Bytes::new(self.window.len() as u64),
-            window: Bytes::new(self.congestion_window() as u64),
+            in_flight: DataSize::new(self.window.len() as u64),
+            window: DataSize::new(self.congestion_window() as u64),
             consecutive: self.expiries,
             duplicate_seen: false,
         }));

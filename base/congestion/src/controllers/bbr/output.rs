@@ -1,6 +1,6 @@
 //! Pacing, for both versions.
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use crate::{Pacing, Sent};
 
@@ -34,7 +34,7 @@ const MAX_BURST: f64 = 65_536.0;
 const MIN_RATE: f64 = 1.0;
 
 impl Output {
-    pub(super) fn new(mss: Bytes) -> Self {
+    pub(super) fn new(mss: DataSize) -> Self {
         Self {
             mss: mss.get() as f64,
             overhead: 0.0,
@@ -84,7 +84,7 @@ impl Output {
         let packet = self.mss + self.overhead;
         Pacing::Bursts {
             rate: Rate::from_bps_f64((self.rate * 8.0 * packet / self.mss).max(8.0)),
-            size: Bytes::new((self.burst() * packet) as u64),
+            size: DataSize::new((self.burst() * packet) as u64),
         }
     }
 }

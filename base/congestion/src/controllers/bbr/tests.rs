@@ -4,7 +4,7 @@ extern crate std;
 
 use std::vec::Vec;
 
-use comity_units::{Bytes, PacketNumber, Span, Time};
+use comity_units::{DataSize, PacketNumber, Span, Time};
 
 use super::{Bbr, Bbr3, Bbr3Config, BbrConfig};
 use crate::{
@@ -49,9 +49,9 @@ impl<C: Controller> Path<C> {
         self.now = Time::ZERO + RTT;
         self.flow.on_event(Event::Ack(&Ack {
             now: self.now,
-            acked: Bytes::ZERO,
+            acked: DataSize::ZERO,
             rtt: Some(RTT),
-            in_flight: Bytes::ZERO,
+            in_flight: DataSize::ZERO,
             app_limited: false,
             in_recovery: false,
             marked: 0,
@@ -70,10 +70,10 @@ impl<C: Controller> Path<C> {
         self.number += 1;
         self.flow.on_event(Event::Sent(&Sent {
             now: self.now,
-            payload: Bytes::new(MSS),
-            wire: Bytes::new(MSS),
+            payload: DataSize::new(MSS),
+            wire: DataSize::new(MSS),
             number: PacketNumber::new(self.number),
-            in_flight: Bytes::new(in_flight),
+            in_flight: DataSize::new(in_flight),
             app_limited: false,
         }));
     }
@@ -109,7 +109,7 @@ impl<C: Controller> Path<C> {
         let sample = self.rate.sample(self.now, prior, self.in_flight());
         self.flow.on_event(Event::Ack(&Ack {
             now: self.now,
-            acked: Bytes::new(MSS),
+            acked: DataSize::new(MSS),
             rtt: sample.rtt,
             in_flight: sample.in_flight,
             app_limited: false,
@@ -142,8 +142,8 @@ impl<C: Controller> Path<C> {
         self.flow.on_event(Event::Loss(&Loss {
             now: self.now,
             sent_at: self.now,
-            lost: Bytes::new(segments as u64 * MSS),
-            in_flight: Bytes::new(self.in_flight()),
+            lost: DataSize::new(segments as u64 * MSS),
+            in_flight: DataSize::new(self.in_flight()),
             window: self.flow.decision().window,
             cause: LossCause::Reordering,
             restart: false,
@@ -152,7 +152,7 @@ impl<C: Controller> Path<C> {
 }
 
 fn linux() -> Path<Bbr> {
-    Path::new(Bbr::new(BbrConfig::linux(Bytes::new(MSS))))
+    Path::new(Bbr::new(BbrConfig::linux(DataSize::new(MSS))))
 }
 
 /// The gain in hundredths, to the nearest twentieth, on a path of 8 Mb/s.
@@ -189,7 +189,7 @@ fn the_first_rate_is_the_initial_window_in_the_round_trip_of_the_handshake() {
         2 * MSS,
         "two segments, because 2.3 Mb/s are 279 bytes in 1/1024 s"
     );
-    assert_eq!(path.flow.decision().window, Bytes::new(10 * MSS));
+    assert_eq!(path.flow.decision().window, DataSize::new(10 * MSS));
     assert_eq!(path.flow.decision().phase, Phase::SlowStart);
 }
 
@@ -225,7 +225,7 @@ fn the_cycle_has_eight_gains_each_for_a_round_trip_and_begins_anywhere_but_in_th
     for seed in 0..40 {
         let config = BbrConfig {
             seed: comity_units::Seed::new(seed).derive("cycle"),
-            ..BbrConfig::linux(Bytes::new(MSS))
+            ..BbrConfig::linux(DataSize::new(MSS))
         };
         let mut path = Path::new(Bbr::new(config));
         path.run_until(10_000, |flow| {
@@ -301,26 +301,26 @@ fn a_recovery_conserves_packets_for_a_round_and_restores_the_window() {
     path.acknowledge(true);
     assert_eq!(
         path.flow.decision().window,
-        Bytes::new(left),
+        DataSize::new(left),
         "what arrived may leave"
     );
     for _ in 0..20 {
         path.step(true);
-        assert_eq!(path.flow.decision().window, Bytes::new(left));
+        assert_eq!(path.flow.decision().window, DataSize::new(left));
     }
     // A round later it grows by one segment for each acknowledged one.
-    while path.flow.decision().window == Bytes::new(left) {
+    while path.flow.decision().window == DataSize::new(left) {
         path.step(true);
     }
     let climbing = path.flow.decision().window;
-    assert_eq!(climbing, Bytes::new(left + MSS));
+    assert_eq!(climbing, DataSize::new(left + MSS));
     // If the acknowledgement that ends this recovery begins another, the window continues to grow:
     // one segment less for the loss, and one more for each acknowledged one.
     path.lose(1);
     for _ in 0..20 {
         path.step(true);
     }
-    assert_eq!(path.flow.decision().window, Bytes::new(left + 20 * MSS));
+    assert_eq!(path.flow.decision().window, DataSize::new(left + 20 * MSS));
     path.step(false);
     let restored = path.flow.decision().window.get() as f64 / before.get() as f64;
     // The aggregation that Startup measured has expired meanwhile.
@@ -334,28 +334,28 @@ fn a_timeout_leaves_a_segment_and_keeps_the_bandwidth() {
     let before = path.flow.decision().window;
     path.flow.on_event(Event::Timeout(&Timeout {
         now: path.now,
-        in_flight: Bytes::new(path.in_flight()),
+        in_flight: DataSize::new(path.in_flight()),
         window: before,
         consecutive: 1,
         duplicate_seen: false,
     }));
-    assert_eq!(path.flow.decision().window, Bytes::new(MSS));
+    assert_eq!(path.flow.decision().window, DataSize::new(MSS));
     assert_near(path.flow.capacity().unwrap().as_bps() as f64, 8e6);
     path.step(true);
     assert_eq!(
         path.flow.decision().window,
-        Bytes::new(4 * MSS),
+        DataSize::new(4 * MSS),
         "four at least"
     );
     path.step(true);
-    assert_eq!(path.flow.decision().window, Bytes::new(5 * MSS));
+    assert_eq!(path.flow.decision().window, DataSize::new(5 * MSS));
     path.step(false);
     let restored = path.flow.decision().window.get() as f64 / before.get() as f64;
     assert!((0.97..1.03).contains(&restored), "{restored}");
 }
 
 fn draft() -> Path<Bbr3> {
-    Path::new(Bbr3::new(Bbr3Config::draft(Bytes::new(MSS))))
+    Path::new(Bbr3::new(Bbr3Config::draft(DataSize::new(MSS))))
 }
 
 /// The phases by their gains, and the window of Up: at most 2.25 · 101 segments and two more.

@@ -1,6 +1,6 @@
 //! BBR version 1, as in Linux.
 
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -17,11 +17,11 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BbrConfig {
     /// The payload of a full segment.
-    pub mss: Bytes,
+    pub mss: DataSize,
     /// The window before the first acknowledgement.
-    pub initial_window: Bytes,
+    pub initial_window: DataSize,
     /// The window never rises above this.
-    pub max_window: Bytes,
+    pub max_window: DataSize,
     /// The seed of the random phase at which the gain cycle begins.
     pub seed: Seed,
     /// The window in ProbeBW, in bandwidth-delay products; at least 1.
@@ -38,11 +38,11 @@ pub struct BbrConfig {
 
 impl BbrConfig {
     /// The defaults of Linux.
-    pub const fn linux(mss: Bytes) -> Self {
+    pub const fn linux(mss: DataSize) -> Self {
         Self {
             mss,
-            initial_window: Bytes::new(mss.get().saturating_mul(10)),
-            max_window: Bytes::MAX,
+            initial_window: DataSize::new(mss.get().saturating_mul(10)),
+            max_window: DataSize::MAX,
             seed: Seed::new(0),
             cwnd_gain: 2.0,
             min_rtt_window: Span::from_secs(10),
@@ -206,7 +206,7 @@ impl Bbr {
         }
     }
 
-    fn segments(&self, amount: Bytes) -> f64 {
+    fn segments(&self, amount: DataSize) -> f64 {
         amount.get() as f64 / self.output.mss
     }
 
@@ -230,7 +230,7 @@ impl Bbr {
     }
 
     /// The segments in the network when the next burst leaves.
-    fn in_network(&self, now: Time, in_flight: Bytes) -> f64 {
+    fn in_network(&self, now: Time, in_flight: DataSize) -> f64 {
         let delivered = self.output.delivered_by_next(now, self.estimate()) / self.output.mss;
         let burst = if self.pacing_gain() > 1.0 {
             self.output.burst()
@@ -249,7 +249,7 @@ impl Bbr {
             self.is_conserving = false;
         }
         let app_limited = self.probe_rtt.is_limited(sample);
-        self.look_for_policer(now, sample.newly_lost > Bytes::ZERO, app_limited);
+        self.look_for_policer(now, sample.newly_lost > DataSize::ZERO, app_limited);
         let rate = rate(sample);
         if !app_limited || rate >= self.bandwidth.max() {
             self.bandwidth.update(self.rounds.count, rate);
@@ -275,7 +275,7 @@ impl Bbr {
     }
 
     fn update_aggregation(&mut self, now: Time, sample: &RateSample) {
-        if self.config.aggregation && sample.has_rate() && sample.newly_delivered > Bytes::ZERO {
+        if self.config.aggregation && sample.has_rate() && sample.newly_delivered > DataSize::ZERO {
             self.aggregation.on_ack(
                 now,
                 sample.newly_delivered.get() as f64,
@@ -299,7 +299,8 @@ impl Bbr {
         let in_network = self.in_network(now, sample.prior_in_flight);
         if gain > 1.0 {
             // A path with a short queue never holds the target, so a loss ends the phase too.
-            is_full_length && (sample.newly_lost > Bytes::ZERO || in_network >= self.target(gain))
+            is_full_length
+                && (sample.newly_lost > DataSize::ZERO || in_network >= self.target(gain))
         } else if gain < 1.0 {
             is_full_length || in_network <= self.target(1.0)
         } else {
@@ -416,7 +417,7 @@ impl Bbr {
         // An acknowledgement releases at most twice the bytes that it covers: losses shrink the
         // window here, and slow start grows it below.
         let mut window = self.window;
-        if sample.newly_lost > Bytes::ZERO {
+        if sample.newly_lost > DataSize::ZERO {
             window = (window - self.segments(sample.newly_lost)).max(1.0);
         }
         let in_use = self.segments(sample.in_flight) + acked;
@@ -543,7 +544,7 @@ impl Controller for Bbr {
 
     fn decision(&self) -> Decision {
         Decision {
-            window: Bytes::new((self.window * self.output.mss) as u64).max(self.config.mss),
+            window: DataSize::new((self.window * self.output.mss) as u64).max(self.config.mss),
             pacing: self.output.pacing(),
             phase: match self.mode {
                 Mode::Startup => Phase::SlowStart,

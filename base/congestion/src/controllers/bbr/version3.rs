@@ -6,7 +6,7 @@ mod losses;
 mod model;
 mod probe_bw;
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 pub use self::model::{Bbr3, Bbr3Config};
 use self::model::{STARTUP_GAIN, State};
@@ -75,7 +75,7 @@ impl Bbr3 {
 
     /// Losses in a round of recovery may show a full path before the bandwidth does.
     fn check_startup_losses(&mut self, sample: &RateSample) {
-        self.bounds.losses_in_round += u32::from(sample.newly_lost > Bytes::ZERO);
+        self.bounds.losses_in_round += u32::from(sample.newly_lost > DataSize::ZERO);
         if !self.bounds.round_began {
             return;
         }
@@ -311,7 +311,7 @@ impl Controller for Bbr3 {
 
     fn decision(&self) -> Decision {
         Decision {
-            window: Bytes::new(self.window as u64).max(self.config.mss),
+            window: DataSize::new(self.window as u64).max(self.config.mss),
             pacing: self.output.pacing(),
             phase: match self.state {
                 State::Startup => Phase::SlowStart,

@@ -1,6 +1,6 @@
 //! CUBIC in the whole numbers of Linux.
 
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 use super::super::hystart::LinuxHyStart;
 use super::CubicConfig;
@@ -38,7 +38,7 @@ use crate::{Ack, Controller, Decision, Event, Idle, Loss, Phase, Sent, Timeout};
 /// `β`; 3. the controller has a maximum window.
 #[derive(Clone, Debug)]
 pub struct LinuxCubic {
-    mss: Bytes,
+    mss: DataSize,
     max_window: u32,
     /// `C` in segments / s³.
     aggressiveness: f64,
@@ -88,7 +88,7 @@ impl LinuxCubic {
     /// Creates the controller of a flow that has sent nothing yet. A loss always reduces the
     /// window, whatever `config.decrease_basis`.
     pub fn new(config: CubicConfig) -> Self {
-        let segments = |amount: Bytes| {
+        let segments = |amount: DataSize| {
             u32::try_from(amount.get() / config.mss.get().max(1)).unwrap_or(u32::MAX)
         };
         let max_window = segments(config.max_window).max(1);
@@ -318,8 +318,8 @@ impl Controller for LinuxCubic {
 
     fn decision(&self) -> Decision {
         let bytes = |segments: u32| match segments {
-            u32::MAX => Bytes::MAX,
-            segments => Bytes::new(u64::from(segments).saturating_mul(self.mss.get())),
+            u32::MAX => DataSize::MAX,
+            segments => DataSize::new(u64::from(segments).saturating_mul(self.mss.get())),
         };
         Decision {
             window: bytes(self.window),

@@ -40,7 +40,7 @@ mod groups;
 mod rate_control;
 mod received_rate;
 
-use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+use comity_units::{DataSize, PacketNumber, Rate, Span, Time};
 
 use self::detector::{Detector, Usage};
 use self::filter::ArrivalFilter;
@@ -54,7 +54,7 @@ use crate::{Ack, Arrived, Controller, Decision, Event, Needs, Pacing, Phase};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GccConfig {
     /// The most that may be in flight.
-    pub max_window: Bytes,
+    pub max_window: DataSize,
     /// The rate before the first acknowledgement, limited to the minimum and the maximum.
     pub initial_rate: Rate,
     /// The minimum rate, above zero.

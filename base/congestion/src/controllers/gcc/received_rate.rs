@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 /// Measures what arrived in the last T seconds.
 ///
@@ -42,7 +42,7 @@ impl ReceivedRate {
 
     /// A packet arrived, at `arrived_at` on the clock of the receiver. Without a time it counts as
     /// arrived with the next one that has a time.
-    pub(super) fn on_arrival(&mut self, size: Bytes, arrived_at: Option<Time>) {
+    pub(super) fn on_arrival(&mut self, size: DataSize, arrived_at: Option<Time>) {
         self.untimed = self.untimed.saturating_add(size.get());
         let Some(arrived_at) = arrived_at else {
             return;
@@ -91,12 +91,12 @@ mod tests {
         let mut received = ReceivedRate::new(Span::from_millis(500));
         for arrival in 0..10_000 {
             let at = Time::from_micros(1_000_000 + arrival);
-            received.on_arrival(Bytes::new(1_000), Some(at));
+            received.on_arrival(DataSize::new(1_000), Some(at));
         }
         assert_eq!(received.arrivals.len(), MAX_ARRIVALS);
         assert_eq!(received.amount, 9_999 * 1_000, "all but the first");
         let later = Time::from_micros(1_000_000 + 600_000);
-        received.on_arrival(Bytes::new(1_000), Some(later));
+        received.on_arrival(DataSize::new(1_000), Some(later));
         assert_eq!((received.arrivals.len(), received.amount), (1, 1_000));
     }
 
@@ -104,7 +104,7 @@ mod tests {
     fn what_arrived_in_the_window_counts() {
         let mut received = ReceivedRate::new(Span::from_millis(500));
         let mut arrive = |at: Option<u64>| {
-            received.on_arrival(Bytes::new(1_000), at.map(Time::from_millis));
+            received.on_arrival(DataSize::new(1_000), at.map(Time::from_millis));
             received.rate()
         };
         assert_eq!(arrive(Some(10_000)), None);
@@ -123,12 +123,12 @@ mod tests {
     fn a_clock_that_stands_still_takes_no_memory() {
         let mut received = ReceivedRate::new(Span::from_millis(500));
         for at in [0, 100, 100, 100] {
-            received.on_arrival(Bytes::new(1_000), Some(Time::from_millis(at)));
+            received.on_arrival(DataSize::new(1_000), Some(Time::from_millis(at)));
         }
         assert_eq!(received.arrivals, [(Time::from_millis(100), 3_000)]);
         assert_eq!(received.rate(), Some(240_000.0));
         // 500 ms later they leave the window together.
-        received.on_arrival(Bytes::new(1_000), Some(Time::from_millis(600)));
+        received.on_arrival(DataSize::new(1_000), Some(Time::from_millis(600)));
         assert_eq!(received.rate(), Some(16_000.0));
     }
 }

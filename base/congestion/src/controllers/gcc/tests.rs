@@ -1,9 +1,9 @@
 use super::*;
 use crate::Sent;
 
-const SIZE: Bytes = Bytes::new(1_200);
+const SIZE: DataSize = DataSize::new(1_200);
 const CONFIG: GccConfig = GccConfig {
-    max_window: Bytes::MAX,
+    max_window: DataSize::MAX,
     initial_rate: Rate::from_kbps(300),
     min_rate: Rate::from_kbps(30),
     max_rate: Rate::from_mbps(2),
@@ -80,7 +80,7 @@ impl Flow {
             now,
             acked: SIZE,
             rtt: Some(ONE_WAY * 2),
-            in_flight: Bytes::ZERO,
+            in_flight: DataSize::ZERO,
             app_limited: false,
             in_recovery: false,
             marked: 0,
@@ -165,7 +165,7 @@ fn the_rate_begins_within_its_limits() {
         assert_eq!(gcc.rate(), Rate::from_kbps(expected));
         assert_eq!(gcc.decision().pacing, Pacing::Rate(gcc.rate()));
         assert_eq!(gcc.decision().target, Some(gcc.rate()));
-        assert_eq!(gcc.decision().window, Bytes::MAX);
+        assert_eq!(gcc.decision().window, DataSize::MAX);
     }
 }
 

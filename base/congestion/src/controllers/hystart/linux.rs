@@ -1,6 +1,6 @@
 //! HyStart as in Linux: the end of slow start before the first loss.
 
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 use crate::Ack;
 
@@ -26,8 +26,8 @@ use crate::Ack;
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::controllers) struct LinuxHyStart {
     /// The payload to be acknowledged before the round ends, and how much of it was.
-    outstanding: Bytes,
-    passed: Bytes,
+    outstanding: DataSize,
+    passed: DataSize,
     began_at: Time,
     /// The last acknowledgement of the train that began with the round.
     train_at: Time,
@@ -97,9 +97,9 @@ mod tests {
     fn ack(at_us: u64, segments: u64, in_flight: u64) -> Ack {
         Ack {
             now: Time::from_micros(at_us),
-            acked: Bytes::new(segments * MSS),
+            acked: DataSize::new(segments * MSS),
             rtt: None,
-            in_flight: Bytes::new(in_flight * MSS),
+            in_flight: DataSize::new(in_flight * MSS),
             app_limited: false,
             in_recovery: false,
             marked: 0,

@@ -48,7 +48,7 @@
 mod cumulative;
 mod outstanding;
 
-use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+use comity_units::{DataSize, PacketNumber, Rate, Span, Time};
 
 use self::outstanding::Outstanding;
 use super::departures::Departures;
@@ -61,9 +61,9 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IftpConfig {
     /// The payload of a full packet.
-    pub mss: Bytes,
+    pub mss: DataSize,
     /// The most that may be in flight.
-    pub max_window: Bytes,
+    pub max_window: DataSize,
     /// The rate of the sender's own link, which gives `τ`; [`Rate::MAX`] for `τ = 0`.
     pub link: Rate,
     /// The first `ssthresh`, in packets, at least 2.

@@ -9,7 +9,7 @@ mod tests;
 
 use alloc::collections::VecDeque;
 
-use comity_units::{Bytes, PacketNumber, Rate, Span, Time, TwoWindows};
+use comity_units::{DataSize, PacketNumber, Rate, Span, Time, TwoWindows};
 
 use crate::{Arrived, InOrderAck, Sent};
 use covered::Covered;
@@ -144,7 +144,7 @@ struct Group {
     first: PacketNumber,
     packets: u64,
     /// The size of each on the wire.
-    wire: Bytes,
+    wire: DataSize,
     sent_at: Time,
     last_sent_at: Time,
     /// The last acknowledged packet of this group.
@@ -418,7 +418,7 @@ struct Pair {
     /// The difference of the time stamps, and their tick.
     stamps: Option<(Span, Span)>,
     /// The bytes from the end of the first packet to the end of the second.
-    bytes: Bytes,
+    bytes: DataSize,
 }
 
 impl Pair {

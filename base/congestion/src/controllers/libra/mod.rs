@@ -62,7 +62,7 @@ mod calendar;
 mod capacity;
 mod range;
 
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 
 use super::Increase;
 use crate::{
@@ -76,13 +76,13 @@ use range::RttRange;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LibraConfig {
     /// The payload of a full segment.
-    pub mss: Bytes,
+    pub mss: DataSize,
     /// The window before the first acknowledgement.
-    pub initial_window: Bytes,
+    pub initial_window: DataSize,
     /// The slow-start threshold before the first loss.
-    pub initial_ssthresh: Bytes,
+    pub initial_ssthresh: DataSize,
     /// The maximum window.
-    pub max_window: Bytes,
+    pub max_window: DataSize,
     /// A in seconds, above zero: flows with round trips well below it get equal rates.
     pub a: f64,
     /// B in seconds: the reduction of the window by a loss.
@@ -125,7 +125,7 @@ pub struct Libra {
     in_recovery: bool,
     /// The bytes that were outstanding at the last timeout and are not acknowledged yet. On the
     /// byte-sequence transport they count as in flight, but need not be in the network.
-    retransmitted: Bytes,
+    retransmitted: DataSize,
 }
 
 impl Libra {
@@ -145,7 +145,7 @@ impl Libra {
             covered: 1.0,
             held_until: Time::ZERO,
             in_recovery: false,
-            retransmitted: Bytes::ZERO,
+            retransmitted: DataSize::ZERO,
             config,
         };
         controller.set_window(super::segments(config.initial_window, config.mss));
@@ -233,13 +233,13 @@ impl Libra {
     }
 
     /// Decides whether the next group waits for room in the window.
-    fn hold(&mut self, now: Time, in_flight: Bytes) {
+    fn hold(&mut self, now: Time, in_flight: DataSize) {
         let group = self.group();
         let flying = super::segments(in_flight, self.config.mss);
         let needed = f64::from(group);
         let waits = self.is_paced()
             && !self.in_recovery
-            && self.retransmitted == Bytes::ZERO
+            && self.retransmitted == DataSize::ZERO
             && self.calendar.is_at_beginning()
             && flying >= needed * 2.0
             && flying + needed > self.window;
@@ -334,7 +334,7 @@ impl Libra {
         self.in_recovery = false;
     }
 
-    fn on_deflate(&mut self, amount: Bytes) {
+    fn on_deflate(&mut self, amount: DataSize) {
         self.set_window(self.window - super::segments(amount, self.config.mss));
     }
 }
@@ -356,13 +356,13 @@ impl Controller for Libra {
     fn decision(&self) -> Decision {
         let mss = self.config.mss.get() as f64;
         Decision {
-            window: Bytes::new((self.window * mss) as u64).max(self.config.mss),
+            window: DataSize::new((self.window * mss) as u64).max(self.config.mss),
             pacing: if self.is_paced() {
                 Pacing::At(self.calendar.next().max(self.held_until))
             } else {
                 Pacing::Unpaced
             },
-            ssthresh: Some(Bytes::new((self.ssthresh * mss) as u64)),
+            ssthresh: Some(DataSize::new((self.ssthresh * mss) as u64)),
             phase: if self.is_slow_start() {
                 Phase::SlowStart
             } else {

@@ -5,14 +5,14 @@ use super::*;
 use crate::{Arrived, LossCause};
 use comity_units::PacketNumber;
 
-const MSS: Bytes = Bytes::new(1_000);
+const MSS: DataSize = DataSize::new(1_000);
 
 fn config() -> LibraConfig {
     LibraConfig {
         mss: MSS,
         initial_window: MSS * 10,
         initial_ssthresh: MSS * 10,
-        max_window: Bytes::MAX,
+        max_window: DataSize::MAX,
         a: 1.0,
         b: 1.0,
         x: 2.0,
@@ -65,7 +65,7 @@ fn sent(at: Time, number: u64, in_flight: u64) -> Sent {
     Sent {
         now: at,
         payload: MSS,
-        wire: MSS + Bytes::new(40),
+        wire: MSS + DataSize::new(40),
         number: PacketNumber::new(number),
         in_flight: MSS * in_flight,
         app_limited: false,
@@ -204,7 +204,7 @@ fn by_bytes_an_acknowledgement_is_worth_what_it_covers() {
     // In slow start it counts as the limit of RFC 3465 at most.
     let mut controller = Libra::new(LibraConfig {
         increase: Increase::PerByte { limit: 2 },
-        initial_ssthresh: Bytes::MAX,
+        initial_ssthresh: DataSize::MAX,
         ..config()
     });
     controller.on_ack(&of_three);
@@ -277,7 +277,7 @@ fn pairs_leave_together_inside_intervals_of_two_packets_each() {
 #[test]
 fn slow_start_has_twice_as_many_intervals() {
     let mut controller = Libra::new(LibraConfig {
-        initial_ssthresh: Bytes::MAX,
+        initial_ssthresh: DataSize::MAX,
         ..config()
     });
     controller.on_ack(&ack(100, Some(100)));

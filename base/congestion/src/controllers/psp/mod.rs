@@ -62,7 +62,7 @@ mod round_meter;
 
 use alloc::collections::VecDeque;
 
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{DataSize, Rate, Seed, Span, Time};
 
 pub use self::round_meter::RoundMeter;
 use super::departures::Departures;
@@ -75,9 +75,9 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PspConfig {
     /// The payload of a full packet.
-    pub mss: Bytes,
+    pub mss: DataSize,
     /// The most that may be in flight.
-    pub max_window: Bytes,
+    pub max_window: DataSize,
     /// The rate of the sender's own link, which gives `t_x`.
     pub link: Rate,
     /// Whether a loss after a deliberate decrease restores the spacing before the decrease.

@@ -129,7 +129,7 @@ const MAX_OPEN: usize = 64;
 mod tests {
     extern crate std;
     use super::*;
-    use comity_units::{Bytes, PacketNumber};
+    use comity_units::{DataSize, PacketNumber};
 
     const RTT: Span = Span::from_millis(80);
 
@@ -137,8 +137,8 @@ mod tests {
         meter.on_arrival(&Arrival {
             now: Time::from_millis(at_ms),
             number: PacketNumber::ZERO,
-            payload: Bytes::new(1_000),
-            wire: Bytes::new(1_000),
+            payload: DataSize::new(1_000),
+            wire: DataSize::new(1_000),
             marked: false,
             tag: Tag::Round { round, rtt: RTT },
         });
@@ -238,8 +238,8 @@ mod tests {
         meter.on_arrival(&Arrival {
             now: Time::from_millis(91),
             number: PacketNumber::ZERO,
-            payload: Bytes::new(100),
-            wire: Bytes::new(100),
+            payload: DataSize::new(100),
+            wire: DataSize::new(100),
             marked: false,
             tag: Tag::Round {
                 round: 0,
@@ -256,8 +256,8 @@ mod tests {
         meter.on_arrival(&Arrival {
             now,
             number: PacketNumber::ZERO,
-            payload: Bytes::new(1_000),
-            wire: Bytes::new(1_000),
+            payload: DataSize::new(1_000),
+            wire: DataSize::new(1_000),
             marked: false,
             tag: Tag::Round {
                 round: 0,

@@ -2,7 +2,7 @@
 
 mod history;
 
-use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+use comity_units::{DataSize, PacketNumber, Rate, Span, Time};
 
 use crate::{Ack, Controller, Decision, Event, Loss, LossCause, Needs, Pacing, Phase, Sent};
 use history::History;
@@ -11,9 +11,9 @@ use history::History;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RapConfig {
     /// The payload of a full packet.
-    pub mss: Bytes,
+    pub mss: DataSize,
     /// The most that may be in flight.
-    pub max_window: Bytes,
+    pub max_window: DataSize,
     /// α: the increase in each round trip, in packets per round trip.
     pub increase: f64,
     /// β: the factor on the rate at a loss event.
@@ -91,7 +91,7 @@ pub struct Rap {
     sent: u32,
     has_lost: bool,
     /// The size of a full packet on the wire.
-    wire: Bytes,
+    wire: DataSize,
     decision: Decision,
 }
 

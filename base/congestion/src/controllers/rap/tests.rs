@@ -4,7 +4,7 @@ use super::*;
 use crate::table::{self, Parameters, Setup, Value};
 use comity_units::PacketNumber;
 
-const MSS: Bytes = Bytes::new(1_000);
+const MSS: DataSize = DataSize::new(1_000);
 const RTT: Span = Span::from_millis(100);
 
 fn controller(parameters: &Parameters) -> Box<dyn Controller> {
@@ -78,7 +78,7 @@ fn loss(now: Time, sent_at: Time) -> Loss {
         sent_at,
         lost: MSS,
         in_flight: MSS * 5,
-        window: Bytes::MAX,
+        window: DataSize::MAX,
         cause: LossCause::Reordering,
         restart: false,
     }

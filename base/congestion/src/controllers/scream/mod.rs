@@ -33,7 +33,7 @@
 mod queue_delay;
 mod window;
 
-use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+use comity_units::{DataSize, PacketNumber, Rate, Span, Time};
 
 use self::queue_delay::{DelayTarget, QueueDelay};
 use self::window::{Feedback, ReferenceWindow, VIRTUAL_RTT};
@@ -44,9 +44,9 @@ use crate::{Ack, Arrived, Controller, Decision, Event, Needs, Pacing, Phase, Sen
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScreamConfig {
     /// The payload of a full packet.
-    pub mss: Bytes,
+    pub mss: DataSize,
     /// The most that may be in flight.
-    pub max_window: Bytes,
+    pub max_window: DataSize,
     /// `TARGET_BITRATE_MIN`, above zero.
     pub min_rate: Rate,
     /// `TARGET_BITRATE_MAX`, at least the minimum.
@@ -88,8 +88,8 @@ impl Scream {
     }
 
     /// `ref_wnd`: the reference window.
-    pub fn reference_window(&self) -> Bytes {
-        Bytes::new(self.window.get() as u64)
+    pub fn reference_window(&self) -> DataSize {
+        DataSize::new(self.window.get() as u64)
     }
 
     fn rtt(&self) -> f64 {
@@ -180,7 +180,7 @@ impl Controller for Scream {
     }
 
     fn decision(&self) -> Decision {
-        let window = Bytes::new((self.window.get() * WINDOW_OVERHEAD) as u64);
+        let window = DataSize::new((self.window.get() * WINDOW_OVERHEAD) as u64);
         Decision {
             window: window.min(self.config.max_window),
             pacing: Pacing::Rate(Rate::from_bps_f64(self.pace())),

@@ -1,9 +1,9 @@
 use super::*;
 
-const MSS: Bytes = Bytes::new(1_000);
+const MSS: DataSize = DataSize::new(1_000);
 const CONFIG: ScreamConfig = ScreamConfig {
     mss: MSS,
-    max_window: Bytes::MAX,
+    max_window: DataSize::MAX,
     min_rate: Rate::from_kbps(30),
     max_rate: Rate::from_mbps(4),
     is_l4s: false,
@@ -40,7 +40,7 @@ fn exchange(scream: &mut Scream, number: u64, now: Time, queued: Span) {
         now: later,
         acked: MSS,
         rtt: Some(RTT + queued),
-        in_flight: Bytes::ZERO,
+        in_flight: DataSize::ZERO,
         app_limited: false,
         in_recovery: false,
         marked: 0,
@@ -55,13 +55,13 @@ fn exchange(scream: &mut Scream, number: u64, now: Time, queued: Span) {
 fn the_first_acknowledgement_gives_a_target() {
     let mut scream = Scream::new(CONFIG);
     let first = scream.decision();
-    assert_eq!(first.window, Bytes::new(9_000));
+    assert_eq!(first.window, DataSize::new(9_000));
     assert_eq!(first.pacing, Pacing::Rate(Rate::from_mbps(1)));
     assert_eq!(first.target, None);
     exchange(&mut scream, 0, at(1_000), Span::ZERO);
     let second = scream.decision();
-    assert_eq!(scream.reference_window(), Bytes::new(3_353));
-    assert_eq!(second.window, Bytes::new(10_060));
+    assert_eq!(scream.reference_window(), DataSize::new(3_353));
+    assert_eq!(second.window, DataSize::new(10_060));
     let target = 8.0 * (3_000.0 + 1_060.0 / 3.0) / 0.05 * (1.1 - 3_000.0 / 10_060.0) / 1.2;
     let found = second.target.unwrap().as_bps() as f64;
     assert!((found - target).abs() < 1.0, "{found}, not {target}");
@@ -102,7 +102,7 @@ fn growth_ends_at_the_maximum() {
     ] {
         let mut scream = Scream::new(ScreamConfig {
             max_rate: Rate::from_kbps(max_rate),
-            max_window: Bytes::new(max_window),
+            max_window: DataSize::new(max_window),
             ..CONFIG
         });
         for number in 0..500 {
@@ -110,7 +110,7 @@ fn growth_ends_at_the_maximum() {
         }
         let decision = scream.decision();
         assert!(decision.target.unwrap() <= Rate::from_kbps(max_rate));
-        assert!(decision.window <= Bytes::new(max_window));
+        assert!(decision.window <= DataSize::new(max_window));
         let window = scream.reference_window().get();
         assert!(expected.contains(&window), "{window}");
     }
@@ -152,7 +152,7 @@ fn losses_and_persistent_congestion_count_once_in_a_round_trip() {
         sent_in_flight: MSS * 10,
         lost: MSS,
         app_limited: false,
-        total_delivered: Bytes::ZERO,
+        total_delivered: DataSize::ZERO,
     };
     let timeout = crate::Timeout {
         now: at(4_000),

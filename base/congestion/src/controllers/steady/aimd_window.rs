@@ -1,6 +1,6 @@
 //! The window of TCP's additive increase and multiplicative decrease, for a flow with few losses.
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 /// A window of additive increase and multiplicative decrease (AIMD) under this flow's loss events.
 ///
@@ -65,7 +65,7 @@ impl AimdWindow {
         self.window = self.window.min(segments.max(1.0));
     }
 
-    pub(super) fn rate(&self, mss: Bytes, rtt: Span) -> Rate {
+    pub(super) fn rate(&self, mss: DataSize, rtt: Span) -> Rate {
         Rate::of(mss, rtt).mul_f64(self.window)
     }
 }
@@ -74,7 +74,7 @@ impl AimdWindow {
 mod tests {
     use super::*;
 
-    const MSS: Bytes = Bytes::new(1_000);
+    const MSS: DataSize = DataSize::new(1_000);
     const RTT: Span = Span::from_millis(100);
 
     fn segments(aimd: &AimdWindow) -> f64 {

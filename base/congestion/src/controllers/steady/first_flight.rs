@@ -1,6 +1,6 @@
 //! The rate at which the first flight of a flow arrived.
 
-use comity_units::{Bytes, Rate, Time};
+use comity_units::{DataSize, Rate, Time};
 
 use crate::InOrderAck;
 
@@ -32,7 +32,7 @@ impl FirstFlight {
     }
 
     /// Takes an acknowledgement of segments of `mss` bytes.
-    pub(super) fn on_in_order_ack(&mut self, ack: &InOrderAck, mss: Bytes) {
+    pub(super) fn on_in_order_ack(&mut self, ack: &InOrderAck, mss: DataSize) {
         let Some(arrived) = ack.arrived_at else {
             return;
         };
@@ -78,7 +78,7 @@ mod tests {
                     tick: Span::from_micros(1),
                 }),
             };
-            flight.on_in_order_ack(&ack, Bytes::new(1_000));
+            flight.on_in_order_ack(&ack, DataSize::new(1_000));
         }
         flight.rate().map(|rate| rate.as_bps() / 1_000)
     }

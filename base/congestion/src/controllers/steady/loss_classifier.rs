@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 use super::loss_ratio::{LossRatio, PERIOD, SHORT_PERIOD};
 use super::rate_dependence::RateDependence;
@@ -65,12 +65,12 @@ pub(super) struct LossClassifier {
     /// From this loss ratio on, no loss is random.
     random_loss: f64,
     /// The payload of a full packet.
-    mss: Bytes,
+    mss: DataSize,
 }
 
 impl LossClassifier {
     /// Creates a classifier without measurements. No loss is random if `random_loss` is zero.
-    pub(super) fn new(random_loss: f64, mss: Bytes) -> Self {
+    pub(super) fn new(random_loss: f64, mss: DataSize) -> Self {
         Self {
             samples: VecDeque::new(),
             sampling: Sampling::new(),
@@ -289,7 +289,7 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    const MSS: Bytes = Bytes::new(1_000);
+    const MSS: DataSize = DataSize::new(1_000);
 
     fn classifier(samples: impl Iterator<Item = u64>) -> LossClassifier {
         let mut classifier = LossClassifier::new(0.3, MSS);

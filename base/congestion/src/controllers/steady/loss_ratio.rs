@@ -1,6 +1,6 @@
 //! The fraction of the bytes that was lost.
 
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 /// The lost fraction of the settled (acknowledged or lost) bytes, by period.
 ///
@@ -67,7 +67,7 @@ impl LossRatio {
 
     /// Whether more packets of `mss` bytes were lost in this period so far than random losses with
     /// the probability `bound` would explain: by three standard errors.
-    pub(super) fn is_surely_over(&self, bound: f64, mss: Bytes) -> bool {
+    pub(super) fn is_surely_over(&self, bound: f64, mss: DataSize) -> bool {
         let variance = bound * (1.0 - bound) * mss.get() as f64 / self.settled.max(1) as f64;
         self.so_far() > bound + 3.0 * libm::sqrt(variance)
     }
@@ -86,7 +86,7 @@ const SHORT_TIME: Span = Span::from_millis(500);
 mod tests {
     use super::*;
 
-    const MSS: Bytes = Bytes::new(1_000);
+    const MSS: DataSize = DataSize::new(1_000);
 
     #[test]
     fn a_period_ends_with_its_bytes_or_after_half_a_second() {

@@ -11,7 +11,7 @@ mod rate_dependence;
 mod receive_rate;
 mod tcp_emulation;
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use crate::equation::{loss_event_rate, throughput};
 use crate::{
@@ -31,12 +31,12 @@ use tcp_emulation::{DECREASE, TcpEmulation};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SteadyConfig {
     /// The payload of a full segment.
-    pub mss: Bytes,
+    pub mss: DataSize,
     /// The payload that a flow sends in its first round trip, which is assumed to be 100 ms until
     /// one is measured.
-    pub initial_window: Bytes,
+    pub initial_window: DataSize,
     /// The most that may be in flight.
-    pub max_window: Bytes,
+    pub max_window: DataSize,
     /// The number of loss intervals in the mean.
     pub memory: usize,
     /// The peak rate of a burst, as a multiple of the share.
@@ -184,7 +184,7 @@ struct PendingLoss {
     /// The last round trip measured before the loss.
     rtt: Option<Span>,
     /// The bytes in flight.
-    flight: Bytes,
+    flight: DataSize,
     /// Whether the path was silent before it was found.
     was_silent: bool,
 }
@@ -302,7 +302,7 @@ impl Steady {
     /// The most in flight. Until its first loss event a young flow has a window, as TCP has. A
     /// sender detects drops at a full queue one round trip later, and still later if the next
     /// packets are lost too.
-    fn window(&self) -> Bytes {
+    fn window(&self) -> DataSize {
         if self.young == Young::Grown || self.intervals.has_events() {
             return self.config.max_window;
         }
@@ -311,7 +311,7 @@ impl Steady {
             .saturating_sub(self.began.map_or(0, |(_, acked)| acked));
         let begun = self.config.initial_window.get().saturating_mul(2);
         let grown = acked.saturating_mul(FAST_GROWTH as u64);
-        Bytes::new(begun.saturating_add(grown))
+        DataSize::new(begun.saturating_add(grown))
             .max(self.first_flight_rate().amount_in(self.round_trip()))
             .max(self.config.mss)
             .min(self.config.max_window)
@@ -400,7 +400,7 @@ impl Steady {
     }
 
     /// Counts a loss event with `flight` bytes in flight, unless it belongs to the last event.
-    fn count_loss(&mut self, now: Time, flight: Bytes) {
+    fn count_loss(&mut self, now: Time, flight: DataSize) {
         self.recovering_until = now + self.round_trip();
         self.is_recovering = true;
         if self.belongs_to_last_event(now) {
@@ -468,10 +468,10 @@ impl Steady {
         }
     }
 
-    fn arm_no_feedback_timer(&mut self, now: Time, in_flight: Bytes) {
+    fn arm_no_feedback_timer(&mut self, now: Time, in_flight: DataSize) {
         let packets = self.share.transmission_time(self.config.mss) * 2;
         let patience = (self.round_trip() * 4).max(packets).max(MIN_NO_FEEDBACK);
-        self.no_feedback_at = (in_flight > Bytes::ZERO).then(|| now + patience);
+        self.no_feedback_at = (in_flight > DataSize::ZERO).then(|| now + patience);
     }
 
     fn on_ack(&mut self, ack: &Ack) {

@@ -1,6 +1,6 @@
 //! Whether the queue has drained since a congestion episode, and whether other flows backed off.
 
-use comity_units::{Bytes, Span};
+use comity_units::{DataSize, Span};
 
 use super::loss_classifier::SHORT_QUEUE;
 
@@ -59,9 +59,9 @@ pub(super) struct QueueMonitor {
     /// The longest round trip since the queue refilled.
     longest: Option<Span>,
     /// The bytes in flight at the longest round trip.
-    flight_then: Bytes,
+    flight_then: DataSize,
     /// The bytes in flight at the latest round trip.
-    flight: Bytes,
+    flight: DataSize,
     /// The fraction of the last episodes in which only others lost packets.
     others_alone: f64,
 }
@@ -69,7 +69,7 @@ pub(super) struct QueueMonitor {
 /// The shortest queue for which a flow may be a latecomer: 10 packets at 8 Mb/s.
 const LATECOMER_QUEUE: Span = Span::from_millis(15);
 /// From these bytes in flight on, a latecomer needs the whole fall: 16 packets of 1,400 bytes.
-const LATECOMER_FLIGHT: Bytes = Bytes::new(22_400);
+const LATECOMER_FLIGHT: DataSize = DataSize::new(22_400);
 
 /// The weight of an episode in the fraction of those of others.
 const EPISODE_WEIGHT: f64 = 1.0 / 8.0;
@@ -87,7 +87,7 @@ impl QueueMonitor {
 
     /// Takes a round trip measured with `flight` bytes in flight, on a path whose minimum is `min`.
     /// Returns whether the queue receded, that is, whether other flows backed off.
-    pub(super) fn on_round_trip(&mut self, rtt: Span, min: Option<Span>, flight: Bytes) -> bool {
+    pub(super) fn on_round_trip(&mut self, rtt: Span, min: Option<Span>, flight: DataSize) -> bool {
         self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
         self.flight = flight;
         let (Some(full), Some(min)) = (self.began_with, min) else {
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     const MIN: Option<Span> = Some(Span::from_millis(40));
-    const FLIGHT: Bytes = Bytes::new(40_000);
+    const FLIGHT: DataSize = DataSize::new(40_000);
 
     fn after(millis: &[u64]) -> QueueMonitor {
         let mut queue = QueueMonitor::default();
@@ -200,7 +200,7 @@ mod tests {
     fn a_queue_that_recedes_during_a_pause_of_this_flow_is_ignored() {
         for (left, is_episode) in [(29_999, false), (30_000, true)] {
             let mut queue = after(&[100, 120]);
-            let left = Bytes::new(left);
+            let left = DataSize::new(left);
             let found = queue.on_round_trip(Span::from_millis(100), MIN, left);
             assert_eq!(found, is_episode, "{left} in flight");
         }
@@ -232,7 +232,7 @@ mod tests {
             let mut queue = QueueMonitor::default();
             queue.begin(Some(Span::from_millis(FULL)));
             let min = Some(Span::from_millis(min));
-            queue.on_round_trip(Span::from_millis(rtt), min, Bytes::new(flight));
+            queue.on_round_trip(Span::from_millis(rtt), min, DataSize::new(flight));
             queue.is_standing(min)
         };
         // The flow has seen 28 ms of the queue: a quarter is 7 ms, and a twelfth of the round trip

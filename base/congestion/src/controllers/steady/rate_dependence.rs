@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use comity_units::{Bytes, Span, Time};
+use comity_units::{DataSize, Span, Time};
 
 /// The slope of lost bytes over sent bytes, among windows of one round trip.
 ///
@@ -81,7 +81,7 @@ impl RateDependence {
     }
 
     /// Whether losses depend on how much this flow sends; `None` if that is unknown.
-    pub(super) fn verdict(&self, mss: Bytes) -> Option<bool> {
+    pub(super) fn verdict(&self, mss: DataSize) -> Option<bool> {
         if self.windows < MIN_WINDOWS || self.variance <= 0.0 {
             return None;
         }
@@ -122,7 +122,7 @@ const LARGEST_LOSS: f64 = 0.99;
 mod tests {
     use super::*;
 
-    const MSS: Bytes = Bytes::new(1_000);
+    const MSS: DataSize = DataSize::new(1_000);
     const RTT: Span = Span::from_millis(50);
 
     /// Sends windows of (packets, lost packets), with three windows in flight.

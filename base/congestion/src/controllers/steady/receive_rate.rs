@@ -1,6 +1,6 @@
 //! The rate at which data arrives at the receiver.
 
-use comity_units::{Bytes, Rate, Span, Time, TwoWindows};
+use comity_units::{DataSize, Rate, Span, Time, TwoWindows};
 
 /// The rate of acknowledged data, over the last round trip and its maximum over the last seconds.
 ///
@@ -19,7 +19,7 @@ pub(super) struct ReceiveRate {
 
 impl ReceiveRate {
     /// Takes acknowledged bytes. One measurement lasts a round trip.
-    pub(super) fn on_acked(&mut self, now: Time, acked: Bytes, rtt: Span) {
+    pub(super) fn on_acked(&mut self, now: Time, acked: DataSize, rtt: Span) {
         let Some(began_at) = self.began_at else {
             self.began_at = Some(now);
             return;
@@ -29,7 +29,7 @@ impl ReceiveRate {
         if elapsed < rtt.max(MIN_MEASUREMENT) {
             return;
         }
-        self.latest = Rate::of(Bytes::new(self.amount), elapsed);
+        self.latest = Rate::of(DataSize::new(self.amount), elapsed);
         (self.amount, self.began_at) = (0, Some(now));
         self.most.raise(now, MEMORY, self.latest);
     }
@@ -75,7 +75,7 @@ mod tests {
         // 12.5 kB in each 100 ms, except for 50 kB in the one at 3 s.
         for step in 0..100_u64 {
             let acked = if step == 30 { 50_000 } else { 12_500 };
-            rate.on_acked(Time::from_millis(step * 100), Bytes::new(acked), rtt);
+            rate.on_acked(Time::from_millis(step * 100), DataSize::new(acked), rtt);
             let most = rate.most().as_bps();
             match step {
                 2..=29 | 75.. => assert_eq!(most, 1_000_000, "step {step}"),
@@ -91,7 +91,7 @@ mod tests {
         let rtt = Span::from_millis(100);
         for (pause, is_old) in [(1_900, false), (10_000, true)] {
             let mut rate = ReceiveRate::default();
-            let acked = Bytes::new(12_500);
+            let acked = DataSize::new(12_500);
             for step in 0..=20 {
                 rate.on_acked(Time::from_millis(step * 100), acked, rtt);
             }

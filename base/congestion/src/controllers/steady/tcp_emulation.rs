@@ -1,6 +1,6 @@
 //! The windows that TCP flows would have under the congestion episodes of this path.
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 /// Emulates the windows of a CUBIC and a Reno flow that react once to each congestion episode,
 /// whatever this flow sends.
@@ -83,7 +83,7 @@ struct EmulatedWindows {
 
 impl TcpEmulation {
     /// Reacts to a congestion episode. Before it, `carried` bytes were delivered in a round trip.
-    pub(super) fn on_episode(&mut self, now: Time, carried: Bytes) {
+    pub(super) fn on_episode(&mut self, now: Time, carried: DataSize) {
         self.before = self.windows;
         self.windows = Some(match self.windows {
             None => EmulatedWindows::beginning(now, segments(carried)),
@@ -117,7 +117,7 @@ impl TcpEmulation {
     }
 
     /// Limits the windows to the bytes in use per round trip.
-    pub(super) fn cap(&mut self, now: Time, used: Bytes) {
+    pub(super) fn cap(&mut self, now: Time, used: DataSize) {
         let segments = segments(used);
         if let Some(windows) = &mut self.windows {
             windows.reno = windows.reno.min(segments);
@@ -243,7 +243,7 @@ impl EmulatedWindows {
 }
 
 /// Bytes as segments, at least the minimum window.
-fn segments(bytes: Bytes) -> f64 {
+fn segments(bytes: DataSize) -> f64 {
     (bytes.get() as f64 / SEGMENT.get() as f64).max(MIN_WINDOW)
 }
 
@@ -279,7 +279,7 @@ const TIMEOUT: f64 = 4.0;
 const CYCLES: u64 = 8;
 
 /// The payload of a full segment of TCP with time stamps on a path of 1,500 bytes.
-const SEGMENT: Bytes = Bytes::new(1_448);
+const SEGMENT: DataSize = DataSize::new(1_448);
 
 /// The part of its window by which a newcomer grows each round trip.
 const NEWCOMER_GROWTH: f64 = 0.25;
@@ -299,7 +299,7 @@ mod tests {
 
     const RTT: Span = Span::from_millis(100);
 
-    fn of(segments: u64) -> Bytes {
+    fn of(segments: u64) -> DataSize {
         SEGMENT * segments
     }
 

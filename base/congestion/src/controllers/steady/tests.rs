@@ -1,14 +1,14 @@
 use super::*;
 use comity_units::PacketNumber;
 
-const MSS: Bytes = Bytes::new(1_000);
+const MSS: DataSize = DataSize::new(1_000);
 const BASE: Span = Span::from_millis(40);
 const FULL: Span = Span::from_millis(130);
 
 const CONFIG: SteadyConfig = SteadyConfig {
     mss: MSS,
-    initial_window: Bytes::new(10_000),
-    max_window: Bytes::MAX,
+    initial_window: DataSize::new(10_000),
+    max_window: DataSize::MAX,
     memory: 8,
     grouping: 3.0,
     peak: 3.0,
@@ -20,7 +20,7 @@ fn controller() -> Steady {
     Steady::new(CONFIG)
 }
 
-fn bucket(controller: &Steady) -> (Rate, Rate, Bytes) {
+fn bucket(controller: &Steady) -> (Rate, Rate, DataSize) {
     match controller.decision().pacing {
         Pacing::Bucket {
             rate, peak, depth, ..
@@ -47,7 +47,7 @@ fn ack(now: Time, rtt: Span) -> Ack {
     }
 }
 
-fn sent(now: Time, number: u64, in_flight: Bytes) -> Sent {
+fn sent(now: Time, number: u64, in_flight: DataSize) -> Sent {
     Sent {
         now,
         payload: MSS,
@@ -64,7 +64,7 @@ fn loss(now: Time, cause: LossCause) -> Loss {
         sent_at: now,
         lost: MSS,
         in_flight: MSS * 10,
-        window: Bytes::MAX,
+        window: DataSize::MAX,
         cause,
         restart: false,
     }
@@ -108,7 +108,7 @@ fn a_young_flow_has_a_window_until_it_knows_what_is_lost() {
     lossy.on_loss(&loss(Time::from_millis(50), LossCause::Mark));
     assert_eq!(lossy.decision().window, MSS * 32, "no loss enlarges it");
     lossy.on_ack(&ack(Time::from_millis(51), BASE));
-    assert_eq!(lossy.decision().window, Bytes::MAX, "its rate is known");
+    assert_eq!(lossy.decision().window, DataSize::MAX, "its rate is known");
     let mut silent = flow.clone();
     silent.on_wakeup(Time::from_secs(1));
     silent.on_ack(&ack(Time::from_secs(1), BASE));
@@ -120,7 +120,7 @@ fn a_young_flow_has_a_window_until_it_knows_what_is_lost() {
         GAP,
         |_| BASE,
     );
-    assert_eq!(flow.decision().window, Bytes::MAX, "it has grown up");
+    assert_eq!(flow.decision().window, DataSize::MAX, "it has grown up");
 }
 
 #[test]
@@ -142,7 +142,11 @@ fn a_flow_whose_first_flight_is_lost_keeps_what_arrived_of_it() {
             if last {
                 flow.on_loss(&loss(now, LossCause::Reordering));
             }
-            let in_flight = if last { Bytes::ZERO } else { MSS * (10 - at) };
+            let in_flight = if last {
+                DataSize::ZERO
+            } else {
+                MSS * (10 - at)
+            };
             flow.on_ack(&Ack {
                 in_flight,
                 ..ack(now, Span::from_millis(100))
@@ -172,7 +176,7 @@ fn over_the_equation(lost: u64) -> f64 {
         let acked = MSS * (25 - lost);
         flow.on_ack(&Ack {
             acked,
-            in_flight: Bytes::ZERO,
+            in_flight: DataSize::ZERO,
             ..ack(now, BASE)
         });
     }
@@ -192,7 +196,7 @@ fn it_begins_with_the_initial_window_and_doubles_up_to_twice_what_arrives() {
     let mut controller = controller();
     // Ten segments in 100 ms, before anything is known.
     assert_eq!(share(&controller), 0.8);
-    assert_eq!(bucket(&controller).2, Bytes::new(200_000));
+    assert_eq!(bucket(&controller).2, DataSize::new(200_000));
     controller.on_ack(&ack(Time::from_millis(40), BASE));
     assert_eq!(share(&controller), 4.0, "twice ten segments in 40 ms");
     assert_eq!(controller.decision().phase, Phase::SlowStart);
@@ -561,7 +565,7 @@ fn silence_halves_the_share_and_a_persistent_congestion_restarts() {
     controller.on_timeout(&Timeout {
         now,
         in_flight: MSS * 10,
-        window: Bytes::MAX,
+        window: DataSize::MAX,
         consecutive: 1,
         duplicate_seen: false,
     });
@@ -575,7 +579,7 @@ fn silence_halves_the_share_and_a_persistent_congestion_restarts() {
 fn nothing_in_flight_is_no_silence() {
     let mut controller = controller();
     controller.on_ack(&Ack {
-        in_flight: Bytes::ZERO,
+        in_flight: DataSize::ZERO,
         ..ack(Time::from_secs(1), BASE)
     });
     assert_eq!(controller.decision().wakeup, None);

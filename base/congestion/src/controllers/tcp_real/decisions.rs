@@ -75,7 +75,7 @@
 //!   wave receiving time". It affects sources that pause often, and the first waves of a
 //!   connection.
 
-use comity_units::Bytes;
+use comity_units::DataSize;
 
 use crate::TimeoutRepair;
 
@@ -83,13 +83,13 @@ use crate::TimeoutRepair;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpRealConfig {
     /// The payload of a full segment.
-    pub mss: Bytes,
+    pub mss: DataSize,
     /// The window before the receiver's first report, rounded down to whole levels, at least one.
-    pub initial_window: Bytes,
+    pub initial_window: DataSize,
     /// An upper bound on the window from which `threshold_share` is computed.
-    pub initial_ssthresh: Bytes,
+    pub initial_ssthresh: DataSize,
     /// The maximum window.
-    pub max_window: Bytes,
+    pub max_window: DataSize,
     /// The highest level: 24 in the paper.
     pub max_level: u16,
     /// How a connection begins.
@@ -117,12 +117,12 @@ pub struct TcpRealConfig {
 
 impl TcpRealConfig {
     /// The paper's 24 levels, beginning with the lowest.
-    pub const fn new(mss: Bytes) -> Self {
+    pub const fn new(mss: DataSize) -> Self {
         Self {
             mss,
-            initial_window: Bytes::new(mss.get().saturating_mul(2)),
-            initial_ssthresh: Bytes::MAX,
-            max_window: Bytes::MAX,
+            initial_window: DataSize::new(mss.get().saturating_mul(2)),
+            initial_ssthresh: DataSize::MAX,
+            max_window: DataSize::MAX,
             max_level: 24,
             opening: Opening::SlowStart,
             weights: Weights::Figure,
@@ -137,7 +137,7 @@ impl TcpRealConfig {
     }
 
     /// The level whose window is `window`, rounded down, from 1 to [`TcpRealConfig::max_level`].
-    pub(super) fn level_of(&self, window: Bytes) -> u16 {
+    pub(super) fn level_of(&self, window: DataSize) -> u16 {
         let levels = window.get() / self.mss.get().max(1).saturating_mul(2);
         u16::try_from(levels)
             .unwrap_or(u16::MAX)
@@ -150,9 +150,9 @@ impl TcpRealConfig {
     }
 
     /// The window of a level: two segments per level, up to the maximum.
-    pub(super) fn window_of(&self, level: u16) -> Bytes {
+    pub(super) fn window_of(&self, level: u16) -> DataSize {
         let segments = 2 * u64::from(level);
-        Bytes::new(self.mss.get().saturating_mul(segments)).min(self.max_window)
+        DataSize::new(self.mss.get().saturating_mul(segments)).min(self.max_window)
     }
 
     /// The threshold before the first wave-decision timeout, in levels.

@@ -1,6 +1,6 @@
 //! The sender of TCP-Real.
 
-use comity_units::{Bytes, Time};
+use comity_units::{DataSize, Time};
 
 use super::{NEW_BEGINNING, Opening, TcpRealConfig, TimeoutReduction};
 use crate::{
@@ -30,7 +30,7 @@ pub struct TcpReal {
     config: TcpRealConfig,
     level: u16,
     /// The window while the sender's own Slow Start lasts.
-    opening: Option<Bytes>,
+    opening: Option<DataSize>,
     /// Whether a report arrived since the last timeout.
     is_reported: bool,
     wave: u16,
@@ -65,17 +65,17 @@ impl TcpReal {
         self.level
     }
 
-    fn window(&self) -> Bytes {
+    fn window(&self) -> DataSize {
         self.opening
             .unwrap_or_else(|| self.config.window_of(self.level))
     }
 
     /// The window at which the sender's own Slow Start ends.
-    fn opening_ends_at(&self) -> Bytes {
+    fn opening_ends_at(&self) -> DataSize {
         let segments = libm::round(2.0 * self.config.first_threshold());
         // A threshold is at most 10,000 levels.
         let window = self.config.mss.get().saturating_mul(segments as u64);
-        Bytes::new(window).min(self.config.max_window)
+        DataSize::new(window).min(self.config.max_window)
     }
 
     fn on_ack(&mut self, ack: &Ack) {

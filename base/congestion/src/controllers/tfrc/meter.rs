@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use super::{SIZE_SHARE, TfrcConfig};
 use crate::equation::loss_event_rate_with_timeout;
@@ -49,7 +49,7 @@ pub struct TfrcMeter {
     event: Option<Event>,
     intervals: LossIntervals,
     /// Bytes since the last report.
-    arrived: Bytes,
+    arrived: DataSize,
     /// When the first of these bytes arrived.
     arrived_from: Time,
     /// When the last report was made.
@@ -89,7 +89,7 @@ impl TfrcMeter {
             } else {
                 intervals
             },
-            arrived: Bytes::ZERO,
+            arrived: DataSize::ZERO,
             arrived_from: Time::ZERO,
             since: None,
             before: Rate::ZERO,
@@ -300,7 +300,7 @@ impl Meter for TfrcMeter {
         let was_known = self.event;
         let number = self.unwrap(number);
         self.take(number, now);
-        if self.arrived == Bytes::ZERO {
+        if self.arrived == DataSize::ZERO {
             self.arrived_from = now;
         }
         self.arrived += arrival.payload;
@@ -326,7 +326,7 @@ impl Meter for TfrcMeter {
     }
 
     fn wakeup(&self) -> Option<Time> {
-        if self.arrived == Bytes::ZERO {
+        if self.arrived == DataSize::ZERO {
             return None;
         }
         let since = self.since?;
@@ -350,7 +350,7 @@ impl Meter for TfrcMeter {
         });
         self.before = received;
         self.max = self.max.max(received);
-        self.arrived = Bytes::ZERO;
+        self.arrived = DataSize::ZERO;
         self.since = Some(now);
         self.is_urgent = false;
     }

@@ -4,7 +4,7 @@ mod meter;
 mod receive_rates;
 mod shown;
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use crate::equation::{loss_event_rate_with_timeout, throughput_with_timeout};
 use crate::{
@@ -19,11 +19,11 @@ use shown::ShownLosses;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TfrcConfig {
     /// `s`: the payload of a full packet, without headers.
-    pub mss: Bytes,
+    pub mss: DataSize,
     /// The most that may leave in the first round trip.
-    pub initial_window: Bytes,
+    pub initial_window: DataSize,
     /// The most that may be in flight.
-    pub max_window: Bytes,
+    pub max_window: DataSize,
     /// `q`: the weight of the smoothed round trip against a new sample.
     pub rtt_memory: f64,
     /// Whether the rate follows the square root of the round-trip time (section 4.5).
@@ -40,7 +40,7 @@ pub struct TfrcConfig {
     /// Whether this is TFRC-SP, the variant for small packets (RFC 4828).
     pub small_packets: bool,
     /// The size of the headers, for small packets.
-    pub header: Bytes,
+    pub header: DataSize,
     /// Receiver: a packet is lost after this many later packets.
     pub duplicate_threshold: u32,
     /// Receiver: the number of loss intervals in the mean.
@@ -53,7 +53,7 @@ pub struct TfrcConfig {
 
 impl TfrcConfig {
     /// The packet size in the equation. Small packets use that of large ones, to get their rate.
-    fn equation_size(&self) -> Bytes {
+    fn equation_size(&self) -> DataSize {
         if self.small_packets {
             SMALL_PACKETS_SIZE
         } else {
@@ -507,7 +507,7 @@ const ROOT_MEMORY: f64 = 0.9;
 const SIZE_SHARE: f64 = 1.0 / 16.0;
 
 /// `s` of the equation for small packets (RFC 4828, section 4.1).
-const SMALL_PACKETS_SIZE: Bytes = Bytes::new(1_460);
+const SMALL_PACKETS_SIZE: DataSize = DataSize::new(1_460);
 
 /// The minimum time between small packets, in seconds (RFC 4828, section 4.3).
 const SMALL_PACKETS_SPACING: f64 = 0.01;

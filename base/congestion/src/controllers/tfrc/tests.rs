@@ -5,7 +5,7 @@ use crate::table::{self, Parameters, Setup, Value};
 use crate::{Loss, LossCause};
 use comity_units::PacketNumber;
 
-const MSS: Bytes = Bytes::new(1_000);
+const MSS: DataSize = DataSize::new(1_000);
 const RTT: Span = Span::from_millis(100);
 
 fn controller(parameters: &Parameters) -> Box<dyn Controller> {
@@ -327,10 +327,10 @@ fn signs_of_life_neither_end_an_idle_time_nor_count_as_packets() {
             }
             alive.on_event(Event::Sent(&Sent {
                 now,
-                payload: Bytes::new(5),
-                wire: Bytes::new(62),
+                payload: DataSize::new(5),
+                wire: DataSize::new(62),
                 number: PacketNumber::new(second),
-                in_flight: Bytes::new(5),
+                in_flight: DataSize::new(5),
                 app_limited: true,
             }));
         }
@@ -386,7 +386,7 @@ fn headers_take_their_share_of_the_wire() {
     controller.on_event(Event::Sent(&Sent {
         now: at(110),
         payload: MSS,
-        wire: MSS + Bytes::new(57),
+        wire: MSS + DataSize::new(57),
         number: PacketNumber::new(1),
         in_flight: MSS,
         app_limited: false,
@@ -400,8 +400,8 @@ fn small_packets_get_the_rate_of_large_ones_less_headers() {
     let mut controller = controller(&parameters);
     let packet = |now| Sent {
         now,
-        payload: Bytes::new(160),
-        wire: Bytes::new(200),
+        payload: DataSize::new(160),
+        wire: DataSize::new(200),
         number: PacketNumber::new(1),
         in_flight: MSS,
         app_limited: false,

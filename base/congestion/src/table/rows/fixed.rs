@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 
 use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
 use super::super::row::{Row, Setup};
@@ -25,10 +25,10 @@ pub(super) const ROW: Row = Row {
 const WINDOW: Parameter = Parameter {
     name: "window",
     summary: "The most that may be in flight, at least one segment.",
-    default: Value::Bytes(Bytes::MAX),
+    default: Value::Bytes(DataSize::MAX),
     domain: Domain::Bytes {
-        min: Bytes::new(1),
-        max: Bytes::MAX,
+        min: DataSize::new(1),
+        max: DataSize::MAX,
     },
 };
 const RATE: Parameter = rate(
@@ -52,7 +52,7 @@ fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, 
             value: Value::Bytes(window),
             expected: Domain::Bytes {
                 min: setup.mss,
-                max: Bytes::MAX,
+                max: DataSize::MAX,
             },
         });
     }

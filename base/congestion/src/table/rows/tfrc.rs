@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use comity_units::Bytes;
+use comity_units::DataSize;
 
 use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
 use super::super::row::{Row, Setup};
@@ -71,10 +71,10 @@ const SMALL_PACKETS: Parameter = flag(
 const HEADER: Parameter = Parameter {
     name: "header",
     summary: "The size of the headers of small packets.",
-    default: Value::Bytes(Bytes::new(40)),
+    default: Value::Bytes(DataSize::new(40)),
     domain: Domain::Bytes {
-        min: Bytes::ZERO,
-        max: Bytes::new(10_000),
+        min: DataSize::ZERO,
+        max: DataSize::new(10_000),
     },
 };
 const DUPLICATE_THRESHOLD: Parameter = Parameter {

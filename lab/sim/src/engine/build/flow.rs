@@ -5,7 +5,7 @@ use std::sync::Arc;
 use comity_congestion::table::{self, Row, Setup};
 use comity_link::Random;
 use comity_tcp::{Config, Connection};
-use comity_units::{Bytes, Seed, Time};
+use comity_units::{DataSize, Seed, Time};
 
 use super::controller::halves;
 use super::sections::section_ends;
@@ -119,14 +119,14 @@ pub(in crate::engine) fn tcp_ends(
         return Err(FlowError::NotForTcp);
     }
     let setup = Setup {
-        mss: Bytes::new(u64::from(tcp.config.mss)),
+        mss: DataSize::new(u64::from(tcp.config.mss)),
         initial_window: tcp.initial_window,
         initial_ssthresh: tcp.initial_ssthresh.unwrap_or(tcp.config.receive_buffer),
         // The length of a wave follows the window, so the window needs a maximum.
         max_window: if row.is_some_and(Row::has_meter) {
             tcp.config.receive_buffer
         } else {
-            Bytes::MAX
+            DataSize::MAX
         },
         seed: seed.derive("controller"),
     };

@@ -3,7 +3,7 @@
 use comity_congestion::table::{Parameters, Setup};
 use comity_transport::datagram;
 use comity_transport::timeline::Elided;
-use comity_units::{Bytes, Seed, Time};
+use comity_units::{DataSize, Seed, Time};
 
 use super::controller::halves;
 use crate::custom::{CustomControllers, NoControllers};
@@ -22,7 +22,7 @@ pub(in crate::engine) fn section_ends(
     let setup = Setup {
         initial_window: sections.initial_window,
         seed: seed.derive("controller"),
-        ..Setup::new(Bytes::new(u64::from(sections.config.payload)))
+        ..Setup::new(DataSize::new(u64::from(sections.config.payload)))
     };
     let (controller, meter) = halves(custom, &sections.controller, &setup, &sections.parameters)?;
     // No window limits the destination.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use comity_link::{LinkConfig, Random, RateProfile};
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use crate::engine::flow::{DatagramSource, TcpWorkload};
 use crate::engine::producer::Producer;
@@ -62,7 +62,7 @@ pub(in crate::engine) fn tcp_workload(
 }
 
 fn token_bucket(
-    (depth, refill, interval): (Bytes, Bytes, Span),
+    (depth, refill, interval): (DataSize, DataSize, Span),
     start: Time,
 ) -> Result<Bucket, FlowError> {
     if interval.is_zero() {
@@ -110,7 +110,7 @@ pub(in crate::engine) fn datagram_source(
 
 pub(in crate::engine) fn section_producer(
     spec: &FlowSpec,
-    section: Bytes,
+    section: DataSize,
     start: Time,
     random: Random,
 ) -> Result<Producer, FlowError> {
@@ -173,7 +173,9 @@ fn calendar(
             CbrSpacing::Interval(interval) => exact(interval)?,
             CbrSpacing::Gap(gap) => {
                 let transmission = match first_link.map(|link| &link.rate) {
-                    Some(RateProfile::Constant(rate)) => rate.transmission_time(Bytes::new(bytes)),
+                    Some(RateProfile::Constant(rate)) => {
+                        rate.transmission_time(DataSize::new(bytes))
+                    }
                     _ => Span::ZERO,
                 };
                 exact(gap + transmission)?

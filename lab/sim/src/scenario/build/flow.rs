@@ -6,7 +6,7 @@ use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
 use comity_congestion::table::{Parameters, find};
 use comity_tcp as tcp;
 use comity_tcp::timeline::{DeadlineClock, TimelineConfig};
-use comity_units::{Bytes, SeqNo, Span, Time};
+use comity_units::{DataSize, SeqNo, Span, Time};
 
 use super::super::kinds::Template;
 use super::super::problem::{ProblemKind, Unfit};
@@ -208,7 +208,7 @@ fn workload(table: &FlowTable, library: &Library, cx: &mut Context<'_>) -> Optio
         None | Some(WorkloadTable::Greedy(_)) => Workload::Greedy,
         Some(WorkloadTable::File(file)) => transfers::file(file, library, cx)?,
         // Each flow gets the size of its connection.
-        Some(WorkloadTable::Tmix(_)) => Workload::File(Bytes::new(1)),
+        Some(WorkloadTable::Tmix(_)) => Workload::File(DataSize::new(1)),
         Some(WorkloadTable::Cbr(cbr)) => Workload::Cbr {
             spacing: spacing(cbr, cx)?,
             jitter: cbr.jitter,
@@ -276,7 +276,7 @@ fn reader(table: &FlowTable, library: &Library, cx: &mut Context<'_>) -> Option<
                     return None;
                 }
             };
-            let buffer = playback.buffer.unwrap_or(Bytes::ZERO);
+            let buffer = playback.buffer.unwrap_or(DataSize::ZERO);
             let window = Packets::of(tcp, cx)?.receive_buffer;
             for (bytes, key) in [(sizes.largest(), key), (buffer, "buffer")] {
                 if bytes > window {
@@ -324,12 +324,12 @@ struct Packets {
     headers: Headers,
     timestamps: bool,
     mss: u32,
-    receive_buffer: Bytes,
+    receive_buffer: DataSize,
 }
 
 impl Packets {
     fn of(table: &TcpTable, cx: &mut Context<'_>) -> Option<Self> {
-        const USUAL_PACKET: Bytes = Bytes::new(1_500);
+        const USUAL_PACKET: DataSize = DataSize::new(1_500);
         let rest = table.preset.rest();
         let headers = match &table.headers {
             None => rest.headers,
@@ -358,7 +358,7 @@ impl Packets {
             (None, Some(mss)) => mss,
             (packet, None) => packet
                 .unwrap_or(USUAL_PACKET)
-                .saturating_sub(Bytes::new(weight.into())),
+                .saturating_sub(DataSize::new(weight.into())),
         };
         let receive_buffer = match (table.rwnd, rest.rwnd) {
             (Some(rwnd), _) => size(rwnd, payload),
@@ -420,7 +420,7 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
         cx.report_idle(&timeline.written, "lifetime_on_tick", why);
     }
     let window_scaling = table.window_scaling.unwrap_or(base.window_scaling);
-    if !window_scaling && packets.receive_buffer > Bytes::new(UNSCALED_WINDOW) {
+    if !window_scaling && packets.receive_buffer > DataSize::new(UNSCALED_WINDOW) {
         cx.report_at(written, "rwnd", Unfit::WindowNeedsScaling.into());
     }
     let config = tcp::Config {
@@ -466,7 +466,7 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
                 clock: timeline.relative_to,
             }),
     };
-    let mss = Bytes::new(packets.mss.into());
+    let mss = DataSize::new(packets.mss.into());
     let spec = TcpSpec {
         config,
         controller: table

@@ -3,7 +3,7 @@
 use comity_congestion::recovery::RecoveryKind;
 use comity_congestion::table::{Parameters, Row, Value, find};
 use comity_tcp as tcp;
-use comity_units::Bytes;
+use comity_units::DataSize;
 
 use super::super::tables::flow::Preset;
 use crate::network::Headers;
@@ -15,7 +15,7 @@ pub(super) struct PresetRest {
     pub(super) is_ns2: bool,
     pub(super) rwnd: Option<u32>,
     pub(super) initial_window: u32,
-    pub(super) ssthresh: Option<Bytes>,
+    pub(super) ssthresh: Option<DataSize>,
     pub(super) controller: &'static str,
     pub(super) parameters: &'static [(&'static str, Setting)],
     /// The controllers that get the parameters; `None` for all that have them.
@@ -74,7 +74,7 @@ impl Preset {
                 is_ns2: false,
                 rwnd: None,
                 initial_window: 10,
-                ssthresh: Some(Bytes::MAX),
+                ssthresh: Some(DataSize::MAX),
                 controller: "cubic",
                 parameters: &[
                     ("variant", Setting::Word("linux")),
@@ -149,7 +149,7 @@ impl Preset {
             (
                 "ssthresh",
                 match rest.ssthresh {
-                    Some(Bytes::MAX) => "unlimited".into(),
+                    Some(DataSize::MAX) => "unlimited".into(),
                     Some(bytes) => bytes.to_string(),
                     None => "the receive buffer".into(),
                 },

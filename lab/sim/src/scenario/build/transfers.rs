@@ -1,6 +1,6 @@
 //! From tables of files and traces to the sizes and starts of flows.
 
-use comity_units::{Bytes, Span};
+use comity_units::{DataSize, Span};
 
 use super::super::problem::{ProblemKind, Unfit};
 use super::super::schema::Context;
@@ -16,7 +16,7 @@ pub(super) fn file(table: &FileTable, library: &Library, cx: &mut Context<'_>) -
     let sizes = match &table.size {
         FileSize::Fixed(size) => return Some(Workload::File(*size)),
         FileSize::Drawn(SizesTable::Pareto(table)) => {
-            let max = table.max.unwrap_or(Bytes::MAX);
+            let max = table.max.unwrap_or(DataSize::MAX);
             let sizes = Sizes::pareto(table.mean, table.shape, max);
             if sizes.is_none() {
                 cx.report_at(&table.written, "mean", Unfit::MeanBeyondMax.into());
@@ -34,7 +34,7 @@ pub(super) fn file(table: &FileTable, library: &Library, cx: &mut Context<'_>) -
 }
 
 /// A transfer: how long after the start of its group it starts, and its bytes.
-pub(super) type Transfer = (Span, Bytes);
+pub(super) type Transfer = (Span, DataSize);
 
 /// The transfers of the flows of a group; `None` only after a report.
 pub(super) fn of_trace(
@@ -69,7 +69,7 @@ pub(super) fn of_trace(
             let start = connection.start.as_secs_f64() * table.scale;
             (Span::from_secs_f64(start), bytes)
         })
-        .filter(|(start, bytes)| *start < rest && *bytes > Bytes::ZERO)
+        .filter(|(start, bytes)| *start < rest && *bytes > DataSize::ZERO)
         .collect();
     let found = transfers.len() as u64;
     let (needed, at, key) = if flow.written.has("count") {

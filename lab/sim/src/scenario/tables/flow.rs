@@ -4,7 +4,7 @@ use comity_congestion::RttConfig;
 use comity_congestion::recovery::{PipeRule, RecoveryConfig};
 use comity_tcp::DelayedAck;
 use comity_tcp::timeline::DeadlineClock;
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 
 use crate::network::Stack;
 
@@ -220,10 +220,10 @@ table! {
             "\"modern\"",
         );
         /// The size of a full segment on the wire, headers included.
-        packet: Option<Bytes> = Optional(PACKET, "1500 bytes, or what `mss` and the headers make");
+        packet: Option<DataSize> = Optional(PACKET, "1500 bytes, or what `mss` and the headers make");
         /// The payload of a full segment; instead of `packet`.
-        mss: Option<Bytes> = Optional(
-            Amount { min: Bytes::new(1), max: Bytes::new(65_495) },
+        mss: Option<DataSize> = Optional(
+            Amount { min: DataSize::new(1), max: DataSize::new(65_495) },
             "what `packet` and the headers leave",
         );
         /// The size of headers on the wire: `"real"` for IPv4 and TCP with their options, one size
@@ -232,7 +232,7 @@ table! {
             Either::<HeadersTable, _, _>::of(
                 Word("real", HeadersTable::REAL),
                 Either::<HeadersTable, _, _>::of(
-                    Amount { min: Bytes::ZERO, max: Bytes::new(1_000) },
+                    Amount { min: DataSize::ZERO, max: DataSize::new(1_000) },
                     Nested::<FixedHeadersTable>::KIND,
                 ),
             ),
@@ -385,8 +385,8 @@ table! {
     /// earlier deadline of its two references.
     struct TimelineTable ("a time-line") {
         /// The size of a section; frames have their own sizes.
-        section: Bytes = Default(
-            Amount { min: Bytes::new(1), max: Bytes::new(16 << 20) },
+        section: DataSize = Default(
+            Amount { min: DataSize::new(1), max: DataSize::new(16 << 20) },
             "\"700000B\"",
         );
         /// The lifetime of a section.
@@ -433,18 +433,21 @@ table! {
 #[derive(Clone, Debug)]
 pub(in crate::scenario) enum HeadersTable {
     Real,
-    Fixed { bytes: Bytes, per_sack_block: Bytes },
+    Fixed {
+        bytes: DataSize,
+        per_sack_block: DataSize,
+    },
 }
 
 impl HeadersTable {
     const REAL: Self = Self::Real;
 }
 
-impl From<Bytes> for HeadersTable {
-    fn from(bytes: Bytes) -> Self {
+impl From<DataSize> for HeadersTable {
+    fn from(bytes: DataSize) -> Self {
         Self::Fixed {
             bytes,
-            per_sack_block: Bytes::ZERO,
+            per_sack_block: DataSize::ZERO,
         }
     }
 }
@@ -462,9 +465,9 @@ table! {
     /// One size for every header.
     struct FixedHeadersTable ("fixed headers") {
         /// The size of every header.
-        bytes: Bytes = Default(Amount { min: Bytes::ZERO, max: Bytes::new(1_000) }, "\"40B\"");
+        bytes: DataSize = Default(Amount { min: DataSize::ZERO, max: DataSize::new(1_000) }, "\"40B\"");
         /// The size of each SACK block.
-        per_sack_block: Bytes = Default(Amount { min: Bytes::ZERO, max: Bytes::new(100) }, "\"0B\"");
+        per_sack_block: DataSize = Default(Amount { min: DataSize::ZERO, max: DataSize::new(100) }, "\"0B\"");
     }
 }
 
@@ -580,7 +583,7 @@ table! {
     /// Datagrams without feedback.
     struct DatagramTable ("datagrams") {
         /// The size of a full packet on the wire, headers included.
-        packet: Bytes = Default(PACKET, "\"1500B\"");
+        packet: DataSize = Default(PACKET, "\"1500B\"");
     }
 }
 
@@ -642,9 +645,9 @@ table! {
     /// Tokens arrive in a bucket at a constant rate; the source sends as tokens allow.
     struct TokenBucketTable ("a token bucket", from "Zhang and Tsaoussidis, TCP-Real, NOSSDAV 2001, sections 3 and 4.4") {
         /// The depth of the bucket.
-        depth: Bytes = Required(POSITIVE_BYTES);
+        depth: DataSize = Required(POSITIVE_BYTES);
         /// The tokens of each interval, in bytes.
-        refill: Bytes = Required(POSITIVE_BYTES);
+        refill: DataSize = Required(POSITIVE_BYTES);
         /// The interval.
         interval: Span = Required(POSITIVE_SPAN);
     }
@@ -677,7 +680,7 @@ table! {
     /// window.
     struct PlaybackTable ("a playback", from "Zhang and Tsaoussidis, TCP-Real, NOSSDAV 2001, sections 3 and 4.2") {
         /// The bytes of one read.
-        bytes: Option<Bytes> = Optional(POSITIVE_BYTES, "the sizes in `frames`");
+        bytes: Option<DataSize> = Optional(POSITIVE_BYTES, "the sizes in `frames`");
         /// A file of frames: each read takes the bytes of one, and the last frame ends playback.
         frames: Option<String> = Optional(Text("the name of a file of frames"), "set by `bytes`");
         /// The time between reads.
@@ -686,6 +689,6 @@ table! {
         delay: Span = Default(SPAN, "\"0s\"");
         /// The first read, and a read after a failed one, wait for this many bytes, or for the rest
         /// of the file.
-        buffer: Option<Bytes> = Optional(POSITIVE_BYTES, "the bytes of the read");
+        buffer: Option<DataSize> = Optional(POSITIVE_BYTES, "the bytes of the read");
     }
 }

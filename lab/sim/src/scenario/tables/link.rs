@@ -1,7 +1,7 @@
 //! The tables of links.
 
 use comity_link::{Jitter, Limit, LossPlace, RedUnit};
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 
 use super::super::kinds::{
     Amount, Choice, Count, Either, Extent, ExtentKind, FASTEST, Flag, LONGEST, List,
@@ -55,7 +55,7 @@ table! {
         );
         /// The largest packet, headers included. The link drops a larger one, as a router does that
         /// must not fragment it, and counts it as lost.
-        mtu: Option<Bytes> = Optional(POSITIVE_BYTES, "any size is accepted");
+        mtu: Option<DataSize> = Optional(POSITIVE_BYTES, "any size is accepted");
         /// The queue: the limit of a drop-tail queue, including the packet in transmission, or a
         /// table with a `kind`.
         queue: Option<QueueTable> = Optional(
@@ -222,7 +222,7 @@ table! {
         /// Whether the queue marks ECN-capable packets instead of dropping them at random.
         ecn: bool = Default(Flag, "false");
         /// The mean packet size.
-        mean_packet: Bytes = Default(POSITIVE_BYTES, "\"500B\"");
+        mean_packet: DataSize = Default(POSITIVE_BYTES, "\"500B\"");
         /// The unit of the average queue.
         unit: RedUnit = Default(
             Choice(&[
@@ -248,7 +248,7 @@ table! {
         /// Whether the queue marks ECN-capable packets instead of dropping them.
         ecn: bool = Default(Flag, "false");
         /// The largest packet. CoDel drops nothing while the queue holds at most this.
-        mtu: Bytes = Default(POSITIVE_BYTES, "\"1500B\"");
+        mtu: DataSize = Default(POSITIVE_BYTES, "\"1500B\"");
     }
 }
 
@@ -266,11 +266,11 @@ table! {
         /// Whether the queue marks ECN-capable packets instead of dropping them.
         ecn: bool = Default(Flag, "true");
         /// CoDel drops nothing while all queues together hold at most this.
-        mtu: Bytes = Default(POSITIVE_BYTES, "\"1500B\"");
+        mtu: DataSize = Default(POSITIVE_BYTES, "\"1500B\"");
         /// The number of queues to which flows are hashed.
         queues: u32 = Default(Count { min: 1, max: 65_536 }, "1024");
         /// The bytes that a queue may send in a round.
-        quantum: Bytes = Default(POSITIVE_BYTES, "\"1514B\"");
+        quantum: DataSize = Default(POSITIVE_BYTES, "\"1514B\"");
         /// The most packets that the longest queue drops for one arrival at the limit.
         drop_batch: u32 = Default(Count { min: 1, max: 65_536 }, "64");
     }
@@ -298,7 +298,7 @@ table! {
         /// probability is below 0.1.
         ecn: bool = Default(Flag, "false");
         /// The mean packet size. PIE drops nothing while the queue holds at most two such packets.
-        mean_packet: Bytes = Default(POSITIVE_BYTES, "\"1500B\"");
+        mean_packet: DataSize = Default(POSITIVE_BYTES, "\"1500B\"");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The tables of the deadline transport and of its sources.
 
 use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 
 use super::super::kinds::{
     Amount, Choice, Count, Either, Extent, ExtentKind, Flag, List, POSITIVE_SPAN, RATE, Real, SPAN,
@@ -57,17 +57,17 @@ table! {
             "\"timeline\"; \"none\" with \"iftp\" and \"psp\", whose papers do not retransmit",
         );
         /// The protected payload of a full packet. A packet on the wire has `overhead` in addition.
-        payload: Bytes = Default(
-            Amount { min: Bytes::new(600), max: Bytes::new(60_000) },
+        payload: DataSize = Default(
+            Amount { min: DataSize::new(600), max: DataSize::new(60_000) },
             "\"1423B\"",
         );
         /// The overhead of a packet on the wire: 29 bytes of header and tag, UDP and IP.
-        overhead: Bytes = Default(Amount { min: Bytes::ZERO, max: Bytes::new(1_000) }, "\"57B\"");
+        overhead: DataSize = Default(Amount { min: DataSize::ZERO, max: DataSize::new(1_000) }, "\"57B\"");
         /// Whether packets with sections are padded to `payload`, so that all have one size.
         pad: bool = Default(Flag, "false");
         /// The size of the destination's packets on the wire.
-        acknowledgement: Option<Bytes> = Optional(
-            Amount { min: Bytes::new(1), max: Bytes::new(65_535) },
+        acknowledgement: Option<DataSize> = Optional(
+            Amount { min: DataSize::new(1), max: DataSize::new(65_535) },
             "what it holds, and `overhead`",
         );
         /// Whether packets are ECN-capable.
@@ -96,14 +96,14 @@ table! {
         /// With `reliability = "full"` it sheds nothing.
         shed: bool = Default(Flag, "true");
         /// The size of the sections of workloads without frames.
-        section: Bytes = Default(
-            Amount { min: Bytes::new(1), max: Bytes::new(16 << 20) },
+        section: DataSize = Default(
+            Amount { min: DataSize::new(1), max: DataSize::new(16 << 20) },
             "\"1200B\"",
         );
         /// The most bytes of sections in the sender, sent or not. The sender refuses further
         /// sections, and a greedy source pauses.
-        buffer: Bytes = Default(
-            Amount { min: Bytes::new(1), max: Bytes::new(1 << 30) },
+        buffer: DataSize = Default(
+            Amount { min: DataSize::new(1), max: DataSize::new(1 << 30) },
             "\"16MiB\"",
         );
     }

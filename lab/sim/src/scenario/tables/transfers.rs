@@ -1,6 +1,6 @@
 //! The tables of workloads that end: files, and the connections of a trace.
 
-use comity_units::Bytes;
+use comity_units::DataSize;
 
 use super::super::kinds::{Choice, Either, POSITIVE_BYTES, Real, Text};
 use super::super::schema::{Default, Nested, Optional, Required, table, tagged};
@@ -19,12 +19,12 @@ table! {
 /// The size of a file, as written.
 #[derive(Clone, Debug)]
 pub(in crate::scenario) enum FileSize {
-    Fixed(Bytes),
+    Fixed(DataSize),
     Drawn(SizesTable),
 }
 
-impl From<Bytes> for FileSize {
-    fn from(bytes: Bytes) -> Self {
+impl From<DataSize> for FileSize {
+    fn from(bytes: DataSize) -> Self {
         Self::Fixed(bytes)
     }
 }
@@ -50,13 +50,13 @@ table! {
         from "Crovella, Harchol-Balter and Murta, Task Assignment in a Distributed System, SIGMETRICS 1998 (bounded Pareto)"
     ) {
         /// The mean size.
-        mean: Bytes = Required(POSITIVE_BYTES);
+        mean: DataSize = Required(POSITIVE_BYTES);
         /// The shape. The smaller it is, the more the sizes differ: without `max`, their variance
         /// is infinite up to 2.
         shape: f64 = Default(Real { min: 1.001, max: 100.0 }, "1.2");
         /// The largest size. The minimum grows so that the mean stays. Without it, at a shape of
         /// 1.2, a run has too few flows to approach the mean.
-        max: Option<Bytes> = Optional(POSITIVE_BYTES, "1 PiB");
+        max: Option<DataSize> = Optional(POSITIVE_BYTES, "1 PiB");
     }
 }
 

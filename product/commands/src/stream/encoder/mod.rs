@@ -12,7 +12,7 @@ use std::time::Duration;
 use comity::Settings;
 use comity::encoder::{Follower, Observation, Update};
 use comity_stream::{Passed, Snapshot};
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{DataSize, Rate, Span};
 
 use super::error::Error;
 use super::status::Reporter;
@@ -112,7 +112,7 @@ impl OtherRate {
         }
         match self.earlier.front() {
             Some((then, before)) if *then < now => {
-                let added = Bytes::new(bytes.saturating_sub(*before));
+                let added = DataSize::new(bytes.saturating_sub(*before));
                 Rate::of(added, Span::from(now.saturating_sub(*then)))
             }
             _ => Rate::ZERO,

@@ -15,7 +15,7 @@ use comity::credentials::Randomness;
 use comity_media::rtp::Packetiser;
 use comity_media::{TsWriter, WriterConfig, is_packets};
 use comity_stream::{Counters, MediaUnit, Missing, MissingReason, Sink, TransportMonitor, Written};
-use comity_units::{Bytes, Span};
+use comity_units::{DataSize, Span};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::super::error::Error;
@@ -43,7 +43,7 @@ impl Room {
     pub(crate) const WITHOUT_CONNECTION: Self = Self(MAX_BYTES);
 
     /// Behind a connection with this receive buffer: a quarter of it, and at most 4 MiB.
-    pub(crate) fn behind(receive_buffer: Bytes) -> Self {
+    pub(crate) fn behind(receive_buffer: DataSize) -> Self {
         let quarter = u32::try_from(receive_buffer.get() / 4).unwrap_or(MAX_BYTES);
         Self(quarter.clamp(1, MAX_BYTES))
     }
@@ -539,10 +539,10 @@ mod tests {
 
     #[test]
     fn the_room_follows_the_receive_buffer() {
-        assert_eq!(Room::behind(Bytes::new(65_536)), Room(16_384));
-        assert_eq!(Room::behind(Bytes::new(8 << 20)), Room(2 << 20));
-        assert_eq!(Room::behind(Bytes::new(16 << 20)), Room(4 << 20));
-        assert_eq!(Room::behind(Bytes::new(1 << 40)), Room(4 << 20));
+        assert_eq!(Room::behind(DataSize::new(65_536)), Room(16_384));
+        assert_eq!(Room::behind(DataSize::new(8 << 20)), Room(2 << 20));
+        assert_eq!(Room::behind(DataSize::new(16 << 20)), Room(4 << 20));
+        assert_eq!(Room::behind(DataSize::new(1 << 40)), Room(4 << 20));
     }
 
     /// A unit waits for tables that never come, and tables that say nothing come without end.

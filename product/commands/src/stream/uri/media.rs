@@ -8,7 +8,7 @@ use comity::uri::parts::{
 use comity::uri::{Host, Key, Kind, Local, UriError};
 use comity_congestion::table::{Domain, Value};
 use comity_media::rtp::TRANSPORT_STREAM;
-use comity_units::Bytes;
+use comity_units::DataSize;
 
 use super::foreign;
 
@@ -29,9 +29,9 @@ pub(crate) struct MediaUri {
     /// The maximum number of routers on the path; `None` for the system's default.
     pub(crate) time_to_live: Option<u8>,
     /// The requested size of the socket's send buffer.
-    pub(crate) send_buffer: Bytes,
+    pub(crate) send_buffer: DataSize,
     /// The requested size of the socket's receive buffer.
-    pub(crate) receive_buffer: Bytes,
+    pub(crate) receive_buffer: DataSize,
 }
 
 /// The direction of datagrams.
@@ -56,8 +56,8 @@ pub(crate) enum Direction {
 
 const fn bytes(min: u64, max: u64) -> Kind {
     Kind::Domain(Domain::Bytes {
-        min: Bytes::new(min),
-        max: Bytes::new(max),
+        min: DataSize::new(min),
+        max: DataSize::new(max),
     })
 }
 
@@ -128,8 +128,8 @@ fn keys_of(scheme: &str) -> &'static [Key] {
 
 /// The default of [`KEYS`].
 pub(crate) const PAYLOAD: u32 = 1_316;
-const SEND_BUFFER: Bytes = Bytes::new(2 << 20);
-const RECEIVE_BUFFER: Bytes = Bytes::new(8 << 20);
+const SEND_BUFFER: DataSize = DataSize::new(2 << 20);
+const RECEIVE_BUFFER: DataSize = DataSize::new(8 << 20);
 
 impl MediaUri {
     /// Reads the text after `scheme://`.
@@ -202,7 +202,7 @@ impl MediaUri {
         let mut add = |name: &str, text: Option<String>| {
             pairs.extend(text.map(|text| (name.to_owned(), text)));
         };
-        let other = |bytes: Bytes, usual| (bytes != usual).then(|| bytes.to_string());
+        let other = |bytes: DataSize, usual| (bytes != usual).then(|| bytes.to_string());
         add("bind", self.bind.map(|local| local.to_string()));
         let payload = self.payload;
         add("payload", (payload != PAYLOAD).then(|| payload.to_string()));

@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{DataSize, Rate, Span, Time};
 
 use super::entry::Key;
 use super::{Outbox, PathEstimate};
@@ -193,7 +193,7 @@ impl<P: Payload> Outbox<P> {
             let reserve = reserve.min(time / 3 * 2);
             let sending = time.saturating_sub(reserve);
             let whole = before.div_ceil(packet.max(1)).saturating_mul(packet);
-            needed = needed.max(Rate::of(Bytes::new(whole), sending));
+            needed = needed.max(Rate::of(DataSize::new(whole), sending));
         }
         needed
     }

@@ -1,7 +1,7 @@
 //! The processing of an acknowledgement, and the answer to a loss.
 
 use comity_congestion::{Ack, Event, Loss, LossCause};
-use comity_units::{Bytes, Time};
+use comity_units::{DataSize, Time};
 
 use super::{Kind, Sender};
 
@@ -78,9 +78,9 @@ impl Sender {
         if acked > 0 {
             self.controller.on_event(Event::Ack(&Ack {
                 now: Time::from_millis(self.now),
-                acked: Bytes::new(acked),
+                acked: DataSize::new(acked),
                 rtt: None,
-                in_flight: Bytes::new(self.window.len() as u64),
+                in_flight: DataSize::new(self.window.len() as u64),
                 app_limited,
                 in_recovery: holds_growth,
                 marked: 0,
@@ -120,13 +120,13 @@ impl Sender {
     }
 
     pub(super) fn report_loss(&mut self) {
-        let in_flight = Bytes::new(self.window.len() as u64);
+        let in_flight = DataSize::new(self.window.len() as u64);
         self.controller.on_event(Event::Loss(&Loss {
             now: Time::from_millis(self.now),
             sent_at: Time::ZERO,
-            lost: Bytes::new(1),
+            lost: DataSize::new(1),
             in_flight,
-            window: Bytes::new(self.congestion_window() as u64),
+            window: DataSize::new(self.congestion_window() as u64),
             cause: LossCause::Reordering,
             restart: self.kind == Kind::Tahoe,
         }));

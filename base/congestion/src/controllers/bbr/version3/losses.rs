@@ -1,6 +1,6 @@
 //! The flow's reaction to losses: it sets, lowers and restores the bounds.
 
-use comity_units::Bytes;
+use comity_units::DataSize;
 
 use super::super::rate;
 use super::model::{Bbr3, State};
@@ -57,12 +57,12 @@ impl Bbr3 {
     }
 
     /// Whether `lost` bytes of `in_flight` exceed the loss threshold.
-    pub(super) fn is_too_high(&self, lost: Bytes, in_flight: Bytes) -> bool {
+    pub(super) fn is_too_high(&self, lost: DataSize, in_flight: DataSize) -> bool {
         lost.get() as f64 > in_flight.get() as f64 * self.config.loss_threshold
     }
 
     /// The first loss of a round begins the round in which the flow reacts.
-    pub(super) fn note_loss(&mut self, delivered: Bytes) {
+    pub(super) fn note_loss(&mut self, delivered: DataSize) {
         if !self.bounds.has_loss_in_round {
             self.bounds.round_delivered = delivered.get();
             self.save_window();

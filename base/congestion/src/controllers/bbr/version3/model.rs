@@ -1,6 +1,6 @@
 //! The state of a BBRv3 flow, and the values derived from it.
 
-use comity_units::{Bytes, Seed, Span, Time};
+use comity_units::{DataSize, Seed, Span, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -15,11 +15,11 @@ use super::cycle::Cycle;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bbr3Config {
     /// The payload of a full segment.
-    pub mss: Bytes,
+    pub mss: DataSize,
     /// The window before the first acknowledgement.
-    pub initial_window: Bytes,
+    pub initial_window: DataSize,
     /// The window never rises above this.
-    pub max_window: Bytes,
+    pub max_window: DataSize,
     /// The seed of the random times at which the flow probes for bandwidth.
     pub seed: Seed,
     /// The loss ratio in a round trip above which too much is in flight.
@@ -34,11 +34,11 @@ pub struct Bbr3Config {
 
 impl Bbr3Config {
     /// The defaults of the draft.
-    pub const fn draft(mss: Bytes) -> Self {
+    pub const fn draft(mss: DataSize) -> Self {
         Self {
             mss,
-            initial_window: Bytes::new(mss.get().saturating_mul(10)),
-            max_window: Bytes::MAX,
+            initial_window: DataSize::new(mss.get().saturating_mul(10)),
+            max_window: DataSize::MAX,
             seed: Seed::new(0),
             loss_threshold: 0.02,
             beta: 0.7,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::LossCause;
 
-const MSS: Bytes = Bytes::new(1_000);
+const MSS: DataSize = DataSize::new(1_000);
 
 fn flow(window: u64, ssthresh: u64) -> LinuxCubic {
     LinuxCubic::new(CubicConfig {

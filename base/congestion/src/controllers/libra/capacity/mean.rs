@@ -1,6 +1,6 @@
 //! The mean dispersion, and whether an estimate agrees with it.
 
-use comity_units::{Bytes, Span};
+use comity_units::{DataSize, Span};
 
 /// The dispersions of all pairs of a window of time, and of those with time stamps.
 ///
@@ -27,7 +27,7 @@ use comity_units::{Bytes, Span};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mean {
     dispersion: Span,
-    bytes: Bytes,
+    bytes: DataSize,
     pairs: u64,
     stamps: Stamps,
 }
@@ -36,14 +36,14 @@ pub(super) struct Mean {
 #[derive(Clone, Copy, Debug, Default)]
 struct Stamps {
     apart: Span,
-    bytes: Bytes,
+    bytes: DataSize,
     tick: Span,
 }
 
 impl Mean {
     /// Takes a pair: its dispersion, the difference of its time stamps with their tick, and the
     /// bytes from the end of the first packet to the end of the second.
-    pub(super) fn add(&mut self, dispersion: Span, stamps: Option<(Span, Span)>, bytes: Bytes) {
+    pub(super) fn add(&mut self, dispersion: Span, stamps: Option<(Span, Span)>, bytes: DataSize) {
         let stamps = stamps.map(|(apart, tick)| Stamps { apart, bytes, tick });
         *self = self.and(Self {
             dispersion,
@@ -119,7 +119,7 @@ mod tests {
         let stamps =
             stamps.map(|(apart, tick)| (Span::from_micros(apart), Span::from_micros(tick)));
         for dispersion in dispersions {
-            mean.add(Span::from_micros(*dispersion), stamps, Bytes::new(500));
+            mean.add(Span::from_micros(*dispersion), stamps, DataSize::new(500));
         }
         mean.agrees(1e-3 / 500.0)
     }
@@ -152,7 +152,7 @@ mod tests {
         let mut mean = Mean::default();
         for pair in 0..100 {
             let dispersion = if pair % 5 == 0 { 1_000 } else { 12 };
-            mean.add(Span::from_micros(dispersion), None, Bytes::new(1_500));
+            mean.add(Span::from_micros(dispersion), None, DataSize::new(1_500));
         }
         for dispersion in [12e-6, 1e-3] {
             assert!(!mean.agrees(dispersion / 1_500.0), "{dispersion}");
@@ -174,10 +174,10 @@ mod tests {
     #[test]
     fn the_mean_of_two_windows_has_the_pairs_of_both() {
         let mut one = Mean::default();
-        one.add(Span::from_micros(1_000), None, Bytes::new(500));
+        one.add(Span::from_micros(1_000), None, DataSize::new(500));
         let mut other = Mean::default();
         let stamps = Some((Span::from_micros(2_000), Span::from_micros(1)));
-        other.add(Span::from_micros(2_000), stamps, Bytes::new(500));
+        other.add(Span::from_micros(2_000), stamps, DataSize::new(500));
         assert!(!one.has_stamps());
         assert!(one.and(other).has_stamps());
         assert!((one.and(other).seconds_per_byte() - 3e-6).abs() < 1e-12);

@@ -11,7 +11,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::vec::Vec;
 
-const WIRE: Bytes = Bytes::new(1_500);
+const WIRE: DataSize = DataSize::new(1_500);
 const MEMORY: Span = Span::from_secs(10);
 /// The longest pause between pairs.
 const PAUSE_MILLIS: u64 = 3_000;
@@ -314,8 +314,8 @@ fn groups(departures: impl IntoIterator<Item = (u64, u64, bool)>) -> Vec<u64> {
         now += Span::from_micros(pause);
         let sent = Sent {
             now,
-            payload: Bytes::new(size),
-            wire: Bytes::new(size),
+            payload: DataSize::new(size),
+            wire: DataSize::new(size),
             number: PacketNumber::new(number),
             in_flight: WIRE,
             app_limited: false,

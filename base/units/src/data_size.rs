@@ -10,9 +10,9 @@ use crate::parse::{ParseError, pad, quantity, write_decimal};
 /// An amount of data in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
-pub struct Bytes(u64);
+pub struct DataSize(u64);
 
-impl Bytes {
+impl DataSize {
     /// No data.
     pub const ZERO: Self = Self(0);
     /// The largest amount, used as "without limit".
@@ -47,15 +47,15 @@ impl Bytes {
     }
 }
 
-/// Saturates at [`Bytes::MAX`].
-impl Add for Bytes {
+/// Saturates at [`DataSize::MAX`].
+impl Add for DataSize {
     type Output = Self;
     fn add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 }
 
-impl AddAssign for Bytes {
+impl AddAssign for DataSize {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
@@ -63,8 +63,8 @@ impl AddAssign for Bytes {
 
 /// # Panics
 /// If `other` is larger, in every build: a negative amount is a bug, which a wrapped amount would
-/// hide. Use [`Bytes::saturating_sub`] and [`Bytes::checked_sub`] for amounts from outside.
-impl Sub for Bytes {
+/// hide. Use [`DataSize::saturating_sub`] and [`DataSize::checked_sub`] for amounts from outside.
+impl Sub for DataSize {
     type Output = Self;
     #[track_caller]
     fn sub(self, other: Self) -> Self {
@@ -75,35 +75,35 @@ impl Sub for Bytes {
     }
 }
 
-impl SubAssign for Bytes {
+impl SubAssign for DataSize {
     #[track_caller]
     fn sub_assign(&mut self, other: Self) {
         *self = *self - other;
     }
 }
 
-/// Saturates at [`Bytes::MAX`].
-impl Mul<u64> for Bytes {
+/// Saturates at [`DataSize::MAX`].
+impl Mul<u64> for DataSize {
     type Output = Self;
     fn mul(self, factor: u64) -> Self {
         Self(self.0.saturating_mul(factor))
     }
 }
 
-impl Sum for Bytes {
+impl Sum for DataSize {
     fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
         amounts.fold(Self::ZERO, Add::add)
     }
 }
 
-impl fmt::Debug for Bytes {
+impl fmt::Debug for DataSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
 /// Decimal units if they are exact to three decimals, as in `1.5MB`; parses back exactly.
-impl fmt::Display for Bytes {
+impl fmt::Display for DataSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (unit, name) in [(1_000_000_000, "GB"), (1_000_000, "MB")] {
             let thousandth = unit / 1_000;
@@ -116,7 +116,7 @@ impl fmt::Display for Bytes {
 }
 
 /// Reads a number with one of the units `B`, `kB` (or `KB`), `MB`, `GB`, `KiB`, `MiB`, `GiB`.
-impl FromStr for Bytes {
+impl FromStr for DataSize {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
         const UNITS: &[(&str, u64)] = &[
@@ -146,17 +146,17 @@ mod tests {
 
     #[test]
     fn decimal_and_binary_units_differ() {
-        assert_eq!("5MB".parse::<Bytes>().unwrap().get(), 5_000_000);
-        assert_eq!("5MiB".parse::<Bytes>().unwrap().get(), 5_242_880);
-        assert_eq!("1.5kB".parse::<Bytes>().unwrap().get(), 1_500);
-        assert_eq!(Bytes::new(1_500).to_string(), "1500B");
-        assert_eq!(Bytes::new(1_500_000).to_string(), "1.5MB");
+        assert_eq!("5MB".parse::<DataSize>().unwrap().get(), 5_000_000);
+        assert_eq!("5MiB".parse::<DataSize>().unwrap().get(), 5_242_880);
+        assert_eq!("1.5kB".parse::<DataSize>().unwrap().get(), 1_500);
+        assert_eq!(DataSize::new(1_500).to_string(), "1500B");
+        assert_eq!(DataSize::new(1_500_000).to_string(), "1.5MB");
     }
 
     #[test]
     fn a_fraction_of_a_byte_is_refused() {
-        assert!("1.5B".parse::<Bytes>().is_err());
-        assert!("1500".parse::<Bytes>().is_err());
-        assert!("12Mb".parse::<Bytes>().is_err(), "bits are not bytes");
+        assert!("1.5B".parse::<DataSize>().is_err());
+        assert!("1500".parse::<DataSize>().is_err());
+        assert!("12Mb".parse::<DataSize>().is_err(), "bits are not bytes");
     }
 }
