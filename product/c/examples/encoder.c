@@ -10,21 +10,12 @@
 #include <libavutil/time.h>
 
 #define FPS 25
-#define MIN_RATE 200000
-#define MAX_RATE 8000000
+#define FIRST_RATE 500000
 
 static int fail(const char *what)
 {
     fprintf(stderr, "%s: %s\n", what, comity_error());
     return 1;
-}
-
-/* Below the target, falls at once, rises by at most 1 % for each picture. */
-static int64_t follow(int64_t rate, int64_t target)
-{
-    int64_t wanted = target * 9 / 10, risen = rate + rate / 100;
-    wanted = wanted < risen ? wanted : risen;
-    return wanted < MIN_RATE ? MIN_RATE : wanted > MAX_RATE ? MAX_RATE : wanted;
 }
 
 /* A moving pattern: the texture makes the encoder need its bits. */
@@ -69,7 +60,8 @@ int main(int count, char **arguments)
         fprintf(stderr, "usage: encoder URI PICTURES\n");
         return 2;
     }
-    int connection = comity_connect(arguments[1], NULL, 0);
+    const char *bounds[] = {"encmin", "200kbps", "encmax", "8Mbps", NULL};
+    int connection = comity_connect(arguments[1], bounds, 0);
     if (connection < 0)
         return fail("connect");
     const AVCodec *codec = avcodec_find_encoder_by_name("libx264");
@@ -80,8 +72,8 @@ int main(int count, char **arguments)
     encoder->time_base = (AVRational){1, FPS};
     encoder->framerate = (AVRational){FPS, 1};
     encoder->gop_size = 2 * FPS;
-    encoder->bit_rate = encoder->rc_max_rate = MIN_RATE;
-    encoder->rc_buffer_size = MIN_RATE / 4; /* a quarter of a second */
+    encoder->bit_rate = encoder->rc_max_rate = FIRST_RATE;
+    encoder->rc_buffer_size = FIRST_RATE / 4; /* a quarter of a second */
     av_opt_set(encoder->priv_data, "preset", "ultrafast", 0);
     av_opt_set(encoder->priv_data, "tune", "zerolatency", 0);
     AVFrame *picture = av_frame_alloc();
@@ -95,13 +87,13 @@ int main(int count, char **arguments)
     }
     int64_t began = av_gettime_relative(), bytes = 0;
     for (int number = 0; number < atoi(arguments[2]); number++) {
-        int64_t target = comity_target_bitrate(connection);
-        if (target < 0)
-            return fail("target");
-        if (target > 0) {
+        int64_t rate = comity_encoder_bitrate(connection, 0);
+        if (rate < 0)
+            return fail("bitrate");
+        if (rate > 0 && rate != encoder->bit_rate) {
             /* x264 takes a new rate with the next picture. */
-            encoder->bit_rate = encoder->rc_max_rate = follow(encoder->bit_rate, target);
-            encoder->rc_buffer_size = encoder->bit_rate / 4;
+            encoder->bit_rate = encoder->rc_max_rate = rate;
+            encoder->rc_buffer_size = rate / 4;
         }
         draw(picture, number);
         if (avcodec_send_frame(encoder, picture) < 0)
@@ -114,7 +106,7 @@ int main(int count, char **arguments)
         }
         if (number % FPS == FPS - 1)
             printf("%d pictures, encoder %.2f Mb/s, target %.2f Mb/s\n", number + 1,
-                   encoder->bit_rate / 1e6, target / 1e6);
+                   encoder->bit_rate / 1e6, comity_target_bitrate(connection) / 1e6);
         int64_t early = (number + 1) * (AV_TIME_BASE / FPS) - (av_gettime_relative() - began);
         if (early > 0)
             av_usleep(early);

@@ -420,13 +420,25 @@ ssize_t comity_recvmsg(int connection, struct msghdr *message, int flags);
 const char *comity_version(void);
 
 /**
- * Returns the bitrate at which to submit, in bit/s: that of an encoder.
+ * Returns the bitrate at which to submit all sections, in bit/s.
  *
- * It is smoothed, steady enough for an encoder, and at most the measured capacity of the path. Set
- * the encoder before each frame. Returns 0 before the path is known, or -1 with `errno`:
- * `ENOTCONN`.
+ * It is smoothed, and at most the measured capacity of the path. Returns 0 before the path is
+ * known, or -1 with `errno`: `ENOTCONN`.
  */
 int64_t comity_target_bitrate(int connection);
+
+/**
+ * Returns the bitrate that an encoder should have now, in bit/s.
+ *
+ * `other_bps`: the bit/s that are sent beside its output, such as sound. Call it before each
+ * picture, and set the encoder if the value differs from the latest. It leaves head room below the
+ * target, falls at once, rises in steps, and stays within the settings `encmin`, `encmax`,
+ * `enchead` and `encupdates`, as docs/guide/encoder.md describes.
+ *
+ * Returns 0 before it is known, for the first second, or -1 with `errno`: `ENOTCONN`, `EINVAL`
+ * (`other_bps` is negative).
+ */
+int64_t comity_encoder_bitrate(int connection, int64_t other_bps);
 
 /**
  * Fills in the counters of a connection, without waiting.

@@ -22,7 +22,7 @@ fn connect(uri: Uri, is_nonblocking: bool) -> Result<c_int, Failure> {
         );
         return Err(Failure::invalid(text));
     }
-    let link = Link::new(uri.settings.linger, is_nonblocking)?;
+    let link = Link::new(uri.settings.clone(), is_nonblocking)?;
     let number = register(Handle::Connection(link.clone()));
     let calling = Arc::downgrade(&link);
     let thread = thread::Builder::new().name("comity-call".into());

@@ -1,9 +1,8 @@
 //! A listener: a socket that waits for callers.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use comity::{Connection, Endpoint};
+use comity::{Connection, Endpoint, Settings};
 
 use crate::failure::Failure;
 use crate::open::{Incoming, Made, Socket, Taken, lock};
@@ -15,16 +14,16 @@ pub(crate) struct Door {
     pub(crate) endpoint: Endpoint,
     /// The socket; `None` after the close.
     socket: Mutex<Option<Arc<Socket>>>,
-    pub(crate) linger: Duration,
+    pub(crate) settings: Settings,
     incoming: Mutex<Incoming<Connection>>,
 }
 
 impl Door {
-    pub(crate) fn new(endpoint: Endpoint, linger: Duration, readiness: Arc<Readiness>) -> Self {
+    pub(crate) fn new(endpoint: Endpoint, settings: Settings, readiness: Arc<Readiness>) -> Self {
         let door = Self {
             socket: Mutex::new(Some(Arc::new(Socket::Listener(endpoint.clone())))),
             endpoint,
-            linger,
+            settings,
             incoming: Mutex::new(Incoming::new(&readiness)),
             readiness,
         };

@@ -46,6 +46,6 @@ pub use message::{
     TL_OVERDUE, TL_SHED, TL_WHOLE, comity_item, comity_recvmsg, comity_sendmsg,
 };
 pub use statistics::{
-    comity_local_address, comity_peer_address, comity_statistics, comity_stats, comity_stats_json,
-    comity_stream_name, comity_target_bitrate, comity_version,
+    comity_encoder_bitrate, comity_local_address, comity_peer_address, comity_statistics,
+    comity_stats, comity_stats_json, comity_stream_name, comity_target_bitrate, comity_version,
 };

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use comity::Config;
 use comity::uri::Uri;
+use comity::{Config, Settings};
 use comity_media::LAYOUT_FEATURE;
 use comity_stream::{Dialer, Error, Observer, Reconnect};
 use tokio::time::timeout;
@@ -18,7 +18,7 @@ use crate::readiness::{Direction, Readiness};
 /// A connection, from the call on.
 pub(crate) struct Link {
     pub(crate) readiness: Arc<Readiness>,
-    linger: Duration,
+    settings: Settings,
     opened: OnceLock<Result<Open, Failure>>,
 }
 
@@ -26,25 +26,25 @@ impl Link {
     /// An open connection.
     pub(crate) fn accepted(
         made: Made,
-        linger: Duration,
+        settings: Settings,
         is_nonblocking: bool,
     ) -> io::Result<Arc<Self>> {
-        let link = Self::new(linger, is_nonblocking)?;
+        let link = Self::new(settings, is_nonblocking)?;
         link.on_opened(Ok(made));
         Ok(link)
     }
 
-    pub(crate) fn new(linger: Duration, is_nonblocking: bool) -> io::Result<Arc<Self>> {
+    pub(crate) fn new(settings: Settings, is_nonblocking: bool) -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             readiness: Readiness::new(is_nonblocking)?,
-            linger,
+            settings,
             opened: OnceLock::new(),
         }))
     }
 
     pub(crate) fn on_opened(&self, made: Result<Made, Failure>) {
         let readiness = &self.readiness;
-        let opened = made.map(|made| Open::new(made, readiness));
+        let opened = made.map(|made| Open::new(made, &self.settings, readiness));
         let has_failed = opened.is_err();
         // It is opened once.
         let _ = self.opened.set(opened);
@@ -95,7 +95,7 @@ impl Link {
     /// Ends the connection when everything has arrived or is too late.
     pub(crate) fn finish(&self, within: Option<Duration>) -> Result<(), Failure> {
         let open = self.connected()?;
-        let within = within.unwrap_or(self.linger);
+        let within = within.unwrap_or(self.settings.linger);
         open.is_finishing.store(true, Ordering::SeqCst);
         let mut sender = lock(&open.sender).take();
         let finished = runtime()?.block_on(async {

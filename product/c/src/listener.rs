@@ -41,7 +41,7 @@ pub unsafe extern "C" fn comity_listen(
             return Err(Failure::invalid(text));
         };
         let endpoint = listen(host.as_ref(), *port, config(&uri)?)?;
-        let door = Arc::new(Door::new(endpoint, uri.settings.linger, readiness));
+        let door = Arc::new(Door::new(endpoint, uri.settings, readiness));
         Ok(register(Handle::Listener(door)))
     })
 }
@@ -59,7 +59,7 @@ pub extern "C" fn comity_accept(listener: c_int, flags: c_int) -> c_int {
         let is_nonblocking = foreign::is_nonblocking(flags)?;
         let accept = || door.accept();
         let made = door.readiness.until(Direction::In, false, accept)?;
-        let link = Link::accepted(made, door.linger, is_nonblocking)?;
+        let link = Link::accepted(made, door.settings.clone(), is_nonblocking)?;
         Ok(register(Handle::Connection(link)))
     })
 }

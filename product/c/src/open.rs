@@ -4,10 +4,14 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use comity::{CloseCode, Connection, Endpoint, Item, Section, SendError, TargetBitrate};
+use comity::encoder::{Follower, Observation};
+use comity::{
+    CloseCode, Connection, Endpoint, Item, Rate, Section, SendError, Settings, TargetBitrate,
+};
 use comity_stream::{Dialer, MediaReceiver, MediaSender};
 use tokio::runtime::{Builder, Runtime};
 
+use crate::clock::now;
 use crate::failure::Failure;
 use crate::readiness::{Awaited, Direction, Readiness};
 
@@ -27,6 +31,8 @@ pub(crate) struct Open {
     pub(crate) connection: Connection,
     socket: Mutex<Option<Arc<Socket>>>,
     pub(crate) target: TargetBitrate,
+    /// The bitrate for an encoder, and its rule.
+    encoder: Mutex<(Follower, u64)>,
     incoming: Mutex<Incoming<Item>>,
     room: Mutex<Awaited<()>>,
     pub(crate) sender: Mutex<Option<MediaSender>>,
@@ -124,10 +130,15 @@ impl Socket {
 }
 
 impl Open {
-    pub(crate) fn new((connection, socket): Made, readiness: &Arc<Readiness>) -> Self {
+    pub(crate) fn new(
+        (connection, socket): Made,
+        settings: &Settings,
+        readiness: &Arc<Readiness>,
+    ) -> Self {
         let open = Self {
             readiness: readiness.clone(),
             target: connection.target_bitrate(),
+            encoder: Mutex::new((Follower::new(settings), 0)),
             connection,
             socket: Mutex::new(Some(socket)),
             incoming: Mutex::new(Incoming::new(readiness)),
@@ -172,6 +183,21 @@ impl Open {
         // That of another length, in another thread, wakes too often or too late.
         room.forget();
         room.poll(|| async move { connection.room(length).await });
+    }
+
+    /// The bitrate for an encoder beside `other` sections, in bit/s; 0 while it is unknown.
+    pub(crate) fn encoder_bitrate(&self, other: Rate) -> u64 {
+        let connected_for = now().saturating_duration_since(self.connection.opened_at());
+        let observed = Observation {
+            connected_for,
+            target: self.target.current(),
+            other,
+        };
+        let mut encoder = lock(&self.encoder);
+        if let Some(update) = encoder.0.poll_update(connected_for, &observed) {
+            encoder.1 = update.encoder_bps;
+        }
+        encoder.1
     }
 
     /// Closes the connection at once, and its socket with the last one.

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use comity::Statistics;
+use comity::{Rate, Statistics};
 use comity_stream::plain;
 use libc::ssize_t;
 
@@ -120,17 +120,37 @@ pub extern "C" fn comity_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// Returns the bitrate at which to submit, in bit/s: that of an encoder.
+/// Returns the bitrate at which to submit all sections, in bit/s.
 ///
-/// It is smoothed, steady enough for an encoder, and at most the measured capacity of the path. Set
-/// the encoder before each frame. Returns 0 before the path is known, or -1 with `errno`:
-/// `ENOTCONN`.
+/// It is smoothed, and at most the measured capacity of the path. Returns 0 before the path is
+/// known, or -1 with `errno`: `ENOTCONN`.
 #[unsafe(no_mangle)]
 pub extern "C" fn comity_target_bitrate(connection: c_int) -> i64 {
     call(-1, || {
         let link = descriptor::connection(connection)?;
         let target = link.connected()?.target.current();
         Ok(target.map_or(0, |rate| i64::try_from(rate.as_bps()).unwrap_or(i64::MAX)))
+    })
+}
+
+/// Returns the bitrate that an encoder should have now, in bit/s.
+///
+/// `other_bps`: the bit/s that are sent beside its output, such as sound. Call it before each
+/// picture, and set the encoder if the value differs from the latest. It leaves head room below the
+/// target, falls at once, rises in steps, and stays within the settings `encmin`, `encmax`,
+/// `enchead` and `encupdates`, as docs/guide/encoder.md describes.
+///
+/// Returns 0 before it is known, for the first second, or -1 with `errno`: `ENOTCONN`, `EINVAL`
+/// (`other_bps` is negative).
+#[unsafe(no_mangle)]
+pub extern "C" fn comity_encoder_bitrate(connection: c_int, other_bps: i64) -> i64 {
+    call(-1, || {
+        let link = descriptor::connection(connection)?;
+        let other = u64::try_from(other_bps).map_err(|_| {
+            Failure::invalid(format!("other_bps: is {other_bps}; expected 0 or more"))
+        })?;
+        let bps = link.connected()?.encoder_bitrate(Rate::from_bps(other));
+        Ok(i64::try_from(bps).unwrap_or(i64::MAX))
     })
 }
 

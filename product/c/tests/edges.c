@@ -145,6 +145,7 @@ static void refused(void)
     calling = comity_connect("comity://127.0.0.1:9?insecure&conntimeo=1min", NULL, SOCK_NONBLOCK);
     HOLDS(calling >= 0);
     FAILS(ENOTCONN, comity_target_bitrate(calling));
+    FAILS(ENOTCONN, comity_encoder_bitrate(calling, 0));
     FAILS(ENOTCONN, comity_shutdown(calling, 0));
     FAILS(EAGAIN, comity_sendmsg(calling, one(&into, "x", 1), MSG_TL));
     FAILS(EAGAIN, comity_write(calling, "x", 1));
@@ -255,6 +256,10 @@ static void watching(void)
     HOLDS(comity_peer_address(caller, NULL, 0) > 9 && comity_stream_name(caller, NULL, 0) == 0);
     FAILS(EBADF, comity_peer_address(listener, text, 3));
     HOLDS(comity_target_bitrate(caller) >= 0);
+    HOLDS(comity_encoder_bitrate(caller, 0) >= 0);
+    HOLDS(comity_encoder_bitrate(caller, INT64_MAX) >= 0);
+    FAILS(EINVAL, comity_encoder_bitrate(caller, -1));
+    FAILS(EBADF, comity_encoder_bitrate(listener, 0));
 }
 
 static int has_ended;
@@ -380,6 +385,7 @@ static void closed(void)
     FAILS(EBADF, comity_stats(caller, &counted, sizeof counted));
     FAILS(EBADF, comity_stats_json(caller, &byte, 1));
     FAILS(EBADF, comity_target_bitrate(caller));
+    FAILS(EBADF, comity_encoder_bitrate(caller, 0));
     FAILS(EBADF, comity_local_address(caller, &byte, 1));
     FAILS(EBADF, comity_peer_address(caller, &byte, 1));
     FAILS(EBADF, comity_stream_name(caller, &byte, 1));

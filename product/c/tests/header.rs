@@ -9,10 +9,11 @@ use super::built;
 
 /// What the library exports. Adding a function makes the next minor release; removing or changing
 /// one needs another soname.
-const SYMBOLS: [&str; 17] = [
+const SYMBOLS: [&str; 18] = [
     "comity_accept",
     "comity_close",
     "comity_connect",
+    "comity_encoder_bitrate",
     "comity_error",
     "comity_listen",
     "comity_local_address",

@@ -180,7 +180,7 @@ fn an_encoder_follows_the_target() {
         .unwrap();
     let mut said = BufReader::new(receiver.stdout.take().unwrap());
     let address = address(&mut said);
-    // The connection allows 2 Mb/s: the encoder rises towards its target, from 0.2 Mb/s.
+    // The connection allows 2 Mb/s, and 5 % are head room. The encoder begins at 0.5 Mb/s.
     let uri = format!("{}&maxbw=2Mbps", uri(&address));
     let sent = succeed(&encoder, &[&uri, "75"]);
     let rates: Vec<f64> = sent
@@ -195,8 +195,8 @@ fn an_encoder_follows_the_target() {
         })
         .collect();
     assert_eq!(rates.len(), 3, "{sent}");
-    let is_bounded = |rate: &f64| (0.2..=1.8).contains(rate);
-    assert!(rates.iter().all(is_bounded) && rates[2] > 0.3, "{sent}");
+    let is_bounded = |rate: &f64| (0.2..=1.9).contains(rate);
+    assert!(rates.iter().all(is_bounded) && rates[2] != 0.5, "{sent}");
     let bytes = sent.lines().last().unwrap();
     let said = rest(said);
     assert!(
