@@ -27,7 +27,7 @@ demo picture test guides: export CARGO_INCREMENTAL := 0
 demo picture test guides: export CARGO_PROFILE_DEV_DEBUG := 0
 demo picture test guides: export CARGO_PROFILE_DEV_CODEGEN_UNITS := 1
 
-# The program without the laboratory is built in two thirds of the time. The demo computes so little, a third of a
+# The program without the laboratory is built in two thirds of the time. The demo computes so little, half of a
 # processor, that an optimised build would cost it more than it saves.
 DEMO := --no-default-features --features demo
 # Code 3: the machine was too busy for a result to trust. The demo has said so and written its page: nothing failed.
