@@ -19,7 +19,7 @@ static int watch(int epoll, int descriptor)
     return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
 }
 
-/* Receives what is there; 1 at the end of the connection. */
+/* Receives the items that have arrived. Returns 1 at the end of the connection. */
 static int receive(int connection)
 {
     for (;;) {

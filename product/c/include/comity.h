@@ -150,7 +150,7 @@ struct comity_statistics {
    */
   double one_way_ms;
   /**
-   * The bitrate for an encoder, in Mb/s.
+   * The bitrate at which to submit all sections, in Mb/s.
    */
   double target_mbps;
   /**

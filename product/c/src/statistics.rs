@@ -24,7 +24,7 @@ pub struct comity_statistics {
     pub min_rtt_ms: f64,
     /// The delay to the peer, in milliseconds: half of the least round trip, plus queueing.
     pub one_way_ms: f64,
-    /// The bitrate for an encoder, in Mb/s.
+    /// The bitrate at which to submit all sections, in Mb/s.
     pub target_mbps: f64,
     /// The measured capacity of the path, in Mb/s.
     pub capacity_mbps: f64,
@@ -68,7 +68,6 @@ impl From<&Statistics> for comity_statistics {
     fn from(from: &Statistics) -> Self {
         let (sections, bytes) = (&from.sent.sections, &from.sent.bytes);
         let (received, path) = (&from.received, &from.path);
-        let gaps = &received.gaps;
         let peer = from.peer.unwrap_or_default();
         Self {
             age_ms: from.age_ms,
@@ -92,14 +91,7 @@ impl From<&Statistics> for comity_statistics {
             delivered_bytes: received.delivered_bytes,
             on_time_sections: received.on_time_sections,
             late_sections: received.late_sections,
-            gap_sections: gaps.closed
-                + gaps.obsolete
-                + gaps.overdue
-                + gaps.cancelled
-                + gaps.dependency
-                + gaps.expired
-                + gaps.infeasible
-                + gaps.shed,
+            gap_sections: received.gaps.sum(),
             peer_on_time_sections: peer.on_time_sections,
             peer_late_sections: peer.late_sections,
             peer_gap_sections: peer.gap_sections,

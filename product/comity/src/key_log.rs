@@ -1,10 +1,14 @@
 //! The key log: the secrets of connections, for programs that decrypt captured packets.
 
+use std::fmt::Write as _;
 use std::fs::{File, Permissions};
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+
+use comity_transport::wire::header::ConnectionId;
+use zeroize::Zeroizing;
 
 use crate::existing::Existing;
 
@@ -57,8 +61,22 @@ impl KeyLog {
         Ok(Self(Arc::new(Mutex::new(State { file, failed }))))
     }
 
-    /// Writes a line at once, so that a program that follows the file can decrypt live.
-    pub(crate) fn write(&self, line: &str) {
+    /// Writes the line of a connection at once, so that a program that follows the file can decrypt
+    /// live. Caller before listener, and the secret to the listener before that to the caller.
+    pub(crate) fn write(
+        &self,
+        cipher: u8,
+        [caller, listener]: [ConnectionId; 2],
+        secrets: [&[u8; 32]; 2],
+    ) {
+        let mut line = Zeroizing::new(format!("COMITY2 {cipher} {caller} {listener}"));
+        for secret in secrets {
+            line.push(' ');
+            for byte in secret {
+                let _ = write!(line, "{byte:02x}");
+            }
+        }
+        line.push('\n');
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = state.file.write_all(line.as_bytes()) {
             state.failed.get_or_insert(error);

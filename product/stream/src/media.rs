@@ -146,7 +146,7 @@ impl Default for MediaReceiver {
 }
 
 impl MediaReceiver {
-    /// Adds the bytes that follow from an item to `out`. A section in media that is not media adds
+    /// Appends the bytes that an item gives to `out`. In a stream of media, other sections give
     /// none.
     pub fn push(&mut self, item: Item, out: &mut Vec<u8>) {
         match item {

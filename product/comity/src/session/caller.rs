@@ -197,7 +197,7 @@ impl<C: Protocol> Caller<C> {
     ) {
         let secrets = agreed.secrets();
         if let (Some(log), Some(secrets)) = (&self.config.key_log, &secrets) {
-            log.write(&secrets.log_line(self.own, accepted.connection));
+            secrets.log(log, self.own, accepted.connection);
         }
         let protection = Protection::new(secrets, Role::Caller, self.config.key_limits);
         let opened = (self.opener)(

@@ -33,7 +33,7 @@
 //! 3. "Confirmed" means that the peer has sent in the new phase, not that it has acknowledged a
 //!    packet of it.
 
-use core::fmt::{self, Write as _};
+use core::fmt;
 
 use comity_transport::wire::header::{self, Data, Packet};
 use comity_transport::wire::limits::{DATA_HEADER, TAG};
@@ -46,6 +46,7 @@ use zeroize::Zeroizing;
 
 use super::ConnectionId;
 use super::replay::{ReplayWindow, Stale};
+use crate::key_log::KeyLog;
 
 /// The number of words of the replay window: it covers the highest packet number and 4,032 numbers
 /// below.
@@ -233,25 +234,11 @@ impl Secrets {
             to_caller: secret(to_caller),
         }
     }
-}
 
-impl Secrets {
-    /// The line of a [`KeyLog`](crate::KeyLog) for a connection with these identifiers.
-    pub(super) fn log_line(
-        &self,
-        caller: ConnectionId,
-        listener: ConnectionId,
-    ) -> Zeroizing<String> {
-        let cipher = self.cipher as u8;
-        let mut line = format!("COMITY2 {cipher} {caller} {listener}");
-        for secret in [&self.to_listener, &self.to_caller] {
-            line.push(' ');
-            for byte in secret.iter() {
-                let _ = write!(line, "{byte:02x}");
-            }
-        }
-        line.push('\n');
-        Zeroizing::new(line)
+    /// Writes them to the key log, as those of a connection with these identifiers.
+    pub(super) fn log(&self, log: &KeyLog, caller: ConnectionId, listener: ConnectionId) {
+        let secrets = [&*self.to_listener, &*self.to_caller];
+        log.write(self.cipher as u8, [caller, listener], secrets);
     }
 }
 

@@ -206,12 +206,13 @@ fn run(
         .enable_time()
         .build()
         .map_err(|error| Error::failed(format!("cannot start: {error}")))?;
+    // A file that is kept may exist if it is empty.
+    let is_replaced = |path| args.overwrite || overwrite::is_empty(path);
     let qlog = match &args.qlog {
         None => None,
         Some(path) => {
             let limit = args.qlog_limit.get();
-            // The file may exist if it is empty.
-            let created = match args.overwrite || overwrite::is_empty(path) {
+            let created = match is_replaced(path) {
                 true => Qlog::create_over(path, limit),
                 false => Qlog::create(path, limit),
             };
@@ -221,7 +222,7 @@ fn run(
     let key_log = match &args.keylog {
         None => None,
         Some(path) => {
-            let created = match args.overwrite || overwrite::is_empty(path) {
+            let created = match is_replaced(path) {
                 true => KeyLog::create_over(path),
                 false => KeyLog::create(path),
             };

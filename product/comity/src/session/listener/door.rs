@@ -226,7 +226,7 @@ impl<C: Protocol> Listener<C> {
         let config = &self.config;
         let secrets = ticket.agreed.secrets();
         if let (Some(log), Some(secrets)) = (&config.key_log, &secrets) {
-            log.write(&secrets.log_line(ticket.caller, ticket.own));
+            secrets.log(log, ticket.caller, ticket.own);
         }
         let protection = Protection::new(secrets, Role::Listener, config.key_limits);
         let protocol = (self.opener)(now, Role::Listener, protection.overhead(), parameters)
